@@ -1,0 +1,99 @@
+# A thin front for CMake: what one types.  `make help` lists the targets; each installs the Debian packages it needs when
+# run as root, and says what is missing otherwise.
+
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX  ?= /usr/local
+NUMBER  ?= 175451865205073170563711388363
+RUNS    ?= 5
+MINUTES ?= 30
+
+NEED_BUILD := cmake make gcc g++
+NEED_CLANG := clang-19 libclang-rt-19-dev:libclang-rt-19-dev
+BUILD      := build
+USER_BUILD := $(BUILD)/user
+
+# What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets)
+user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF --log-level=NOTICE > /dev/null && \
+             cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1) -- --no-print-directory -s
+
+# Configure, build, test: $(call build,preset[,targets]) and $(call check,preset[,arguments of ctest])
+build = cmake --preset $(1) --log-level=NOTICE > /dev/null && \
+        cmake --build $(BUILD)/$(1) --parallel $(JOBS) $(if $(2),--target $(2)) -- --no-print-directory -s
+check = $(call build,$(1)) && \
+        ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
+
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench soak format \
+        tidy install clean
+
+all: ## builds the libraries into build/user
+	@scripts/need.sh cmake make gcc
+	@$(call user-build,all)
+	@ls -1 $(USER_BUILD)/libmimalloc.so $(USER_BUILD)/libmimalloc.a $(USER_BUILD)/mimalloc.o
+
+help: ## this list
+	@echo "make TARGET [VARIABLE=value ...]"
+	@awk -F ': *.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables: JOBS=$(JOBS) PREFIX=$(PREFIX) NUMBER=$(NUMBER) RUNS=$(RUNS) MINUTES=$(MINUTES)"
+
+demo: ## factors NUMBER with this allocator and with the system's; shows statistics, time and memory
+	@scripts/need.sh cmake make gcc
+	@$(call user-build,mimalloc demo)
+	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
+
+test: test-release test-debug test-cxx test-sanitizers test-clang ## all tests in all builds, and quick real programs
+
+test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
+	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config
+	@$(call check,release)
+
+test-debug: ## all tests with internal checks on
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call check,debug)
+
+test-cxx: ## the library compiled as C++
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call check,cxx,-L 'api|modes' -R shared)
+
+test-sanitizers: ## under the address, undefined behaviour and thread sanitizers
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call check,asan)
+	@$(call check,ubsan)
+	@$(call check,tsan)
+
+test-clang: ## with clang, and with its fuzzer; skipped where clang-19 cannot be had
+	@if scripts/need.sh $(NEED_CLANG) > /dev/null 2>&1; then \
+	  $(call check,clang-release,-L 'api|unit|fault|override|preload') && \
+	  $(call check,clang-asan,-L 'fuzz|unit'); \
+	else echo "SKIP test-clang: clang-19 cannot be installed here"; fi
+
+test-programs: ## real programs under LD_PRELOAD, all of them (installs databases and a browser; half an hour)
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call user-build,mimalloc)
+	@python3 test/programs/run.py --all --lib $(USER_BUILD)/libmimalloc.so
+
+bench: ## benchmarks against the system's malloc, medians of RUNS runs
+	@scripts/need.sh cmake make gcc
+	@$(call user-build,mimalloc demo)
+	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER) | sed -n '/^medians/,$$p'
+	@if [ -x bench/run.py ]; then scripts/need.sh python3 && bench/run.py --lib $(USER_BUILD)/libmimalloc.so --runs $(RUNS); fi
+
+soak: ## tests with chance in them, with new seeds, for MINUTES
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call build,release)
+	@$(call build,debug-full)
+	@scripts/soak.sh $(MINUTES) $(BUILD)/release $(BUILD)/debug-full
+
+format: ## lays out all sources as .clang-format says
+	@scripts/need.sh clang-format-19
+	@scripts/format-check.sh --fix
+
+tidy: ## clang-tidy over the library
+	@scripts/need.sh $(NEED_BUILD) $(NEED_CLANG) clang-tidy-19
+	@cmake --preset clang-debug --log-level=NOTICE > /dev/null
+	@scripts/tidy.sh $(BUILD)/clang-debug
+
+install: all ## installs the libraries below PREFIX
+	@cmake --install $(USER_BUILD) --prefix $(PREFIX)
+
+clean: ## removes all builds
+	@rm -rf $(BUILD)

@@ -1,0 +1,104 @@
+// grow: buffers that grow by realloc, one thread.
+//
+// Pattern   Many buffers grow in turns by a small step (as text is appended to a string) or by half (as a vector does):
+//           by half 1 of 8 times below 4 KiB and 3 of 4 times above. Each has its own final size, where it is verified,
+//           freed and begun anew: 64 bytes to 32 KiB, and for 1 of 64 up to 8 MiB (uniform in the logarithm). More
+//           large ones would leave a benchmark of memcpy.
+// Idea      String builders, growing arrays, read buffers: the cost of realloc is the copying that the allocator cannot
+//           avoid, and the memory that it touches for the first time.
+// Check     A word in every 512 bytes of each buffer, at the end of its life.
+// Usage     grow [STEPS = 6000000] [BUFFERS = 100]
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STAMP_EACH 512
+
+typedef struct buffer_s {
+  unsigned char* bytes;
+  size_t         size;
+  size_t         size_end;
+  uint64_t       key;
+} buffer_t;
+
+static uint64_t random_state = 0x9E3779B97F4A7C15u;
+
+static uint64_t random_next(void) {
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 7;
+  random_state ^= random_state << 17;
+  return random_state;
+}
+
+static void fail(const char* what) {
+  printf("grow: FAILED: %s\n", what);
+  exit(1);
+}
+
+static size_t argument(int argc, char** argv, int i, size_t otherwise) {
+  if (i >= argc) return otherwise;
+  size_t value = (size_t)strtoull(argv[i], NULL, 10);
+  if (value == 0) {
+    fprintf(stderr, "usage: grow [STEPS] [BUFFERS], numbers above 0\n");
+    exit(2);
+  }
+  return value;
+}
+
+// Stamps lie at the multiples of STAMP_EACH that have room for one.
+static void buffer_resize(buffer_t* b, size_t size) {
+  b->bytes = realloc(b->bytes, size);
+  if (b->bytes == NULL) fail("out of memory");
+  size_t first = b->size < sizeof(uint64_t) ? 0 : (b->size - sizeof(uint64_t)) / STAMP_EACH * STAMP_EACH + STAMP_EACH;
+  for (size_t at = first; at + sizeof(uint64_t) <= size; at += STAMP_EACH) {
+    uint64_t stamp = b->key + at;
+    memcpy(b->bytes + at, &stamp, sizeof(stamp));
+  }
+  b->size = size;
+}
+
+static void buffer_begin(buffer_t* b) {
+  uint64_t r = random_next();
+  b->bytes = NULL;
+  b->size = 0;
+  b->size_end = r >> 58 == 0 ? (size_t)32768 << r % 8 : (size_t)64 << r % 9;
+  b->size_end += r >> 32 & (b->size_end - 1);
+  b->key = r;
+  buffer_resize(b, 16 + (r >> 8 & 31));
+}
+
+// Verifies and frees it; gives a sum of its content.
+static uint64_t buffer_end(buffer_t* b) {
+  uint64_t sum = b->size;
+  for (size_t at = 0; at + sizeof(uint64_t) <= b->size; at += STAMP_EACH) {
+    uint64_t stamp;
+    memcpy(&stamp, b->bytes + at, sizeof(stamp));
+    if (stamp != b->key + at) fail("the content of a buffer");
+    sum = sum * 31 + stamp;
+  }
+  free(b->bytes);
+  return sum;
+}
+
+int main(int argc, char** argv) {
+  size_t    steps = argument(argc, argv, 1, 6000000);
+  size_t    count = argument(argc, argv, 2, 100);
+  buffer_t* buffers = malloc(count * sizeof(buffer_t));
+  if (buffers == NULL) fail("out of memory");
+  for (size_t i = 0; i < count; i++) buffer_begin(&buffers[i]);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < steps; i++) {
+    uint64_t  r = random_next();
+    buffer_t* b = &buffers[(r >> 32) * count >> 32];
+    if (b->size >= b->size_end) {
+      sum = sum * 31 + buffer_end(b);
+      buffer_begin(b);
+    }
+    else buffer_resize(b, b->size + ((r & 7) < (b->size < 4096 ? 1 : 6) ? b->size / 2 : 8 + (r >> 8 & 63)));
+  }
+  for (size_t i = 0; i < count; i++) sum = sum * 31 + buffer_end(&buffers[i]);
+  free(buffers);
+  printf("grow %zu %zu: %016llx\n", steps, count, (unsigned long long)sum);
+  return 0;
+}

@@ -1,0 +1,215 @@
+// messages: blocks that are allocated in one thread and freed in another.
+//
+// Pattern   Producers send messages of 32 to 1024 bytes to all consumers in turn through bounded rings; a consumer
+//           verifies and frees each, and answers 1 of 4 with a fresh message, which the producer verifies and frees.
+// Idea      Pipelines and actor systems, where nearly every free is a free from another thread. The rings have one
+//           writer and one reader each (L. Lamport, "Specifying Concurrent Program Modules", 1983).
+// Check     The first 24 bytes and the last byte of each message, and the number and sum of all.
+// Usage     messages [PRODUCERS = 2] [CONSUMERS = 2] [MESSAGES = 3000000]      MESSAGES: from each producer
+//
+// A thread that can make no progress sleeps: spinning would be measured as CPU time of the allocator. A producer that
+// waits for room takes its answers meanwhile, so the rings cannot block each other.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define RING_SIZE   1024 // a power of 2
+#define THREADS_MAX 64
+#define ANSWER_EACH 4
+
+typedef struct message_s {
+  uint64_t tag;
+  uint32_t size;
+  uint32_t producer;
+  uint64_t number;
+} message_t;
+
+// Positions only grow. The writer owns `written` and reads `taken`, the reader the other way round; each publishes its
+// own with release and reads the other's with acquire, which orders the slots and the messages.
+typedef struct ring_s {
+  _Alignas(64) _Atomic size_t written;
+  size_t taken_seen; // the writer's last look at `taken`
+  _Alignas(64) _Atomic size_t taken;
+  size_t written_seen; // the reader's last look at `written`
+  _Alignas(64) message_t* slots[RING_SIZE];
+} ring_t;
+
+typedef struct worker_s {
+  pthread_t thread;
+  uint32_t  index;
+  uint64_t  random;
+  uint64_t  count; // of the messages received and freed
+  uint64_t  sum;   // of their tags
+} worker_t;
+
+static size_t   n_producers, n_consumers, n_messages;
+static ring_t*  requests; // from producer p to consumer c: [p * n_consumers + c]
+static ring_t*  answers;  // and back
+static worker_t producers[THREADS_MAX], consumers[THREADS_MAX];
+
+static void fail(const char* what) {
+  printf("messages: FAILED: %s\n", what);
+  fflush(stdout);
+  _Exit(1);
+}
+
+static size_t argument(int argc, char** argv, int i, size_t otherwise, size_t max) {
+  if (i >= argc) return otherwise;
+  size_t value = (size_t)strtoull(argv[i], NULL, 10);
+  if (value == 0 || value > max) {
+    fprintf(stderr,
+            "usage: messages [PRODUCERS] [CONSUMERS] [MESSAGES], numbers above 0, up to 64 threads of a kind\n");
+    exit(2);
+  }
+  return value;
+}
+
+static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); }
+
+static bool ring_put(ring_t* ring, message_t* message) {
+  size_t at = atomic_load_explicit(&ring->written, memory_order_relaxed);
+  if (at - ring->taken_seen == RING_SIZE) {
+    ring->taken_seen = atomic_load_explicit(&ring->taken, memory_order_acquire);
+    if (at - ring->taken_seen == RING_SIZE) return false;
+  }
+  ring->slots[at % RING_SIZE] = message;
+  atomic_store_explicit(&ring->written, at + 1, memory_order_release);
+  return true;
+}
+
+static message_t* ring_take(ring_t* ring) {
+  size_t at = atomic_load_explicit(&ring->taken, memory_order_relaxed);
+  if (at == ring->written_seen) {
+    ring->written_seen = atomic_load_explicit(&ring->written, memory_order_acquire);
+    if (at == ring->written_seen) return NULL;
+  }
+  message_t* message = ring->slots[at % RING_SIZE];
+  atomic_store_explicit(&ring->taken, at + 1, memory_order_release);
+  return message;
+}
+
+static uint64_t tag_of(uint32_t producer, uint64_t number) {
+  return (number * THREADS_MAX + producer + 1) * 0x9E3779B97F4A7C15u;
+}
+
+// 32 to 1024 bytes, uniform in the logarithm.
+static message_t* message_new(worker_t* w, uint32_t producer, uint64_t number) {
+  w->random ^= w->random << 13;
+  w->random ^= w->random >> 7;
+  w->random ^= w->random << 17;
+  uint32_t   base = 32u << (w->random >> 32) % 5;
+  uint32_t   size = base + (uint32_t)(w->random & (base - 1)) + 1;
+  message_t* message = malloc(size);
+  if (message == NULL) fail("out of memory");
+  message->tag = tag_of(producer, number);
+  message->size = size;
+  message->producer = producer;
+  message->number = number;
+  ((unsigned char*)message)[size - 1] = (unsigned char)size;
+  return message;
+}
+
+static void message_free(worker_t* w, message_t* message) {
+  if (message->tag != tag_of(message->producer, message->number)) fail("the tag of a message");
+  if (((unsigned char*)message)[message->size - 1] != (unsigned char)message->size) fail("the last byte of a message");
+  w->count++;
+  w->sum += message->tag;
+  free(message);
+}
+
+// Receives what is there; gives whether there was anything.
+static bool producer_receive(worker_t* w) {
+  bool has_any = false;
+  for (size_t c = 0; c < n_consumers; c++) {
+    for (message_t* m; (m = ring_take(&answers[w->index * n_consumers + c])) != NULL; has_any = true) {
+      if (m->producer != w->index) fail("the producer of an answer");
+      message_free(w, m);
+    }
+  }
+  return has_any;
+}
+
+static void* producer_run(void* argument) {
+  worker_t* w = argument;
+  for (uint64_t i = 0; i < n_messages; i++) {
+    message_t* m = message_new(w, w->index, i);
+    ring_t*    ring = &requests[w->index * n_consumers + i % n_consumers];
+    while (!ring_put(ring, m)) {
+      if (!producer_receive(w)) rest();
+    }
+    if (i % 64 == 0) producer_receive(w);
+  }
+  while (w->count < (n_messages + ANSWER_EACH - 1) / ANSWER_EACH) {
+    if (!producer_receive(w)) rest();
+  }
+  return NULL;
+}
+
+static void consumer_take(worker_t* w, uint32_t p, message_t* m) {
+  uint64_t number = m->number;
+  if (m->producer != p) fail("the producer of a message");
+  message_free(w, m);
+  if (number % ANSWER_EACH != 0) return;
+  message_t* answer = message_new(w, p, number);
+  while (!ring_put(&answers[p * n_consumers + w->index], answer)) rest();
+}
+
+// The messages for this consumer: those of each producer whose number is its index modulo the number of consumers.
+static void* consumer_run(void* argument) {
+  worker_t* w = argument;
+  uint64_t  expected = n_producers * ((n_messages + n_consumers - 1 - w->index) / n_consumers);
+  while (w->count < expected) {
+    bool has_any = false;
+    for (uint32_t p = 0; p < n_producers; p++) {
+      ring_t* ring = &requests[p * n_consumers + w->index];
+      for (message_t* m; (m = ring_take(ring)) != NULL; has_any = true) consumer_take(w, p, m);
+    }
+    if (!has_any) rest();
+  }
+  return NULL;
+}
+
+static void workers_start(worker_t* workers, size_t count, void* (*run)(void*)) {
+  for (size_t i = 0; i < count; i++) {
+    workers[i].index = (uint32_t)i;
+    workers[i].random = (i + 1) * 0xD6E8FEB86659FD93u;
+    if (pthread_create(&workers[i].thread, NULL, run, &workers[i]) != 0) fail("no thread");
+  }
+}
+
+static uint64_t workers_join(worker_t* workers, size_t count) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < count; i++) {
+    pthread_join(workers[i].thread, NULL);
+    sum += workers[i].sum;
+  }
+  return sum;
+}
+
+int main(int argc, char** argv) {
+  n_producers = argument(argc, argv, 1, 2, THREADS_MAX);
+  n_consumers = argument(argc, argv, 2, 2, THREADS_MAX);
+  n_messages = argument(argc, argv, 3, 3000000, SIZE_MAX / THREADS_MAX);
+  requests = aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t));
+  answers = aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t));
+  if (requests == NULL || answers == NULL) fail("out of memory");
+  for (size_t i = 0; i < n_producers * n_consumers; i++) {
+    requests[i] = (ring_t){0};
+    answers[i] = (ring_t){0};
+  }
+  workers_start(consumers, n_consumers, consumer_run);
+  workers_start(producers, n_producers, producer_run);
+  uint64_t sum = workers_join(producers, n_producers) + workers_join(consumers, n_consumers);
+  for (uint32_t p = 0; p < n_producers; p++) {
+    for (uint64_t i = 0; i < n_messages; i++) sum -= tag_of(p, i) * (i % ANSWER_EACH == 0 ? 2 : 1);
+  }
+  if (sum != 0) fail("the sum of the messages");
+  free(requests);
+  free(answers);
+  printf("messages %zu %zu %zu: all received\n", n_producers, n_consumers, n_messages);
+  return 0;
+}

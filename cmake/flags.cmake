@@ -1,0 +1,140 @@
+# Turns options into mi_defines, mi_flags, mi_link_flags and mi_libraries for all our targets, and mi_library_name.
+include(CheckCCompilerFlag)
+include(CheckCSourceCompiles)
+
+set(mi_defines ${MI_EXTRA_CPPDEFS})
+set(mi_flags)
+set(mi_link_flags)
+set(mi_libraries)
+
+# ---- definitions ------------------------------------------------------------------------------------------------------
+
+string(TOLOWER "${CMAKE_BUILD_TYPE}" mi_build_type)
+if(mi_build_type STREQUAL "")
+  set(mi_build_type "none")
+endif()
+set(mi_is_release OFF)
+if(mi_build_type MATCHES "^(release|relwithdebinfo|minsizerel|none)$")
+  set(mi_is_release ON)
+endif()
+
+# What depends on the level of checks is not for mimalloc-test, which has its own.
+set(mi_level_defines)
+if(MI_DEBUG_FULL)
+  list(APPEND mi_level_defines MI_DEBUG=3)
+elseif(MI_DEBUG_INTERNAL OR mi_build_type STREQUAL "debug")
+  list(APPEND mi_level_defines MI_DEBUG=2)
+elseif(MI_DEBUG)
+  list(APPEND mi_level_defines MI_DEBUG=1)
+endif()
+if(mi_is_release)
+  list(APPEND mi_level_defines MI_BUILD_RELEASE)
+endif()
+list(APPEND mi_defines MI_CMAKE_BUILD_TYPE=${mi_build_type})
+
+if(MI_XMALLOC)
+  list(APPEND mi_defines MI_XMALLOC=1)
+endif()
+if(MI_SHOW_ERRORS)
+  list(APPEND mi_defines MI_SHOW_ERRORS=1)
+endif()
+if(MI_NO_THP)
+  list(APPEND mi_defines MI_DEFAULT_ALLOW_THP=0)
+endif()
+if(MI_LIBC_MUSL)
+  list(APPEND mi_defines MI_LIBC_MUSL=1)
+endif()
+
+# ---- code generation --------------------------------------------------------------------------------------------------
+
+list(APPEND mi_flags -fvisibility=hidden)
+# The compiler must not turn our malloc followed by memset into a call of our calloc, nor remove either.
+list(APPEND mi_flags -fno-builtin-malloc)
+# Exported functions call each other directly: whoever replaces mi_malloc alone is not our user.
+check_c_compiler_flag(-fno-semantic-interposition mi_has_no_interposition)
+if(mi_has_no_interposition)
+  list(APPEND mi_flags -fno-semantic-interposition)
+endif()
+if(NOT APPLE AND NOT WIN32)
+  list(APPEND mi_link_flags -Wl,-Bsymbolic-functions -Wl,--hash-style=gnu)
+endif()
+
+# One load finds the thread's theap, and no call that might itself allocate.  The price: opened with dlopen, the library
+# takes from the small static TLS reserve of the process; local-dynamic costs a call instead.
+set(mi_tls_shared initial-exec)
+set(mi_tls_static initial-exec)
+if(MI_LIBC_MUSL)
+  set(mi_tls_static local-dynamic)
+endif()
+if(MI_LOCAL_DYNAMIC_TLS)
+  set(mi_tls_shared local-dynamic)
+  set(mi_tls_static local-dynamic)
+endif()
+
+# -O3 inlines and unrolls what runs once per page; the text grows by several OS pages, each a page fault at the start of
+# every process, and no benchmark gains.  Replaced only where the value is the one that CMake invented.
+if(CMAKE_C_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
+endif()
+if(MI_USE_CXX AND CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+endif()
+
+# ---- sanitizers -------------------------------------------------------------------------------------------------------
+
+set(mi_sanitize_flags)
+if(MI_DEBUG_TSAN)
+  list(APPEND mi_sanitize_flags -fsanitize=thread -O1 -g)
+endif()
+if(MI_DEBUG_UBSAN)
+  list(APPEND mi_sanitize_flags -fsanitize=undefined -fno-sanitize-recover=all -g)
+endif()
+if(MI_TRACK_ASAN)
+  list(APPEND mi_sanitize_flags -fsanitize=address -g)
+  list(APPEND mi_defines MI_TRACK_ASAN=1)
+endif()
+if(mi_sanitize_flags)
+  list(APPEND mi_sanitize_flags -fno-omit-frame-pointer)
+endif()
+# The sanitizers' own malloc must stay in place, or they would see nothing.
+if((MI_TRACK_ASAN OR MI_DEBUG_TSAN) AND MI_OVERRIDE)
+  message(STATUS "MI_OVERRIDE is switched off under this sanitizer, which has a malloc of its own")
+  set(MI_OVERRIDE OFF)
+endif()
+
+# ---- warnings ---------------------------------------------------------------------------------------------------------
+
+set(mi_warnings)
+if(MI_DEV_WARNINGS)
+  set(mi_warnings -Werror -Wall -Wextra -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings -Wformat=2
+    -Wno-format-nonliteral -Wimplicit-fallthrough -Wconversion -Wdouble-promotion
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes> $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>) # {0} is fine in C
+elseif(mi_is_top_level)
+  set(mi_warnings -Wall -Wextra)
+endif()
+
+# ---- libraries --------------------------------------------------------------------------------------------------------
+
+# In current C libraries threads and atomics need no library of their own.
+find_package(Threads REQUIRED)
+if(CMAKE_THREAD_LIBS_INIT)
+  list(APPEND mi_libraries pthread)
+endif()
+check_c_source_compiles("
+  #include <stdatomic.h>
+  #include <stdint.h>
+  int main(void) { static _Atomic(uint64_t) x; return (int)atomic_fetch_add(&x, 1); }" mi_has_atomic64)
+if(NOT mi_has_atomic64)
+  list(APPEND mi_libraries atomic)
+endif()
+
+# ---- name -------------------------------------------------------------------------------------------------------------
+
+set(mi_library_name mimalloc)
+if(MI_TRACK_ASAN)
+  string(APPEND mi_library_name -asan)
+endif()
+if(NOT mi_is_release)
+  string(APPEND mi_library_name -${mi_build_type})
+endif()

@@ -1,0 +1,88 @@
+# What `cmake --install` copies, and how others find it: by find_package(mimalloc) and by pkg-config.
+#
+#                           default                     MI_INSTALL_TOPLEVEL
+#   shared library          lib/                        lib/
+#   static library, object  lib/mimalloc-2.4/           lib/
+#   headers                 include/mimalloc-2.4/       include/
+#   CMake files             lib/cmake/mimalloc-2.4/     lib/cmake/mimalloc/
+#   mimalloc.pc             lib/pkgconfig/              lib/pkgconfig/
+include(GNUInstallDirs)
+
+set(mi_versioned_name mimalloc-${mi_version})
+if(MI_INSTALL_TOPLEVEL)
+  set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR})
+  set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR})
+  set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/mimalloc)
+else()
+  set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR}/${mi_versioned_name})
+  set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR}/${mi_versioned_name})
+  set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/${mi_versioned_name})
+endif()
+
+set(mi_installed_targets)
+if(MI_BUILD_SHARED)
+  install(TARGETS mimalloc EXPORT mimalloc
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${mi_install_includedir})
+  list(APPEND mi_installed_targets mimalloc)
+endif()
+if(MI_BUILD_STATIC)
+  install(TARGETS mimalloc-static EXPORT mimalloc
+    ARCHIVE DESTINATION ${mi_install_objectdir} INCLUDES DESTINATION ${mi_install_includedir})
+  list(APPEND mi_installed_targets mimalloc-static)
+endif()
+if(MI_BUILD_OBJECT)
+  install(FILES ${mi_object_file} DESTINATION ${mi_install_objectdir})
+endif()
+install(FILES ${mi_public_headers} DESTINATION ${mi_install_includedir})
+
+# ---- find_package -------------------------------------------------------------------------------------------------------
+
+include(CMakePackageConfigHelpers)
+set(MI_PACKAGE_LIBDIR    ${CMAKE_INSTALL_LIBDIR})
+set(MI_PACKAGE_OBJECTDIR ${mi_install_objectdir})
+set(MI_PACKAGE_INCLUDEDIR ${mi_install_includedir})
+configure_package_config_file(cmake/mimalloc-config.cmake.in mimalloc-config.cmake
+  INSTALL_DESTINATION ${mi_install_cmakedir}
+  PATH_VARS MI_PACKAGE_LIBDIR MI_PACKAGE_OBJECTDIR MI_PACKAGE_INCLUDEDIR
+  NO_CHECK_REQUIRED_COMPONENTS_MACRO)
+configure_file(cmake/mimalloc-config-version.cmake.in mimalloc-config-version.cmake @ONLY)
+install(FILES
+  ${CMAKE_CURRENT_BINARY_DIR}/mimalloc-config.cmake
+  ${CMAKE_CURRENT_BINARY_DIR}/mimalloc-config-version.cmake
+  DESTINATION ${mi_install_cmakedir})
+if(mi_installed_targets)
+  install(EXPORT mimalloc DESTINATION ${mi_install_cmakedir})
+endif()
+
+# ---- pkg-config -----------------------------------------------------------------------------------------------------------
+
+# ${prefix} follows the file, so that a tree that was moved, or installed with DESTDIR, still works.
+function(mi_pc_path result path)
+  if(IS_ABSOLUTE "${path}")
+    set(${result} "${path}" PARENT_SCOPE)
+  else()
+    set(${result} "\${prefix}/${path}" PARENT_SCOPE)
+  endif()
+endfunction()
+mi_pc_path(mi_pc_libdir "${CMAKE_INSTALL_LIBDIR}")
+mi_pc_path(mi_pc_objectdir "${mi_install_objectdir}")
+mi_pc_path(mi_pc_includedir "${mi_install_includedir}")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(mi_pc_prefix "${CMAKE_INSTALL_PREFIX}")
+else()
+  file(RELATIVE_PATH mi_pc_up "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p/")
+  string(REGEX REPLACE "/$" "" mi_pc_up "${mi_pc_up}")
+  set(mi_pc_prefix "\${pcfiledir}/${mi_pc_up}")
+endif()
+set(mi_pc_libs "-L\${libdir} -l${mi_library_name}")
+if(NOT MI_INSTALL_TOPLEVEL)
+  # behind the shared library's directory: only a static link finds its library here
+  set(mi_pc_libs "-L\${libdir} -L${mi_pc_objectdir} -l${mi_library_name}")
+endif()
+set(mi_pc_libs_private)
+foreach(library IN LISTS mi_libraries)
+  string(APPEND mi_pc_libs_private " -l${library}")
+endforeach()
+configure_file(cmake/mimalloc.pc.in mimalloc.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mimalloc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

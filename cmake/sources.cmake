@@ -1,0 +1,40 @@
+# The sources of the library, by layer from low to high.  src/static.c includes the same files one by one;
+# scripts/check-layers.py holds the two lists against each other and against what lies in src/.
+set(mi_sources
+  src/prim/linux.c
+  src/prim/lock.c
+
+  src/support/format.c
+  src/support/message.c
+  src/support/option.c
+  src/support/stat.c
+
+  src/arena/chunk.c
+  src/arena/purge.c
+  src/arena/region.c
+
+  src/page/page.c
+  src/page/size_class.c
+
+  src/heap/fork.c
+  src/heap/heap_stats.c
+  src/heap/large.c
+  src/heap/outbox.c
+  src/heap/pool.c
+  src/heap/theap.c
+  src/heap/thread.c
+
+  src/api/aligned.c
+  src/api/cxx.c
+  src/api/malloc.c
+  src/api/override.c
+  src/api/posix.c
+  src/api/process.c
+  src/api/realloc.c
+  src/api/stats.c)
+
+set(mi_public_headers
+  include/mimalloc.h
+  include/mimalloc-override.h
+  include/mimalloc-new-delete.h
+  include/mimalloc-stats.h)

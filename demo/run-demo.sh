@@ -1,0 +1,61 @@
+#!/bin/sh
+# Factors a number twice with the same program: with this allocator preloaded, showing its statistics, and with the
+# system's malloc; then shows what both runs cost, side by side.
+#
+#   demo/run-demo.sh [--runs N] BUILD_DIRECTORY [NUMBER]
+#
+# With N > 1 the runs alternate and the table has the median of each column.
+set -eu
+
+runs=1
+if [ "${1:-}" = --runs ]; then runs=$2; shift 2; fi
+build=${1:?usage: run-demo.sh [--runs N] BUILD_DIRECTORY [NUMBER]}
+number=${2:-175451865205073170563711388363}
+
+build=$(cd "$build" && pwd)
+program=$build/demo/demo-cfrac
+measure=$build/demo/demo-measure
+library=$build/libmimalloc.so
+for file in "$program" "$measure" "$library"; do
+  [ -e "$file" ] || { echo "run-demo.sh: $file is missing; build the targets 'demo' and 'mimalloc' first" >&2; exit 1; }
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+
+echo "== $(basename "$program") $number, with mimalloc =="
+"$measure" "$work/ours" "LD_PRELOAD=$library" MIMALLOC_SHOW_STATS=1 "$program" "$number" 2> "$work/stats" | tee "$work/out.ours"
+echo
+cat "$work/stats"
+grep -q 'stats' "$work/stats" || { echo "run-demo.sh: the program ran without mimalloc" >&2; exit 1; }
+echo
+echo "== the same program with the system's malloc =="
+"$measure" "$work/system" "$program" "$number" | tee "$work/out.system"
+
+run=1
+while [ "$run" -lt "$runs" ]; do
+  "$measure" "$work/ours" "LD_PRELOAD=$library" "$program" "$number" > "$work/again"
+  "$measure" "$work/system" "$program" "$number" > "$work/again"
+  run=$((run + 1))
+done
+
+# Column $2 of file $1: its median.
+median() { cut -d' ' -f"$2" "$1" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+row() { # label, column, divisor, format
+  awk -v label="$1" -v a="$(median "$work/ours" "$2")" -v b="$(median "$work/system" "$2")" -v d="$3" -v f="$4" 'BEGIN {
+    printf "  %-22s %14s %14s %12s\n", label, sprintf(f, a / d), sprintf(f, b / d), (b > 0 ? sprintf("%.2f", a / b) : "-") }'
+}
+
+echo
+if [ "$runs" -gt 1 ]; then echo "medians of $runs runs"; fi
+printf '  %-22s %14s %14s %12s\n' '' mimalloc system 'mimalloc/system'
+row 'time, seconds' 1 1 '%.2f'
+row 'of it in user mode' 2 1 '%.2f'
+row 'peak memory, KiB' 4 1 '%.0f'
+row 'page faults' 5 1 '%.0f'
+
+# The factors do not depend on the allocator.  Lines that tell the time do.
+if ! grep -v -i -e time -e second -e ' ms' "$work/out.ours" > "$work/a"; then :; fi
+if ! grep -v -i -e time -e second -e ' ms' "$work/out.system" > "$work/b"; then :; fi
+cmp -s "$work/a" "$work/b" || { echo "run-demo.sh: the two runs gave different results" >&2; exit 1; }

@@ -1,0 +1,115 @@
+/* The statistics of the allocator as numbers and as JSON.
+
+   They are those of the whole process, and are kept in release builds as well.  Memory and page numbers are counted as
+   things happen.  Blocks are counted when somebody asks, since a counter in malloc would cost more than all the rest of
+   it: their peak and total are no more than what is current.  Numbers are never negative; those taken while other
+   threads run need not be of one moment. */
+#pragma once
+#ifndef MIMALLOC_STATS_H
+#define MIMALLOC_STATS_H
+
+#include "mimalloc.h"
+#include <stdint.h>
+
+#define MI_STAT_VERSION 4   /* changes with the layout of mi_stats_t */
+
+/* An amount that goes up and down: the sum of all increases, the largest and the present value. */
+typedef struct mi_stat_count_s {
+  int64_t total;
+  int64_t peak;
+  int64_t current;
+} mi_stat_count_t;
+
+/* An amount that only grows. */
+typedef struct mi_stat_counter_s {
+  int64_t total;
+} mi_stat_counter_t;
+
+/* The fields, in order.  To walk them define MI_STAT_COUNT(name) and MI_STAT_COUNTER(name), and undefine them again.
+   Those marked - belong to no part of this allocator and are 0. */
+#define MI_STAT_FIELDS() \
+  MI_STAT_COUNT(pages)                      /* pages, that is runs of memory with blocks of one size */ \
+  MI_STAT_COUNT(reserved)                   /* bytes of address space */ \
+  MI_STAT_COUNT(committed)                  /* bytes that may be backed with memory */ \
+  MI_STAT_COUNTER(reset)                    /* bytes that the system may take back when it needs them */ \
+  MI_STAT_COUNTER(purged)                   /* bytes given back to the system */ \
+  MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
+  MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread */ \
+  MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
+  MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes */ \
+  MI_STAT_COUNT(malloc_huge)                /* bytes in larger blocks */ \
+  MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks */ \
+  MI_STAT_COUNTER(mmap_calls)               /* system calls: to reserve, ... */ \
+  MI_STAT_COUNTER(commit_calls)             /* ... to make usable, ... */ \
+  MI_STAT_COUNTER(reset_calls) \
+  MI_STAT_COUNTER(purge_calls)              /* ... to give back */ \
+  MI_STAT_COUNTER(arena_count)              /* ranges of address space */ \
+  MI_STAT_COUNTER(malloc_normal_count)      /* blocks of the size classes */ \
+  MI_STAT_COUNTER(malloc_huge_count)        /* larger blocks */ \
+  MI_STAT_COUNTER(malloc_guarded_count)     /* blocks with a guard page */ \
+  MI_STAT_COUNTER(arena_rollback_count)     /* - */ \
+  MI_STAT_COUNTER(arena_purges)             /* rounds of giving back */ \
+  MI_STAT_COUNTER(pages_extended)           /* times that more of a page was put to use */ \
+  MI_STAT_COUNTER(pages_retire)             /* pages that became empty */ \
+  MI_STAT_COUNTER(page_searches)            /* pages looked at ... */ \
+  MI_STAT_COUNTER(page_searches_count)      /* ... in so many searches */ \
+  MI_STAT_COUNT(segments)                   /* - */ \
+  MI_STAT_COUNT(segments_abandoned)         /* - */ \
+  MI_STAT_COUNT(segments_cache)             /* - */ \
+  MI_STAT_COUNT(_segments_reserved)         /* - */ \
+  MI_STAT_COUNTER(pages_reclaim_on_alloc)   /* pages of no thread, taken over by a thread that allocates ... */ \
+  MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or frees */ \
+  MI_STAT_COUNTER(pages_reabandon_full)     /* full pages that were let go */ \
+  MI_STAT_COUNTER(pages_unabandon_busy_wait) /* - */
+
+/* Blocks and pages by block size: bin i holds the sizes over that of bin i-1 up to its own (mi_stats_get_bin_size), the
+   last one blocks with a page of their own (of which only the total is known). */
+#define MI_BIN_HUGE 73
+
+typedef struct mi_stats_s {
+  size_t size;      /* sizeof(mi_stats_t), set by the caller */
+  size_t version;   /* MI_STAT_VERSION, set by the caller */
+#define MI_STAT_COUNT(name)   mi_stat_count_t name;
+#define MI_STAT_COUNTER(name) mi_stat_counter_t name;
+  MI_STAT_FIELDS()
+#undef MI_STAT_COUNT
+#undef MI_STAT_COUNTER
+  mi_stat_count_t   _stat_reserved[4];
+  mi_stat_counter_t _stat_counter_reserved[4];
+  mi_stat_count_t   malloc_bins[MI_BIN_HUGE + 1];   /* blocks */
+  mi_stat_count_t   page_bins[MI_BIN_HUGE + 1];     /* pages */
+} mi_stats_t;
+
+/* Declares a variable that is ready for mi_stats_get; use it among the statements of a function. */
+#if defined(__cplusplus)
+  #define mi_stats_t_decl(name) \
+    mi_stats_t name = mi_stats_t(); \
+    name.size = sizeof(mi_stats_t); \
+    name.version = MI_STAT_VERSION
+#else
+  #define mi_stats_t_decl(name) \
+    mi_stats_t name = { 0 }; \
+    name.size = sizeof(mi_stats_t); \
+    name.version = MI_STAT_VERSION
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* Fills in *stats.  False, and nothing changes, if it is NULL or of another size or version than the library's. */
+mi_decl_export bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept;
+
+/* The statistics and process information as JSON.  With buf NULL or buf_size 0 in a block of its own, to be freed with
+   mi_free (NULL if there is no memory); otherwise in buf, cut off to buf_size - 1 bytes, and the result is buf.  The
+   text is always terminated; all of it needs less than 32 KiB. */
+mi_decl_export char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept;
+
+/* The largest block size in a bin; PTRDIFF_MAX for MI_BIN_HUGE, 0 if there is no such bin. */
+mi_decl_export size_t mi_stats_get_bin_size(size_t bin) mi_attr_noexcept;
+
+#if defined(__cplusplus)
+}
+#endif
+
+#endif

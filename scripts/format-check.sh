@@ -1,0 +1,36 @@
+#!/bin/sh
+# Is every C and C++ file laid out as .clang-format says?
+#
+#   scripts/format-check.sh          lists the files that are not, with the first differences; exit status 1
+#   scripts/format-check.sh --fix    lays them out
+#
+# Versions of clang-format differ in what they do, so it must be this one.  Where it cannot be had the check is skipped
+# (exit status 77).
+set -u
+cd "$(dirname "$0")/.." || exit 2
+
+tool=clang-format-19
+if ! command -v $tool > /dev/null 2>&1 && ! scripts/need.sh $tool > /dev/null 2>&1; then
+  echo "SKIP format-check: $tool cannot be installed here"
+  exit 77
+fi
+
+files=$(find src demo test -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
+if [ "${1:-}" = --fix ]; then
+  $tool -i $files
+  exit
+fi
+
+n_bad=0
+for file in $files; do
+  if ! $tool "$file" | diff -u "$file" - > /tmp/format-check.$$; then
+    n_bad=$((n_bad + 1))
+    echo "$file: not as .clang-format says:"
+    sed -n 3,12p /tmp/format-check.$$
+  fi
+done
+rm -f /tmp/format-check.$$
+if [ $n_bad -gt 0 ]; then
+  echo "$n_bad files; 'make format' lays them out"
+  exit 1
+fi

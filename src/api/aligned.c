@@ -1,0 +1,107 @@
+// Aligned allocation.  Layer: api.
+//
+// Pages start at slice boundaries and have no header, so every block of a class whose size is a multiple of the alignment
+// is aligned: up to 64 KiB an aligned block is an ordinary block, and is freed like one.  Only larger alignments, and
+// those at an offset, take a page of their own.
+#include <errno.h>
+#include <string.h>
+
+#include "../heap/large.h"
+#include "../support/message.h"
+#include "api.h"
+
+static mi_cold void* aligned_bad(size_t alignment) {
+  if (MI_DEBUG > 0) _mi_error_report(EOVERFLOW, "alignment is not a power of two (%zu)\n", alignment);
+  errno = EINVAL;
+  return NULL;
+}
+
+static void* aligned_try(size_t size, size_t alignment, size_t offset, bool zero) {
+  if ((offset & (alignment - 1)) == 0 && alignment <= MI_SLICE_SIZE) {
+    size_t cls = _mi_size_class_aligned(size, alignment);
+    if (cls != MI_CLASS_NONE) return _mi_malloc_class(cls, zero);
+  }
+  void* unused = mi_malloc(0); // makes sure that thread and process are set up
+  if (unused == NULL) return NULL;
+  mi_free(unused);
+  return _mi_large_malloc(size, alignment, offset, zero);
+}
+
+static void* aligned_alloc_at(size_t size, size_t alignment, size_t offset, bool zero) {
+  if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
+  if (mi_likely(alignment <= 16 && offset == 0 && (alignment <= 8 || size > 8))) {
+    return zero ? mi_zalloc(size) : mi_malloc(size);
+  }
+  if (mi_unlikely(size > PTRDIFF_MAX)) return _mi_malloc_failed(size);
+  void* p = aligned_try(size, alignment, offset, zero);
+  if (mi_likely(p != NULL)) return p;
+  mi_collect(true);
+  p = aligned_try(size, alignment, offset, zero);
+  return p != NULL ? p : _mi_malloc_failed(size);
+}
+
+void* mi_malloc_aligned(size_t size, size_t alignment) mi_attr_noexcept {
+  return aligned_alloc_at(size, alignment, 0, false);
+}
+
+void* mi_malloc_aligned_at(size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
+  return aligned_alloc_at(size, alignment, offset, false);
+}
+
+void* mi_zalloc_aligned(size_t size, size_t alignment) mi_attr_noexcept {
+  return aligned_alloc_at(size, alignment, 0, true);
+}
+
+void* mi_zalloc_aligned_at(size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
+  return aligned_alloc_at(size, alignment, offset, true);
+}
+
+void* mi_calloc_aligned_at(size_t count, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
+  size_t total;
+  return _mi_count_size(count, size, &total) ? aligned_alloc_at(total, alignment, offset, true) : NULL;
+}
+
+void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noexcept {
+  return mi_calloc_aligned_at(count, size, alignment, 0);
+}
+
+// ---- reallocation ---------------------------------------------------------------------------------------------------
+
+static void* aligned_realloc_at(void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
+  if (alignment <= sizeof(void*)) return _mi_realloc(p, newsize, zero);
+  if (p == NULL) return aligned_alloc_at(newsize, alignment, offset, zero);
+  if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
+  size_t usable = mi_usable_size(p);
+  bool   is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
+  if (is_aligned && newsize <= usable && newsize >= usable / 2 && newsize > 0) return p;
+  void* q = aligned_alloc_at(newsize, alignment, offset, zero);
+  if (q == NULL) return NULL;
+  memcpy(q, p, mi_min(usable, newsize));
+  mi_free(p);
+  return q;
+}
+
+void* mi_realloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
+  return aligned_realloc_at(p, newsize, alignment, 0, false);
+}
+
+void* mi_realloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) mi_attr_noexcept {
+  return aligned_realloc_at(p, newsize, alignment, offset, false);
+}
+
+void* mi_rezalloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
+  return aligned_realloc_at(p, newsize, alignment, 0, true);
+}
+
+void* mi_rezalloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) mi_attr_noexcept {
+  return aligned_realloc_at(p, newsize, alignment, offset, true);
+}
+
+void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
+  size_t total;
+  return _mi_count_size(newcount, size, &total) ? aligned_realloc_at(p, total, alignment, offset, true) : NULL;
+}
+
+void* mi_recalloc_aligned(void* p, size_t newcount, size_t size, size_t alignment) mi_attr_noexcept {
+  return mi_recalloc_aligned_at(p, newcount, size, alignment, 0);
+}

@@ -1,0 +1,99 @@
+// operator new: what it does when memory is short.  Layer: api.
+//
+// The C++ runtime need not be there; where it is, its new-handler is called and std::bad_alloc thrown, although this is
+// C: both are ordinary functions of the runtime, referred to weakly.
+#include <errno.h>
+
+#include "../support/message.h"
+#include "api.h"
+
+#if defined(__cplusplus)
+
+  #include <new>
+
+static bool new_call_handler(void) {
+  std::new_handler handler = std::get_new_handler();
+  if (handler == nullptr) return false;
+  handler();
+  return true;
+}
+
+static void new_throw(void) {
+  throw std::bad_alloc();
+}
+
+#else
+
+typedef void (*mi_new_handler_t)(void);
+mi_weak mi_new_handler_t _ZSt15get_new_handlerv(void); // std::get_new_handler()
+mi_weak void             _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc() of libstdc++
+
+static bool new_call_handler(void) {
+  mi_new_handler_t handler = (&_ZSt15get_new_handlerv == NULL ? NULL : _ZSt15get_new_handlerv());
+  if (handler == NULL) return false;
+  handler();
+  return true;
+}
+
+static void new_throw(void) {
+  if (&_ZSt17__throw_bad_allocv != NULL) _ZSt17__throw_bad_allocv();
+}
+
+#endif
+
+static mi_cold void* new_failed(size_t size) {
+  new_throw();
+  _mi_error_report(ENOMEM, "out of memory in 'new' (%zu bytes)\n", size);
+  _mi_prim_abort();
+  return NULL;
+}
+
+// A handler is to free memory, throw, or end the program; with none, new fails.  alignment 0: any.
+static mi_cold void* new_retry(size_t size, size_t alignment) {
+  void* p = NULL;
+  while (p == NULL && new_call_handler()) {
+    p = (alignment == 0 ? mi_malloc(size) : mi_malloc_aligned(size, alignment));
+  }
+  return p;
+}
+
+void* mi_new_nothrow(size_t size) mi_attr_noexcept {
+  void* p = mi_malloc(size);
+  return mi_likely(p != NULL) ? p : new_retry(size, 0);
+}
+
+static mi_cold void* new_retry_or_throw(size_t size) {
+  void* p = new_retry(size, 0);
+  return p != NULL ? p : new_failed(size);
+}
+
+void* mi_new(size_t size) {
+  void* p = mi_malloc(size);
+  return mi_likely(p != NULL) ? p : new_retry_or_throw(size);
+}
+
+void* mi_new_aligned_nothrow(size_t size, size_t alignment) mi_attr_noexcept {
+  void* p = mi_malloc_aligned(size, alignment);
+  return mi_likely(p != NULL) ? p : new_retry(size, alignment);
+}
+
+void* mi_new_aligned(size_t size, size_t alignment) {
+  void* p = mi_new_aligned_nothrow(size, alignment);
+  return mi_likely(p != NULL) ? p : new_failed(size);
+}
+
+void* mi_new_n(size_t count, size_t size) {
+  size_t total;
+  return mi_likely(_mi_count_size(count, size, &total)) ? mi_new(total) : new_failed(SIZE_MAX);
+}
+
+void* mi_new_realloc(void* p, size_t newsize) {
+  void* q = mi_realloc(p, newsize);
+  while (mi_unlikely(q == NULL) && new_call_handler()) q = mi_realloc(p, newsize);
+  return mi_likely(q != NULL) ? q : new_failed(newsize);
+}
+
+void* mi_new_reallocn(void* p, size_t newcount, size_t size) {
+  size_t total;
+  return mi_likely(_mi_count_size(newcount, size, &total)) ? mi_new_realloc(p, total) : new_failed(SIZE_MAX);
+}

@@ -1,0 +1,282 @@
+// malloc, calloc, free: the fast paths, then the slow ones they fall into.  Layer: api.
+//
+//   mi_malloc(n)   class of n -> bin of the class -> its first block                            | _mi_malloc_slow
+//   mi_free(p)     slice of p -> descriptor -> home is my theap? -> bin of its class has room?  | free_slow
+//
+// There is no test whether the thread, or the process, was initialised: before that all bins are empty and no page has
+// the thread's theap as its home.  test/golden holds the number of instructions of each.
+#include <errno.h>
+#include <string.h>
+
+#include "../heap/fork.h"
+#include "../heap/large.h"
+#include "../heap/thread.h"
+#include "../support/message.h"
+#include "../support/stat.h"
+#include "api.h"
+#include "hooks.h"
+
+// ---- fast paths -----------------------------------------------------------------------------------------------------
+
+static mi_always_inline void* bin_pop(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  if (mi_likely(block != NULL)) {
+    bin->head = block->next;
+    bin->left++;
+  }
+  return block;
+}
+
+void* mi_malloc(size_t size) mi_attr_noexcept {
+  if (mi_likely(size <= MI_SMALL_MAX)) {
+    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
+    if (mi_likely(p != NULL)) return p;
+  }
+  else if (mi_likely(size <= MI_MEDIUM_MAX)) {
+    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_medium[(size - 1) / 128]));
+    if (mi_likely(p != NULL)) return p;
+  }
+  return _mi_malloc_slow(size, false);
+}
+
+static mi_noinline void free_slow(void* p);
+
+void mi_free(void* p) mi_attr_noexcept {
+  const mi_region_t* region = &_mi_regions[0];
+  size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
+  if (mi_likely(slice < region->n_slices)) {
+    mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
+    mi_theap_t* theap = mi_load_relaxed(&page->home);
+    if (mi_likely(theap == _mi_theap_default)) {
+      mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
+      if (mi_likely(--bin->left >= 0)) {
+        mi_block_t* block = (mi_block_t*)p;
+        block->next = bin->head;
+        bin->head = block;
+        return;
+      }
+      _mi_theap_free_overflow(theap, page, p);
+      return;
+    }
+  }
+  free_slow(p);
+}
+
+static mi_always_inline void* zalloc_small(size_t size) {
+  void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
+  if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
+  if (size <= 128) _mi_clear_small(p, size);
+  else memset(p, 0, size);
+  return p;
+}
+
+void* mi_zalloc(size_t size) mi_attr_noexcept {
+  return mi_likely(size <= MI_SMALL_MAX) ? zalloc_small(size) : _mi_malloc_slow(size, true);
+}
+
+void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
+  size_t total;
+  if (mi_unlikely(mi_mul_overflows(count, size, &total))) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  return mi_likely(total <= MI_SMALL_MAX) ? zalloc_small(total) : _mi_malloc_slow(total, true);
+}
+
+// ---- allocation, the slow path --------------------------------------------------------------------------------------
+
+mi_cold void* _mi_malloc_failed(size_t size) {
+  bool absurd = (size > PTRDIFF_MAX);
+  _mi_error_report(absurd ? EOVERFLOW : ENOMEM, absurd ? "allocation request is too large (%zu bytes)\n"
+                                                       : "unable to allocate memory (%zu bytes)\n", size);
+  errno = ENOMEM;
+  return NULL;
+}
+
+void* _mi_malloc_class(size_t cls, bool zero) {
+  mi_theap_t* theap = _mi_thread_theap();
+  mi_block_t* block = NULL;
+  bool        is_zero = false;
+  if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
+  if (mi_unlikely(theap == NULL)) {
+    if (_mi_theap_default == &_mi_theap_dead) block = (mi_block_t*)_mi_thread_late_malloc(cls, &is_zero);
+  }
+  else {
+    mi_hooks_on_slow_malloc(theap);
+    block = (mi_block_t*)bin_pop(&theap->bins[cls]);
+    if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, &is_zero);
+  }
+  if (zero && block != NULL) {
+    if (is_zero) block->next = NULL;
+    else memset(block, 0, _mi_class_block_size(cls));
+  }
+  return block;
+}
+
+static void* malloc_any(size_t size, bool zero) {
+  if (size <= MI_CLASS_SIZE_MAX) return _mi_malloc_class(_mi_size_class_of(size), zero);
+  if (_mi_thread_theap() == NULL && _mi_theap_default != &_mi_theap_dead) return NULL;
+  return _mi_large_malloc(size, 1, 0, zero);
+}
+
+mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
+  void* p = malloc_any(size, zero);
+  if (mi_likely(p != NULL)) return p;
+  if (size <= PTRDIFF_MAX) {
+    mi_collect(true); // what we hold may be what is missing
+    p = malloc_any(size, zero);
+    if (p != NULL) return p;
+  }
+  return _mi_malloc_failed(size);
+}
+
+// ---- freeing, the slow path -----------------------------------------------------------------------------------------
+
+static mi_cold void free_invalid(const void* p) {
+  _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+}
+
+static void free_large(mi_page_t* page, void* p) {
+  size_t size = _mi_page_large_size(page);
+  if (p != _mi_page_large_block(page)) {
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                     (void*)_mi_page_large_block(page), size);
+  }
+  else if (!_mi_large_free(page)) {
+    _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
+  }
+}
+
+static void free_to_bin(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
+  if (--bin->left >= 0) {
+    block->next = bin->head;
+    bin->head = block;
+  }
+  else {
+    _mi_theap_free_overflow(theap, page, block);
+  }
+}
+
+static mi_noinline void free_slow(void* p) {
+  if (p == NULL) return;
+  mi_page_t* page = _mi_page_of(p);
+  if (mi_unlikely(page == NULL)) {
+    free_invalid(p);
+    return;
+  }
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+    free_large(page, p);
+    return;
+  }
+  mi_theap_t* theap = _mi_theap_default;
+  if (mi_load_relaxed(&page->home) == theap) {
+    free_to_bin(theap, page, (mi_block_t*)p); // a later slice of the page, or another region
+    return;
+  }
+  if (mi_unlikely(!_mi_theap_is_real(theap))) theap = _mi_thread_theap();
+  if (mi_likely(theap != NULL)) _mi_theap_free_remote(theap, page, p);
+  else _mi_page_free_remote(page, p);
+}
+
+// ---- the same under other names -------------------------------------------------------------------------------------
+
+void* mi_malloc_small(size_t size) mi_attr_noexcept {
+  mi_assert(size <= MI_SMALL_SIZE_MAX);
+  return mi_malloc(size);
+}
+
+void* mi_zalloc_small(size_t size) mi_attr_noexcept {
+  mi_assert(size <= MI_SMALL_SIZE_MAX);
+  return mi_zalloc(size);
+}
+
+void mi_free_small(void* p) mi_attr_noexcept {
+  mi_free(p);
+}
+
+mi_noinline bool _mi_count_size(size_t count, size_t size, size_t* total) {
+  if (mi_likely(!mi_mul_overflows(count, size, total))) return true;
+  errno = ENOMEM;
+  return false;
+}
+
+void* mi_mallocn(size_t count, size_t size) mi_attr_noexcept {
+  size_t total;
+  return _mi_count_size(count, size, &total) ? mi_malloc(total) : NULL;
+}
+
+// ---- sizes ----------------------------------------------------------------------------------------------------------
+
+static mi_noinline size_t usable_size_slow(const void* p) {
+  mi_page_t* page = _mi_page_of(p);
+  return (page != NULL && p == _mi_page_large_block(page)) ? _mi_page_large_size(page) : 0;
+}
+
+size_t mi_usable_size(const void* p) mi_attr_noexcept {
+  const mi_page_t* page = _mi_page_at(p);
+  if (mi_likely(page != NULL)) {
+    size_t size = _mi_page_block_size(page);
+    if (mi_likely(size != 0)) return size;
+  }
+  return usable_size_slow(p);
+}
+
+size_t mi_good_size(size_t size) mi_attr_noexcept {
+  if (size <= MI_CLASS_SIZE_MAX) return _mi_class_block_size(_mi_size_class_of(size));
+  if (size > (size_t)PTRDIFF_MAX - MI_SLICE_SIZE) return size;
+  return mi_align_up(size, MI_SLICE_SIZE);
+}
+
+bool mi_is_in_heap_region(const void* p) mi_attr_noexcept {
+  return _mi_page_of(p) != NULL;
+}
+
+bool mi_check_owned(const void* p) {
+  return _mi_page_of(p) != NULL;
+}
+
+// ---- block sizes on the side ----------------------------------------------------------------------------------------
+
+// Both the size of the block, class or slices, which can be more than is usable from an aligned pointer on.
+static void* with_block_size(void* p, size_t* block_size) {
+  if (p != NULL && block_size != NULL) *block_size = mi_usable_size(p);
+  return p;
+}
+
+
+void* mi_umalloc(size_t size, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_malloc(size), block_size);
+}
+
+void* mi_ucalloc(size_t count, size_t size, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_calloc(count, size), block_size);
+}
+
+void* mi_umalloc_small(size_t size, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_malloc_small(size), block_size);
+}
+
+void* mi_uzalloc_small(size_t size, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_zalloc_small(size), block_size);
+}
+
+void* mi_umalloc_aligned(size_t size, size_t alignment, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_malloc_aligned(size, alignment), block_size);
+}
+
+void* mi_uzalloc_aligned(size_t size, size_t alignment, size_t* block_size) mi_attr_noexcept {
+  return with_block_size(mi_zalloc_aligned(size, alignment), block_size);
+}
+
+void mi_ufree(void* p, size_t* block_size) mi_attr_noexcept {
+  (void)with_block_size(p, block_size);
+  mi_free(p);
+}
+
+void* mi_urealloc(void* p, size_t newsize, size_t* block_size_pre, size_t* block_size_post) mi_attr_noexcept {
+  size_t before = mi_usable_size(p);
+  void*  q = mi_realloc(p, newsize);
+  if (q != NULL && block_size_pre != NULL) *block_size_pre = before;
+  return with_block_size(q, block_size_post);
+}

@@ -1,0 +1,209 @@
+// malloc and its relatives under their standard names.  Layer: api.
+//
+// In the single-source build each name is an alias of its mi_ function, so that `malloc` is the fast path itself; a
+// build from separate files can alias within one file only and forwards instead.
+//
+// Every entry of libc that allocates must be here, or a block of one allocator would reach the other's free: the list is
+// held against the exported symbols by test/override.
+#include <errno.h>
+
+#include "../arena/purge.h"
+#include "../support/stat.h"
+#include "api.h"
+
+#if defined(MI_MALLOC_OVERRIDE)
+
+#define MI_PUBLIC __attribute__((visibility("default"), used))
+
+#if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__)
+  #define MI_ALIAS(fun) __attribute__((alias(#fun), visibility("default"), used))
+  #define MI_FORWARD0(fun, x)          MI_ALIAS(fun);
+  #define MI_FORWARD1(fun, x)          MI_ALIAS(fun);
+  #define MI_FORWARD2(fun, x, y)       MI_ALIAS(fun);
+  #define MI_FORWARD3(fun, x, y, z)    MI_ALIAS(fun);
+#else
+  #define MI_FORWARD0(fun, x)          { fun(x); }
+  #define MI_FORWARD1(fun, x)          { return fun(x); }
+  #define MI_FORWARD2(fun, x, y)       { return fun(x, y); }
+  #define MI_FORWARD3(fun, x, y, z)    { return fun(x, y, z); }
+#endif
+
+// The attributes of libc's own declarations (nonnull, malloc) are theirs; ours need not repeat them.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpragmas"
+#pragma GCC diagnostic ignored "-Wunknown-warning-option"
+#pragma GCC diagnostic ignored "-Wmissing-attributes"
+#pragma GCC diagnostic ignored "-Wattribute-alias"
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+// clang-format off
+
+// ---- C --------------------------------------------------------------------------------------------------------------
+
+MI_PUBLIC void*  malloc(size_t size) mi_attr_noexcept                       MI_FORWARD1(mi_malloc, size)
+MI_PUBLIC void*  calloc(size_t count, size_t size) mi_attr_noexcept         MI_FORWARD2(mi_calloc, count, size)
+MI_PUBLIC void*  realloc(void* p, size_t size) mi_attr_noexcept             MI_FORWARD2(mi_realloc, p, size)
+MI_PUBLIC void   free(void* p) mi_attr_noexcept                             MI_FORWARD0(mi_free, p)
+MI_PUBLIC void*  aligned_alloc(size_t align, size_t size) mi_attr_noexcept  MI_FORWARD2(mi_aligned_alloc, align, size)
+MI_PUBLIC void   free_sized(void* p, size_t size) mi_attr_noexcept;
+MI_PUBLIC void   free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept;
+#if !defined(strdup)
+MI_PUBLIC char*  strdup(const char* s) mi_attr_noexcept                     MI_FORWARD1(mi_strdup, s)
+#endif
+#if !defined(strndup)
+MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          MI_FORWARD2(mi_strndup, s, n)
+#endif
+
+MI_PUBLIC void free_sized(void* p, size_t size) mi_attr_noexcept { mi_free_size(p, size); }
+MI_PUBLIC void free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept {
+  mi_free_size_aligned(p, size, align);
+}
+
+// ---- POSIX, BSD, glibc ----------------------------------------------------------------------------------------------
+
+MI_PUBLIC int    posix_memalign(void** p, size_t align, size_t size)        MI_FORWARD3(mi_posix_memalign, p, align, size)
+MI_PUBLIC void*  memalign(size_t align, size_t size) mi_attr_noexcept       MI_FORWARD2(mi_memalign, align, size)
+MI_PUBLIC void*  valloc(size_t size) mi_attr_noexcept                       MI_FORWARD1(mi_valloc, size)
+MI_PUBLIC void*  pvalloc(size_t size) mi_attr_noexcept                      MI_FORWARD1(mi_pvalloc, size)
+MI_PUBLIC void   cfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
+MI_PUBLIC void   vfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
+MI_PUBLIC void*  reallocf(void* p, size_t size) mi_attr_noexcept            MI_FORWARD2(mi_reallocf, p, size)
+MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept MI_FORWARD3(mi_reallocarray, p, count, size)
+MI_PUBLIC mi_weak int reallocarr(void* p, size_t count, size_t size) mi_attr_noexcept MI_FORWARD3(mi_reallocarr, p, count, size)
+MI_PUBLIC size_t malloc_size(const void* p) mi_attr_noexcept                MI_FORWARD1(mi_usable_size, p)
+MI_PUBLIC size_t malloc_good_size(size_t size) mi_attr_noexcept             MI_FORWARD1(mi_good_size, size)
+#if defined(__ANDROID__)
+MI_PUBLIC size_t malloc_usable_size(const void* p) mi_attr_noexcept         { return mi_usable_size(p); }
+#else
+MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept;
+MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept               { return mi_usable_size(p); }
+#endif
+MI_PUBLIC void*  _aligned_malloc(size_t size, size_t align) mi_attr_noexcept MI_FORWARD2(mi_malloc_aligned, size, align)
+
+// ---- libc's own names for them --------------------------------------------------------------------------------------
+
+MI_PUBLIC int    __posix_memalign(void** p, size_t align, size_t size)      MI_FORWARD3(mi_posix_memalign, p, align, size)
+MI_PUBLIC void*  __libc_malloc(size_t size) mi_attr_noexcept                MI_FORWARD1(mi_malloc, size)
+MI_PUBLIC void*  __libc_calloc(size_t count, size_t size) mi_attr_noexcept  MI_FORWARD2(mi_calloc, count, size)
+MI_PUBLIC void*  __libc_realloc(void* p, size_t size) mi_attr_noexcept      MI_FORWARD2(mi_realloc, p, size)
+MI_PUBLIC void   __libc_free(void* p) mi_attr_noexcept                      MI_FORWARD0(mi_free, p)
+MI_PUBLIC void   __libc_cfree(void* p) mi_attr_noexcept                     MI_FORWARD0(mi_free, p)
+MI_PUBLIC void*  __libc_memalign(size_t align, size_t size) mi_attr_noexcept MI_FORWARD2(mi_memalign, align, size)
+MI_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_FORWARD1(mi_valloc, size)
+MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_FORWARD1(mi_pvalloc, size)
+
+// ---- C++: operator new and delete -----------------------------------------------------------------------------------
+// By their mangled names, so that C can define them: the last letter of _Znw is the type of size_t.
+
+#if SIZE_MAX == UINT64_MAX || defined(__EMSCRIPTEN__)
+  #define MI_NEW(name, rest) name##m##rest
+#else
+  #define MI_NEW(name, rest) name##j##rest
+#endif
+
+MI_PUBLIC void* MI_NEW(_Znw,)(size_t size)                                              MI_FORWARD1(mi_new, size)
+MI_PUBLIC void* MI_NEW(_Zna,)(size_t size)                                              MI_FORWARD1(mi_new, size)
+MI_PUBLIC void* MI_NEW(_Znw,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
+MI_PUBLIC void* MI_NEW(_Zna,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
+MI_PUBLIC void* MI_NEW(_Znw,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
+MI_PUBLIC void* MI_NEW(_Zna,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
+MI_PUBLIC void* MI_NEW(_Znw,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
+MI_PUBLIC void* MI_NEW(_Zna,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
+
+MI_PUBLIC void _ZdlPv(void* p)                                                          MI_FORWARD0(mi_free, p)
+MI_PUBLIC void _ZdaPv(void* p)                                                          MI_FORWARD0(mi_free, p)
+MI_PUBLIC void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
+MI_PUBLIC void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
+MI_PUBLIC void _ZdlPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
+MI_PUBLIC void _ZdaPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
+MI_PUBLIC void _ZdlPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
+MI_PUBLIC void _ZdaPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
+MI_PUBLIC void _ZdlPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
+MI_PUBLIC void _ZdaPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
+MI_PUBLIC void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
+MI_PUBLIC void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
+
+// clang-format on
+
+// ---- glibc's extras: without them a program would ask an allocator that it does not use -----------------------------
+
+#if defined(__GLIBC__)
+
+  #include <malloc.h>
+  #include <stdio.h>
+
+MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
+  (void)pad;
+  size_t before = _mi_slices_purgeable();
+  mi_collect(true);
+  return before > 0 ? 1 : 0;
+}
+
+MI_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
+  (void)param;
+  (void)value;
+  return 1; // none of glibc's parameters means anything here: accepted, as by other allocators, with no effect
+}
+
+static size_t override_bytes(int64_t n) {
+  return n < 0 ? 0 : (size_t)n;
+}
+
+  #if __GLIBC_PREREQ(2, 33)
+MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
+  struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
+  size_t           large = override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  info.arena = pages;
+  info.hblkhd = large;
+  info.uordblks = pages + large;
+  info.fordblks = _mi_slices_purgeable() * MI_SLICE_SIZE;
+  info.keepcost = info.fordblks;
+  return info;
+}
+  #endif
+
+MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
+  struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
+  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  info.uordblks = info.arena + info.hblkhd;
+  info.fordblks = info.keepcost = (int)(_mi_slices_purgeable() * MI_SLICE_SIZE);
+  return info;
+}
+
+MI_PUBLIC void malloc_stats(void) mi_attr_noexcept {
+  mi_stats_print(NULL);
+}
+
+static void override_print(const char* text, void* file) {
+  fputs(text, (FILE*)file);
+}
+
+MI_PUBLIC int malloc_info(int options, FILE* file) mi_attr_noexcept {
+  if (options != 0 || file == NULL) {
+    errno = EINVAL;
+    return -1;
+  }
+  char* json = mi_stats_get_json(0, NULL);
+  if (json == NULL) return -1;
+  fputs("<malloc version=\"1\"><statistics format=\"json\"><![CDATA[\n", file);
+  override_print(json, file);
+  fputs("]]></statistics></malloc>\n", file);
+  mi_free(json);
+  return 0;
+}
+
+#endif
+
+#if defined(__cplusplus)
+}
+#endif
+
+#pragma GCC diagnostic pop
+
+#endif

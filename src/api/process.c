@@ -1,0 +1,113 @@
+// Process and thread start and end, mi_collect, the deferred-free hook.  Layer: api.
+//
+// The library works before its constructor and after its destructor ran: whatever the constructor does is also done by
+// the first allocation that needs it, and the destructor only reports.
+#include "../arena/purge.h"
+#include "../heap/thread.h"
+#include "../support/message.h"
+#include "../support/option.h"
+#include "../support/stat.h"
+#include "api.h"
+#include "hooks.h"
+
+#if !defined(MI_SECURE)
+  #define MI_SECURE 0
+#endif
+
+int mi_version(void) mi_attr_noexcept {
+  return MI_MALLOC_VERSION;
+}
+
+bool mi_is_redirected(void) mi_attr_noexcept {
+  return false;
+}
+
+// ---- process --------------------------------------------------------------------------------------------------------
+
+static mi_atomic(bool) process_is_initialised;
+static mi_atomic(bool) process_is_done;
+
+void mi_process_init(void) mi_attr_noexcept {
+  bool expected = false;
+  if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
+  _mi_options_init();
+  _mi_thread_install_hooks();
+  if (mi_option_get(mi_option_verbose) > 0) {
+    mi_options_print();
+    _mi_message_verbose("process init\n");
+  }
+  long kib = mi_option_get(mi_option_reserve_os_memory);
+  if (kib > 0) _mi_message_verbose("option reserve_os_memory has no effect: address space is reserved anyway\n");
+}
+
+void mi_cdecl mi_process_done(void) mi_attr_noexcept {
+  bool expected = false;
+  if (!mi_load_relaxed(&process_is_initialised)) return;
+  if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
+  if (mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose)) mi_stats_print(NULL);
+  _mi_message_verbose("process done\n");
+}
+
+#if defined(__GNUC__) || defined(__clang__)
+
+__attribute__((constructor(101))) static void process_attach(void) {
+  mi_process_init();
+}
+
+__attribute__((destructor(101))) static void process_detach(void) {
+  if (mi_option_get(mi_option_destroy_on_exit) <= 1) mi_process_done();
+}
+
+#endif
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+void mi_thread_init(void) mi_attr_noexcept {
+  _mi_thread_theap();
+}
+
+void mi_thread_done(void) mi_attr_noexcept {
+  _mi_thread_release(false);
+}
+
+void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
+  // A hint that we do not need: what a sleeping thread holds is taken back anyway (heap/thread.c).
+}
+
+// ---- collecting -----------------------------------------------------------------------------------------------------
+
+static void collect_theap(mi_theap_t* theap) {
+  _mi_theap_enter(theap);
+  _mi_theap_flush_bins(theap);
+  _mi_outbox_flush(theap);
+  _mi_theap_release_pages(theap);
+  _mi_theap_leave(theap);
+}
+
+void mi_collect(bool force) mi_attr_noexcept {
+  mi_theap_t* theap = _mi_theap_default;
+  _mi_hooks_deferred_free(force);
+  if (_mi_theap_is_real(theap)) collect_theap(theap);
+  if (force) _mi_purge_all();
+}
+
+// ---- deferred free --------------------------------------------------------------------------------------------------
+
+static mi_atomic(mi_deferred_free_fun*) hooks_deferred_free;
+static mi_atomic(void*)                 hooks_deferred_arg;
+static mi_atomic(uint64_t)              hooks_heartbeat;
+static mi_thread_local bool             hooks_in_deferred_free;
+
+void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) mi_attr_noexcept {
+  mi_store_release(&hooks_deferred_arg, arg);
+  mi_store_release(&hooks_deferred_free, deferred_free);
+}
+
+void _mi_hooks_deferred_free(bool force) {
+  mi_deferred_free_fun* fun = mi_load_acquire(&hooks_deferred_free);
+  uint64_t              beat = mi_fetch_add_relaxed(&hooks_heartbeat, 1) + 1;
+  if (mi_likely(fun == NULL) || hooks_in_deferred_free) return;
+  hooks_in_deferred_free = true; // the hook may allocate
+  fun(force, (unsigned long long)beat, mi_load_acquire(&hooks_deferred_arg));
+  hooks_in_deferred_free = false;
+}

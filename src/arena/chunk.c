@@ -1,0 +1,372 @@
+// Handing out slices.  Layer: arena.
+//
+// Chunks that are partly in use lie in buckets by what they can still give: the number of free slices (SMALL), of free
+// aligned groups of eight (MEDIUM), the longest free run (MIXED, META).  Taking from the lowest bucket that suffices is
+// "the fullest chunk that fits", found with one bit operation; the others empty out whole.
+//
+// One lock guards it all: it is taken once per 64 KiB or more of use.
+#include "chunk.h"
+
+#include "../base/assert.h"
+#include "../support/stat.h"
+
+static mi_atomic(size_t) chunk_purgeable;     // A4; written under the lock
+static size_t            chunk_purgeable_low; // its minimum since the last restart
+
+#define CHUNK_GROUP 8 // slices of a MEDIUM page
+
+mi_lock_t _mi_purge_lock;
+
+// ---- buckets --------------------------------------------------------------------------------------------------------
+
+// Bit 8*i is set when slices 8*i .. 8*i+7 are all free.
+static uint32_t chunk_free_groups(uint32_t free_bits) {
+  return mi_runs32(free_bits, CHUNK_GROUP) & 0x01010101u;
+}
+
+static size_t chunk_bucket_of(const mi_chunk_t* chunk) {
+  switch (chunk->kind) {
+    case MI_CHUNK_NONE: return 0;
+    case MI_CHUNK_SMALL: return mi_popcount32(chunk->free_bits);
+    case MI_CHUNK_MEDIUM: return mi_popcount32(chunk_free_groups(chunk->free_bits));
+    default: return mi_longest_run32(chunk->free_bits);
+  }
+}
+
+static void chunk_bucket_remove(mi_region_t* region, mi_chunk_t* chunk) {
+  size_t    bucket = chunk->bucket;
+  uint32_t* head = &region->buckets[chunk->kind][bucket];
+  if (bucket == 0) return;
+  if (chunk->prev != 0) region->chunks[chunk->prev - 1].next = chunk->next;
+  else *head = chunk->next;
+  if (chunk->next != 0) region->chunks[chunk->next - 1].prev = chunk->prev;
+  if (*head == 0) region->nonempty[chunk->kind] &= ~((uint64_t)1 << bucket);
+  chunk->bucket = 0;
+}
+
+static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
+  size_t bucket = chunk_bucket_of(chunk);
+  if (bucket == chunk->bucket) return;
+  chunk_bucket_remove(region, chunk);
+  if (bucket == 0) return;
+  uint32_t  index = (uint32_t)(chunk - region->chunks) + 1;
+  uint32_t* head = &region->buckets[chunk->kind][bucket];
+  chunk->next = *head;
+  chunk->prev = 0;
+  if (*head != 0) region->chunks[*head - 1].prev = index;
+  *head = index;
+  region->nonempty[chunk->kind] |= (uint64_t)1 << bucket;
+  chunk->bucket = (uint8_t)bucket;
+}
+
+// ---- whole chunks ---------------------------------------------------------------------------------------------------
+
+static bool chunk_is_free(const mi_region_t* region, size_t i) {
+  return i < region->n_used && ((region->free_chunks[i / 64] >> (i % 64)) & 1) != 0;
+}
+
+static void chunk_set_free(mi_region_t* region, size_t i) {
+  region->free_chunks[i / 64] |= (uint64_t)1 << (i % 64);
+  region->free_hint = mi_min(region->free_hint, i / 64);
+}
+
+static void chunk_clear_free(mi_region_t* region, size_t i) {
+  region->free_chunks[i / 64] &= ~((uint64_t)1 << (i % 64));
+}
+
+// Chunks up to `end` (excluded) have been handed out once: the new ones are free and clean.
+static bool chunk_use_to(mi_region_t* region, size_t end) {
+  if (end > region->n_open && !_mi_region_open(region, end)) return false;
+  for (size_t i = region->n_used; i < end; i++) {
+    region->chunks[i].free_bits = UINT32_MAX;
+    chunk_set_free(region, i);
+  }
+  region->n_used = mi_max(region->n_used, end);
+  return true;
+}
+
+// The lowest run of n free chunks; opens new ones at the end if there is none.  Returns SIZE_MAX when out of memory.
+static size_t chunk_find_free(mi_region_t* region, size_t n) {
+  size_t n_words = mi_div_up(region->n_used, 64);
+  while (region->free_hint < n_words && region->free_chunks[region->free_hint] == 0) region->free_hint++;
+  size_t found = 0; // length of the run that ends before i
+  size_t i = region->free_hint * 64;
+  while (i < region->n_used) {
+    uint64_t word = region->free_chunks[i / 64] >> (i % 64);
+    if (word == 0) {
+      i = (i / 64 + 1) * 64;
+      found = 0;
+    }
+    else if ((word & 1) == 0) {
+      i += mi_ctz64(word);
+      found = 0;
+    }
+    else {
+      i++;
+      if (++found == n) return i - n;
+    }
+  }
+  size_t first = region->n_used - found; // the last ones may be free: go on from there
+  if (n > region->n_chunks - first || !chunk_use_to(region, first + n)) return SIZE_MAX;
+  return first;
+}
+
+// ---- taking and putting slices --------------------------------------------------------------------------------------
+
+static void chunk_count_purgeable(size_t n, bool add) {
+  size_t now = mi_load_relaxed(&chunk_purgeable);
+  now = add ? now + n : now - n;
+  mi_store_relaxed(&chunk_purgeable, now);
+  if (now < chunk_purgeable_low) chunk_purgeable_low = now;
+}
+
+// Takes the free slices `bits` of a chunk; a chunk that was wholly free gets that kind.
+static void chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind) {
+  mi_chunk_t* chunk = &region->chunks[i];
+  mi_assert_internal((chunk->free_bits & bits) == bits);
+  if (chunk->kind == MI_CHUNK_NONE) {
+    chunk_clear_free(region, i);
+    chunk->kind = (uint8_t)kind;
+  }
+  chunk->free_bits &= ~bits;
+  chunk_bucket_update(region, chunk);
+  chunk_count_purgeable(mi_popcount32(bits & chunk->dirty_bits), false);
+}
+
+static void chunk_put(mi_region_t* region, size_t i, uint32_t bits) {
+  mi_chunk_t* chunk = &region->chunks[i];
+  mi_assert_internal((chunk->free_bits & bits) == 0);
+  chunk->free_bits |= bits;
+  chunk_count_purgeable(mi_popcount32(bits & chunk->dirty_bits), true);
+  if (chunk->free_bits == UINT32_MAX) {
+    chunk_bucket_remove(region, chunk);
+    chunk->kind = MI_CHUNK_NONE;
+    chunk_set_free(region, i);
+  }
+  else {
+    chunk_bucket_update(region, chunk);
+  }
+}
+
+// The part of [slice, slice + n) that lies in the chunk of `slice`, as bits; *n_part is its length.
+static uint32_t chunk_part(size_t slice, size_t n, size_t* n_part) {
+  size_t at = slice % MI_CHUNK_SLICES;
+  *n_part = mi_min(n, MI_CHUNK_SLICES - at);
+  return mi_mask32(*n_part) << at;
+}
+
+static bool slices_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
+  bool is_zero = true;
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = chunk_part(slice, n, &part);
+    size_t   i = slice / MI_CHUNK_SLICES;
+    if ((region->chunks[i].dirty_bits & bits) != 0) is_zero = false;
+    chunk_take(region, i, bits, kind);
+  }
+  return is_zero;
+}
+
+static void slices_put(mi_region_t* region, size_t slice, size_t n) {
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = chunk_part(slice, n, &part);
+    chunk_put(region, slice / MI_CHUNK_SLICES, bits);
+  }
+}
+
+static void slices_mark(mi_region_t* region, size_t slice, size_t n, bool dirty) {
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t    bits = chunk_part(slice, n, &part);
+    mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+    if (dirty) chunk->dirty_bits |= bits;
+    else chunk->dirty_bits &= ~bits;
+  }
+}
+
+// ---- allocation -----------------------------------------------------------------------------------------------------
+
+// Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
+static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
+  uint32_t starts =
+    (chunk->kind == MI_CHUNK_MEDIUM ? chunk_free_groups(chunk->free_bits) : mi_runs32(chunk->free_bits, n));
+  uint32_t backed = starts & mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
+  return mi_ctz32(backed != 0 ? backed : starts);
+}
+
+// The index of the first of n free slices, SIZE_MAX if the region has none.
+static size_t slices_find(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  if (n <= MI_CHUNK_SLICES) {
+    size_t   needed = (kind == MI_CHUNK_MEDIUM ? 1 : n);
+    uint64_t buckets = region->nonempty[kind] & ~(((uint64_t)1 << needed) - 1);
+    if (buckets != 0) {
+      size_t i = region->buckets[kind][mi_ctz64(buckets)] - 1;
+      return i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
+    }
+  }
+  size_t i = chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES));
+  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES;
+}
+
+static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  // Within a chunk a run is where it falls; take more and give the ends back.  Chunks are aligned as they are.
+  size_t extra = (align <= 1 || (kind == MI_CHUNK_MEDIUM && align <= CHUNK_GROUP) ? 0 : align - 1);
+  size_t slice = slices_find(region, n + extra, kind);
+  if (slice == SIZE_MAX) return false;
+  if (extra > 0) slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
+  run->region = region;
+  run->slice = slice;
+  run->n_slices = n;
+  run->is_zero = slices_take(region, slice, n, kind);
+  return true;
+}
+
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
+  mi_run_t run = {NULL, 0, 0, false};
+  _mi_lock_acquire(&_mi_arena_lock);
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    mi_region_t* region = &_mi_regions[i];
+    if (region->is_single || region->n_slices < n) continue;
+    if (slices_alloc_in(region, n, align, kind, &run)) break;
+  }
+  if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align) {
+    mi_region_t* region = _mi_region_add((n + align) * MI_SLICE_SIZE, MI_CHUNK_SIZE, false);
+    if (region != NULL) slices_alloc_in(region, n, align, kind, &run);
+  }
+  _mi_lock_release(&_mi_arena_lock);
+  return run;
+}
+
+void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  slices_mark(region, slice, n, !is_clean);
+  slices_put(region, slice, n);
+  _mi_lock_release(&_mi_arena_lock);
+}
+
+static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
+  size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
+  if (end > region->n_chunks) return false;
+  size_t used = mi_min(slice + n, region->n_used * MI_CHUNK_SLICES);
+  for (size_t part, at = slice; at < used; at += part) {
+    uint32_t          bits = chunk_part(at, used - at, &part);
+    const mi_chunk_t* chunk = &region->chunks[at / MI_CHUNK_SLICES];
+    if ((chunk->free_bits & bits) != bits) return false;
+    // A run may not end up in a chunk of pages: their buckets count on pages only.
+    if (chunk->kind != MI_CHUNK_NONE && chunk->kind != MI_CHUNK_MIXED) return false;
+  }
+  return chunk_use_to(region, end);
+}
+
+bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  bool ok = slices_are_free(region, slice, n);
+  if (ok) *is_zero = slices_take(region, slice, n, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  return ok;
+}
+
+static bool slice_is_dirty(const mi_region_t* region, size_t slice) {
+  return ((region->chunks[slice / MI_CHUNK_SLICES].dirty_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+}
+
+size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero) {
+  size_t n_dirty = 0;
+  size_t end = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  while (n_dirty < n && slice_is_dirty(region, slice + n_dirty)) n_dirty++;
+  end = n_dirty;
+  while (end < n && !slice_is_dirty(region, slice + end)) end++;
+  _mi_lock_release(&_mi_arena_lock);
+  *n_zero = end - n_dirty;
+  return n_dirty;
+}
+
+// ---- purging --------------------------------------------------------------------------------------------------------
+
+size_t _mi_slices_purgeable(void) {
+  return mi_load_relaxed(&chunk_purgeable);
+}
+
+size_t _mi_slices_purgeable_low(bool restart) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t low = chunk_purgeable_low;
+  if (restart) chunk_purgeable_low = mi_load_relaxed(&chunk_purgeable);
+  _mi_lock_release(&_mi_arena_lock);
+  return low;
+}
+
+// Purges slices that were taken for it, without the arena lock; they are clean then.
+static void slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
+  int err = _mi_prim_purge(_mi_region_slice_start(region, slice), n * MI_SLICE_SIZE);
+  _mi_stat_count(&_mi_stats.purge_calls, 1);
+  if (err == 0) _mi_stat_count(&_mi_stats.purged, (int64_t)(n * MI_SLICE_SIZE));
+  _mi_slices_free(region, slice, n, err == 0);
+}
+
+#define PURGE_BATCH 32 // chunks per system call: bounds how long a large run is missing from the arena
+
+// Purges the highest run of wholly free, dirty chunks below chunk *end, at most `most` slices.  Returns how many slices
+// were dirty (0: there are none), and in *end where the run started.
+static size_t purge_free_chunks(mi_region_t* region, size_t* end, size_t most) {
+  size_t n = 0;
+  size_t n_dirty = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t i = mi_min(*end, region->n_used);
+  for (; i > 0 && n < PURGE_BATCH && n_dirty < most; i--) {
+    bool want = chunk_is_free(region, i - 1) && region->chunks[i - 1].dirty_bits != 0;
+    if (!want && n > 0) break;
+    if (!want) continue;
+    n++;
+    n_dirty += mi_popcount32(region->chunks[i - 1].dirty_bits);
+  }
+  for (size_t c = i; c < i + n; c++) chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  if (n > 0) slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES);
+  *end = i;
+  return n_dirty;
+}
+
+// The same for the highest partly used chunk with dirty free slices below *end.
+static size_t purge_partial_chunk(mi_region_t* region, size_t* end) {
+  uint32_t bits = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t i = mi_min(*end, region->n_used);
+  while (i > 0 && bits == 0) {
+    i--;
+    const mi_chunk_t* chunk = &region->chunks[i];
+    if (chunk->kind != MI_CHUNK_NONE) bits = chunk->free_bits & chunk->dirty_bits;
+  }
+  if (bits != 0) chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  for (uint32_t rest = bits; rest != 0;) {
+    size_t at = mi_ctz32(rest);
+    size_t n = (~(rest >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(rest >> at)));
+    slices_purge_run(region, i * MI_CHUNK_SLICES + at, n);
+    rest &= ~(mi_mask32(n) << at);
+  }
+  *end = i;
+  return mi_popcount32(bits);
+}
+
+static size_t purge_region(mi_region_t* region, size_t most) {
+  size_t done = 0;
+  for (int partial = 0; partial <= 1; partial++) {
+    size_t n = 1;
+    size_t end = SIZE_MAX;
+    while (done < most && n > 0) {
+      // Held from taking to putting back, so that a fork never finds slices in between.
+      _mi_lock_acquire(&_mi_purge_lock);
+      n = (partial == 0 ? purge_free_chunks(region, &end, most - done) : purge_partial_chunk(region, &end));
+      _mi_lock_release(&_mi_purge_lock);
+      done += n;
+    }
+  }
+  return done;
+}
+
+size_t _mi_slices_purge(size_t n) {
+  size_t done = 0;
+  for (size_t i = 0; i < MI_REGION_COUNT && done < n && _mi_slices_purgeable() > 0; i++) {
+    done += purge_region(&_mi_regions[i], n - done);
+  }
+  return done;
+}

@@ -1,0 +1,44 @@
+// Handing out slices: runs of 64 KiB from chunks of 2 MiB.  Layer: arena.
+//
+// A1  A slice is free or belongs to exactly one caller; free_bits of its chunk says which.
+// A2  A wholly free chunk is of kind NONE, in no bucket, and its bit in free_chunks is set (if it was ever used).
+// A3  A slice that is not dirty reads as zero.
+// A4  n_purgeable is the number of slices that are free and dirty, over all regions.
+#pragma once
+#ifndef MI_ARENA_CHUNK_H
+#define MI_ARENA_CHUNK_H
+
+#include "region.h"
+
+typedef struct mi_run_s {
+  mi_region_t* region; // NULL: out of memory
+  size_t       slice;  // index of the first
+  size_t       n_slices;
+  bool         is_zero;
+} mi_run_t;
+
+// n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind);
+
+// `is_clean`: the memory is known to be unbacked (and so to read as zero).
+void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean);
+
+// Takes the n slices from `slice` on if they are all free; *is_zero as above.
+bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero);
+
+// How many of the n slices from `slice` on may hold something, and how many that read as zero follow those.  Only for
+// slices that the caller has.
+size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
+
+// ---- for the purge policy -------------------------------------------------------------------------------------------
+
+// Slices that are free and backed now, and the least that this was since the last call with `restart`.
+size_t _mi_slices_purgeable(void);
+size_t _mi_slices_purgeable_low(bool restart);
+
+extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken before the arena lock
+
+// Gives up to n purgeable slices back to the system; returns how many were given.
+size_t _mi_slices_purge(size_t n);
+
+#endif

@@ -1,0 +1,99 @@
+// When freed memory goes back to the system.  Layer: arena.  See purge.h for the policy.
+#include "purge.h"
+
+#include "../support/option.h"
+#include "../support/stat.h"
+
+// Less than this is not worth a thread: 4 MiB.
+#define PURGE_START_SLICES ((4 * MI_MiB) / MI_SLICE_SIZE)
+// The thread ends after this many rounds without work, so that a quiet process has no thread of ours.
+#define PURGE_QUIET_ROUNDS 8
+// Without a thread, the clock is read once in so many frees.
+#define PURGE_CALLS_PER_CLOCK 32
+
+static bool (*purge_on_tick)(void);
+static mi_atomic(uint32_t) purge_running; // 1: the background thread exists, or is being started
+static mi_atomic(uint32_t) purge_asked;   // a round was asked for
+static mi_atomic(bool)     purge_no_thread; // one could not be started
+static mi_atomic(uint32_t) purge_calls;
+static mi_atomic(int64_t)  purge_last_ms;
+
+// Milliseconds between rounds; 0: at once; < 0: never.
+static int64_t purge_interval(void) {
+  int64_t delay = _mi_option_get_fast(mi_option_purge_delay);
+  int64_t mult = _mi_option_get_fast(mi_option_arena_purge_mult);
+  return delay <= 0 ? delay : delay * (mult <= 0 ? 1 : mult);
+}
+
+static void purge_round(void) {
+  size_t low = _mi_slices_purgeable_low(false);
+  if (low > 0) {
+    _mi_slices_purge(low);
+    _mi_stat_count(&_mi_stats.arena_purges, 1);
+  }
+  _mi_slices_purgeable_low(true);
+}
+
+static void purge_thread(void) {
+  int quiet = 0;
+  for (;;) {
+    int64_t interval = purge_interval();
+    _mi_prim_wait(&purge_running, 1, interval > 0 ? interval : 10);
+    bool more = purge_on_tick != NULL && purge_on_tick();
+    if (interval >= 0) purge_round();
+    if (mi_exchange_acq_rel(&purge_asked, 0) != 0 || _mi_slices_purgeable() >= PURGE_START_SLICES) more = true;
+    quiet = (more && interval >= 0 ? 0 : quiet + 1);
+    if (quiet < PURGE_QUIET_ROUNDS) continue;
+    mi_store_release(&purge_running, 0);
+    // Somebody may have asked just before we said that we are gone.
+    uint32_t none = 0;
+    if (mi_load_acquire(&purge_asked) == 0 || !mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return;
+    quiet = 0;
+  }
+}
+
+static bool purge_start_thread(void) {
+  uint32_t none = 0;
+  if (mi_load_relaxed(&purge_running) != 0) return true;
+  if (mi_load_relaxed(&purge_no_thread) || !_mi_option_get_fast(mi_option_background_thread)) return false;
+  if (!mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return true;
+  if (_mi_prim_thread_start(&purge_thread) == 0) return true;
+  mi_store_relaxed(&purge_no_thread, true);
+  mi_store_release(&purge_running, 0);
+  return false;
+}
+
+static void purge_by_clock(int64_t interval) {
+  if ((mi_fetch_add_relaxed(&purge_calls, 1) % PURGE_CALLS_PER_CLOCK) != 0) return;
+  int64_t now = _mi_prim_clock_ms();
+  int64_t last = mi_load_relaxed(&purge_last_ms);
+  if (now - last < interval || !mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
+  purge_round();
+}
+
+void _mi_purge_schedule(void) {
+  if (mi_likely(_mi_slices_purgeable() < PURGE_START_SLICES)) return;
+  int64_t interval = purge_interval();
+  if (interval < 0) return;
+  if (interval == 0) _mi_slices_purge(SIZE_MAX);
+  else if (!purge_start_thread()) purge_by_clock(interval);
+}
+
+void _mi_purge_wake(void) {
+  if (purge_interval() < 0) return;
+  mi_store_release(&purge_asked, 1);
+  purge_start_thread();
+}
+
+void _mi_purge_all(void) {
+  _mi_slices_purge(SIZE_MAX);
+}
+
+void _mi_purge_init(bool (*on_tick)(void)) {
+  purge_on_tick = on_tick;
+}
+
+void _mi_purge_after_fork(void) {
+  mi_store_relaxed(&purge_running, 0);
+  mi_store_relaxed(&purge_asked, 0);
+}

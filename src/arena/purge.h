@@ -1,0 +1,33 @@
+// When freed memory goes back to the system.  Layer: arena.
+//
+// Freed slices stay backed for a while, since they are likely to be used again soon.  Every interval (options purge_delay
+// x arena_purge_mult, 100 ms) the amount that was free and backed during the *whole* interval goes back: a program that
+// oscillates keeps what it swings by, one that went idle gives back all.
+//
+// P1  An idle process gives its memory back without a call of its own: a background thread does it.  The thread exists
+//     only while there is something to give back, and it is never the program's business: signals blocked, no locks of
+//     libc, gone in the child of a fork.
+// P2  Where there may be no thread (option background_thread off, or it cannot be started), the calls that free slices
+//     look at the clock instead.
+#pragma once
+#ifndef MI_ARENA_PURGE_H
+#define MI_ARENA_PURGE_H
+
+#include "chunk.h"
+
+// Called after slices were freed (or may have become so): starts what is needed.  Takes locks; call it without any.
+void _mi_purge_schedule(void);
+
+// Gives everything back that is free now.
+void _mi_purge_all(void);
+
+// Asks for one round of `on_tick` although no slices were freed.
+void _mi_purge_wake(void);
+
+// `on_tick` runs on the background thread before each round and returns true while it expects to have more to do.
+void _mi_purge_init(bool (*on_tick)(void));
+
+// In the child of a fork there is no background thread any more.
+void _mi_purge_after_fork(void);
+
+#endif

@@ -1,0 +1,105 @@
+// Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
+//
+// A region is one reserved range of address space.  Its slices are described by a table at a computed address:
+//
+//   base                                    table                          chunks        free_chunks
+//   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+
+//   | chunk 0 | chunk 1 |   not yet opened  | 64 bytes a slice, read-only  | 32 bytes    | 1 bit    |
+//   +---------+---------+--------- - - -----+ until its chunk is opened ---+ a chunk - - + a chunk -+
+//   0                   n_open
+//
+// R1  `base`, `table` and `n_slices` of a region do not change while it exists, so every free reads them without order.
+// R2  The whole table can be read: the descriptor of a slice that was never opened reads as zero, "not in use".
+// R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
+//
+// Region 0 is the one that fast paths know.  More are added only when it is full or could not be made large
+// (RLIMIT_AS), and for requests that do not fit in any; those are found by a search on the slow path.
+#pragma once
+#ifndef MI_ARENA_REGION_H
+#define MI_ARENA_REGION_H
+
+#include "../base/bits.h"
+#include "../prim/lock.h"
+
+#define MI_SLICE_SHIFT   16
+#define MI_SLICE_SIZE    ((size_t)1 << MI_SLICE_SHIFT) // 64 KiB
+#define MI_CHUNK_SLICES  32
+#define MI_CHUNK_SIZE    (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
+#define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
+#define MI_REGION_COUNT  64   // limits of address space are met by few regions: each is at least 1/16 of the limit
+
+typedef enum mi_chunk_kind_e {
+  MI_CHUNK_NONE,   // wholly free
+  MI_CHUNK_SMALL,  // pages of one slice
+  MI_CHUNK_MEDIUM, // pages of eight slices
+  MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
+  MI_CHUNK_META,   // our own data
+  MI_CHUNK_KINDS
+} mi_chunk_kind_t;
+
+// The state of a chunk; owned by the arena lock.
+typedef struct mi_chunk_s {
+  uint32_t free_bits;  // bit i: slice i is free
+  uint32_t dirty_bits; // bit i: slice i may be backed by memory (and, if free, is not known to be zero)
+  uint32_t next, prev; // neighbours in its bucket, as chunk index + 1; 0 at the ends
+  uint8_t  kind;       // mi_chunk_kind_t
+  uint8_t  bucket;     // how much it can still give (chunk.c); 0: in no bucket
+  uint8_t  unused[14];
+} mi_chunk_t;
+
+typedef struct mi_region_s {
+  // Read by every free (R1).
+  uintptr_t base;
+  size_t    n_slices;
+  char*     table;
+  // Owned by the arena lock.
+  size_t    n_chunks;    // in the reservation
+  size_t    n_open;      // chunks whose memory may be used
+  size_t    n_used;      // chunks [n_used, n_open) were never handed out
+  mi_chunk_t* chunks;
+  uint64_t* free_chunks; // bit i: chunk i < n_used is wholly free
+  size_t    free_hint;   // no bit is set in words below
+  uint32_t  buckets[MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // lists of chunks by what they can still give
+  uint64_t  nonempty[MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
+  size_t    reserved_size;
+  bool      is_single;   // one block that fits nowhere else; its table has one descriptor
+} mi_region_t;
+
+mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
+
+extern mi_region_t _mi_regions[MI_REGION_COUNT];
+extern mi_lock_t   _mi_arena_lock; // guards all regions but for what R1 says
+
+// Reserves region 0.  False when the system gives no address space at all.
+bool _mi_region_init(void);
+
+// Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
+// NULL when out of address space or of regions.  Caller holds the arena lock.
+mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
+// Gives a single region back to the system.  Caller holds the arena lock.
+void _mi_region_remove(mi_region_t* region);
+
+// Makes the first n chunks of a region usable.  Caller holds the arena lock.
+bool _mi_region_open(mi_region_t* region, size_t n);
+
+// The region of any address, or NULL; searches all regions but 0.
+mi_region_t* _mi_region_search(const void* p);
+
+static inline size_t _mi_region_slice_index(const mi_region_t* region, const void* p) {
+  if (mi_unlikely(region->is_single)) return 0;
+  return ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
+}
+
+static inline void* _mi_region_descriptor(const mi_region_t* region, size_t slice) {
+  return region->table + slice * MI_DESCRIPTOR_SIZE;
+}
+
+static inline char* _mi_region_slice_start(const mi_region_t* region, size_t slice) {
+  return (char*)region->base + (slice << MI_SLICE_SHIFT);
+}
+
+static inline size_t _mi_region_index(const mi_region_t* region) {
+  return (size_t)(region - _mi_regions);
+}
+
+#endif

@@ -1,0 +1,95 @@
+// Fork in a process with threads.  Layer: heap.
+//
+// F1  The forking thread holds all our locks, so the child finds everything that they guard whole.
+// F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
+//     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
+//     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
+// F3  Pages are taken over when the child first needs a new page: most children only exec.
+#include "fork.h"
+
+#include "../arena/purge.h"
+#include "pool.h"
+#include "thread.h"
+
+mi_atomic(bool) _mi_fork_has_orphans;
+
+static void fork_prepare(void) {
+  _mi_thread_late_lock();
+  _mi_lock_acquire(&_mi_registry_lock);
+  _mi_pool_lock_all();
+  _mi_lock_acquire(&_mi_purge_lock);
+  _mi_lock_acquire(&_mi_arena_lock);
+}
+
+static void fork_parent(void) {
+  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_purge_lock);
+  _mi_pool_unlock_all();
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_thread_late_unlock();
+}
+
+static void fork_orphan(mi_theap_t* theap, void* mine) {
+  if (theap == mine || !theap->is_live || _mi_thread_is_late(theap)) return;
+  theap->is_live = false;
+  theap->is_orphan = true;
+  mi_store_relaxed(&theap->revoked, 0);
+  mi_store_relaxed(&_mi_fork_has_orphans, true);
+}
+
+static void fork_child(void) {
+  _mi_purge_after_fork();
+  fork_parent();
+  mi_theap_t* mine = _mi_theap_default;
+  _mi_thread_visit_theaps(&fork_orphan, mine);
+  mi_store_relaxed(&_mi_thread_count, _mi_theap_is_real(mine) ? 1 : 0);
+}
+
+void _mi_fork_init(void) {
+  _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
+}
+
+// F2: all blocks count as used, but for those on the chain.
+static void fork_adopt_page(mi_page_t* page) {
+  page->free = NULL;
+  page->next = page->prev = NULL;
+  page->flags = 0;
+  page->used = page->extended = page->capacity;
+  for (;;) {
+    _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
+    if (page->used == 0) {
+      _mi_page_delete(page);
+      return;
+    }
+    if (page->free != NULL ? _mi_pool_share(page, MI_PAGE_OWNED) : _mi_page_word_park(&page->word)) return;
+  }
+}
+
+static void fork_adopt_region(mi_region_t* region) {
+  size_t n_slices = region->n_used * MI_CHUNK_SLICES;
+  for (size_t i = 0; i < n_slices; i++) {
+    mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, i);
+    if (_mi_page_kind(page) != MI_PAGE_BLOCKS) continue;
+    mi_theap_t* home = mi_load_relaxed(&page->home);
+    if (home == NULL || !home->is_orphan) continue;
+    if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED) fork_adopt_page(page);
+  }
+}
+
+static void fork_reuse(mi_theap_t* theap, void* arg) {
+  (void)arg;
+  if (theap->is_orphan) _mi_theap_forget(theap);
+}
+
+void _mi_fork_adopt_orphans(void) {
+  static mi_lock_t lock; // one thread at a time
+  _mi_lock_acquire(&lock);
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) {
+    for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+      if (_mi_regions[i].base != 0 && !_mi_regions[i].is_single) fork_adopt_region(&_mi_regions[i]);
+    }
+    _mi_thread_visit_theaps(&fork_reuse, NULL);
+    mi_store_relaxed(&_mi_fork_has_orphans, false);
+  }
+  _mi_lock_release(&lock);
+}

@@ -1,0 +1,161 @@
+// Blocks that have a page of their own.  Layer: heap.
+#include "large.h"
+
+#include <string.h>
+
+#include "../arena/purge.h"
+#include "../support/stat.h"
+
+// From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
+// faults of the new place cost about as much as copying 256 KiB.
+#define LARGE_REMAP_MIN (256 * MI_KiB)
+// Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
+#define LARGE_REMAP_COUNT_MAX 1024
+// What does not fit well into a region gets one of its own.
+#define LARGE_ALIGN_MAX (32 * MI_MiB)
+
+static mi_atomic(size_t) large_n_remapped;
+
+static size_t large_slices(size_t size) {
+  return mi_div_up(size, MI_SLICE_SIZE);
+}
+
+static mi_run_t large_run(size_t n, size_t align) {
+  if (align <= LARGE_ALIGN_MAX && n <= _mi_regions[0].n_slices / 2) {
+    return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED);
+  }
+  mi_run_t run = {NULL, 0, n, true};
+  if (n > UINT32_MAX) return run;
+  _mi_lock_acquire(&_mi_arena_lock);
+  mi_region_t* region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
+  if (region != NULL && !_mi_region_open(region, region->n_chunks)) {
+    _mi_region_remove(region);
+    region = NULL;
+  }
+  run.region = region;
+  _mi_lock_release(&_mi_arena_lock);
+  return run;
+}
+
+// Clears the slices of a run that may hold something.
+static void large_clear(const mi_run_t* run) {
+  for (size_t i = 0, n_zero; i < run->n_slices; i += n_zero) {
+    size_t n_dirty = _mi_slices_skip_dirty(run->region, run->slice + i, run->n_slices - i, &n_zero);
+    memset(_mi_region_slice_start(run->region, run->slice + i), 0, n_dirty * MI_SLICE_SIZE);
+    i += n_dirty;
+  }
+}
+
+void* _mi_large_malloc(size_t size, size_t align, size_t offset, bool zero) {
+  // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
+  size_t adjust = (align - (offset & (align - 1))) & (align - 1);
+  if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
+  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align);
+  if (run.region == NULL) return NULL;
+  if (zero && !run.is_zero) large_clear(&run);
+  mi_page_t* page = _mi_page_new_large(run, adjust);
+  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run.n_slices * MI_SLICE_SIZE));
+  _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
+  return _mi_page_large_block(page);
+}
+
+bool _mi_large_free(mi_page_t* page) {
+  // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
+  uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
+  if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
+  mi_region_t* region = _mi_page_region(page);
+  size_t       slice = _mi_page_slice(page);
+  size_t       n = page->n_slices;
+  bool         is_clean = false;
+  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(n * MI_SLICE_SIZE));
+  if ((page->flags & MI_PAGE_REMAPPED) != 0) {
+    is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
+    mi_fetch_sub_relaxed(&large_n_remapped, 1);
+  }
+  _mi_page_delete_large(page);
+  if (region->is_single) {
+    _mi_lock_acquire(&_mi_arena_lock);
+    _mi_stat_decrease(&_mi_stats.committed, (int64_t)(region->n_open * MI_CHUNK_SIZE));
+    _mi_region_remove(region);
+    _mi_lock_release(&_mi_arena_lock);
+  }
+  else {
+    _mi_slices_free(region, slice, n, is_clean);
+    _mi_purge_schedule();
+  }
+  return true;
+}
+
+// ---- resizing -------------------------------------------------------------------------------------------------------
+
+static void large_set_slices(mi_page_t* page, size_t n) {
+  int64_t added = ((int64_t)n - (int64_t)page->n_slices) * (int64_t)MI_SLICE_SIZE;
+  if (added > 0) _mi_stat_increase(&_mi_stats.malloc_huge, added);
+  else _mi_stat_decrease(&_mi_stats.malloc_huge, -added);
+  page->n_slices = (uint32_t)n;
+}
+
+static void* large_shrink(mi_page_t* page, size_t n) {
+  size_t n_old = page->n_slices;
+  if (n == n_old) return _mi_page_large_block(page);
+  // A moved block keeps its tail: only as a whole does it become an ordinary mapping again.
+  if ((page->flags & MI_PAGE_REMAPPED) == 0) {
+    large_set_slices(page, n);
+    _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
+    _mi_purge_schedule();
+  }
+  return _mi_page_large_block(page);
+}
+
+static bool large_extend(mi_page_t* page, size_t n, bool zero) {
+  mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
+  if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
+  if (zero && !more.is_zero) large_clear(&more);
+  large_set_slices(page, n);
+  return true;
+}
+
+// Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a
+// single slice that cannot be moved is copied.
+static void large_move(char* from, char* to, size_t size) {
+  if (_mi_prim_remap(from, to, size) == 0) return;
+  if (size <= LARGE_REMAP_MIN) {
+    memcpy(to, from, size);
+    return;
+  }
+  size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
+  large_move(from, to, half);
+  large_move(from + half, to + half, size - half);
+}
+
+static void* large_remap(mi_page_t* page, size_t n, bool zero) {
+  size_t n_old = page->n_slices;
+  if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX) return NULL;
+  if (_mi_page_large_block(page) != _mi_page_start(page) || _mi_page_region(page)->is_single) return NULL;
+  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
+  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED);
+  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED);
+  if (run.region == NULL) return NULL;
+  if (zero && !run.is_zero) {
+    mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
+    large_clear(&tail);
+  }
+  mi_page_t* moved = _mi_page_new_large(run, 0);
+  large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE);
+  moved->flags |= MI_PAGE_REMAPPED;
+  mi_fetch_add_relaxed(&large_n_remapped, 1);
+  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run.n_slices * MI_SLICE_SIZE));
+  _mi_large_free(page);
+  return _mi_page_large_block(moved);
+}
+
+void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool may_move, bool zero) {
+  size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+  if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
+  size_t n = large_slices(mi_max(new_size, 1) + adjust);
+  if (n > UINT32_MAX) return NULL;
+  if (n <= page->n_slices) return large_shrink(page, n);
+  if (_mi_page_region(page)->is_single) return NULL;
+  if (large_extend(page, n, zero)) return _mi_page_large_block(page);
+  return may_move ? large_remap(page, n, zero) : NULL;
+}

@@ -1,0 +1,75 @@
+// Blocks on their way back to pages of other threads.  Layer: heap.
+//
+// A free from another thread costs an atomic operation on a cache line that another processor uses.  The outbox collects
+// blocks of the same page and pushes them as one chain: programs that hand over blocks free neighbours together, so most
+// batches get large, and none waits long: a batch is closed at 32 blocks or 4 KiB (outbox_limit), when another page
+// wants its slot, and whenever the theap is released.
+#include "pool.h"
+#include "theap.h"
+
+// The caller has claimed the page: it decides what becomes of it.  `theap` NULL: a thread without one.
+static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
+  if (was == MI_PAGE_SHARED) _mi_pool_remove(page);
+  _mi_page_regain(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
+  for (;;) {
+    if (page->used == 0) {
+      if (theap != NULL) _mi_theap_page_delete(theap, page);
+      else _mi_page_delete(page);
+      return;
+    }
+    // The thread that used to own it, and frees into it again, is the one that will use it again.
+    if (theap != NULL && mi_load_relaxed(&page->home) == theap) {
+      _mi_page_put_free(page, _mi_page_word_own(&page->word));
+      _mi_theap_page_enqueue(theap, page);
+      return;
+    }
+    if (_mi_pool_share(page, MI_PAGE_CLAIMED)) return;
+    _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
+  }
+}
+
+static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, mi_block_t* last, size_t n) {
+  mi_page_state_t was;
+  size_t          claim_at = _mi_class_info[page->cls].claim_at;
+  mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, page->capacity, &was);
+  if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);
+  else if (now == MI_PAGE_OWNED && theap != NULL) theap->n_owned_pushes++;
+}
+
+static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
+  mi_page_t* page = batch->page;
+  batch->page = NULL;
+  outbox_push(theap, page, batch->first, batch->last, batch->count);
+}
+
+void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  mi_batch_t* batch = &theap->outbox[((uintptr_t)page / MI_DESCRIPTOR_SIZE) % MI_OUTBOX_SIZE];
+  if (batch->page != page) {
+    if (batch->page != NULL) outbox_close(theap, batch);
+    batch->page = page;
+    batch->first = NULL;
+    batch->last = block;
+    batch->count = 0;
+  }
+  mi_block_set_next(block, batch->first);
+  batch->first = block;
+  if (++batch->count >= _mi_class_info[page->cls].outbox_limit) outbox_close(theap, batch);
+}
+
+void _mi_outbox_flush(mi_theap_t* theap) {
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
+    if (theap->outbox[i].page != NULL) outbox_close(theap, &theap->outbox[i]);
+  }
+}
+
+void _mi_page_free_remote(mi_page_t* page, void* block) {
+  mi_block_t* b = (mi_block_t*)block;
+  outbox_push(NULL, page, b, b, 1);
+}
+
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block) {
+  _mi_theap_enter(theap);
+  _mi_outbox_add(theap, page, (mi_block_t*)block);
+  _mi_theap_leave(theap);
+  if (mi_unlikely(theap->has_deleted || theap->n_owned_pushes >= 64)) _mi_theap_after_slow(theap);
+}

@@ -1,0 +1,26 @@
+// Pages with room that nobody owns, by size class: whoever needs a page of a class looks here first.  Layer: heap.
+//
+// S1  A page is in the pool of its class while its word says SHARED, and until its claimer has taken it out.
+// S2  `first` may be read without the lock, as a hint that there is nothing.
+#pragma once
+#ifndef MI_HEAP_POOL_H
+#define MI_HEAP_POOL_H
+
+#include "../page/page.h"
+
+// Shares a page that the caller holds in state `held`.  False when others freed into it meanwhile: take the chain first.
+bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
+
+// A page of the class, OWNED from now on with that home, its free blocks counted.  NULL: there is none.
+mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home);
+
+// Takes out a page that the caller has claimed from SHARED.
+void _mi_pool_remove(mi_page_t* page);
+
+// Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
+void _mi_page_regain(mi_page_t* page, mi_chain_t free);
+
+void _mi_pool_lock_all(void);
+void _mi_pool_unlock_all(void);
+
+#endif

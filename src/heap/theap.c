@@ -1,0 +1,293 @@
+// The slow paths of malloc and free: filling bins from pages, and pages from bins that are full.  Layer: heap.
+//
+// Why both bins and page lists: bins alone lose 30 % when a structure is built and torn down as a whole (each block goes
+// through two lists), page lists alone lose 2x when blocks are replaced at random (each free touches a cold page).
+// A bin with room for a few blocks, whose overflow goes straight to the page, takes the better of both.
+#include "theap.h"
+
+#include <string.h>
+
+#include "../arena/purge.h"
+#include "../support/stat.h"
+#include "pool.h"
+
+// With more than one thread, a thread keeps so many full pages of a class; others are parked, so that whoever frees into
+// them can make them available again without waiting for this thread.
+#define THEAP_FULL_KEEP 4
+
+// A bin that is the same after so many overflows is thought to be unused.  A power of two.
+#define THEAP_UNUSED_OVERFLOWS 64
+
+// Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
+#define THEAP_OWNED_PUSHES 64
+
+// How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
+static size_t theap_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
+  if (page->n_slices > 1 || state->n_pages < 3) return 0;
+  return state->n_pages < 9 ? 16 * MI_KiB : 64 * MI_KiB;
+}
+
+void _mi_theap_init(mi_theap_t* theap) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    theap->bins[cls].room = _mi_class_info[cls].room;
+    theap->bins[cls].left = theap->bins[cls].room;
+  }
+}
+
+// ---- lists of pages -------------------------------------------------------------------------------------------------
+
+static void page_list_append(mi_page_list_t* list, mi_page_t* page) {
+  page->next = NULL;
+  page->prev = list->last;
+  if (list->last != NULL) list->last->next = page;
+  else list->first = page;
+  list->last = page;
+  list->count++;
+}
+
+static void page_list_remove(mi_page_list_t* list, mi_page_t* page) {
+  if (page->prev != NULL) page->prev->next = page->next;
+  else list->first = page->next;
+  if (page->next != NULL) page->next->prev = page->prev;
+  else list->last = page->prev;
+  page->next = page->prev = NULL;
+  list->count--;
+}
+
+static mi_page_list_t* theap_list_of(mi_theap_t* theap, const mi_page_t* page) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  return (page->flags & MI_PAGE_IS_FULL) != 0 ? &state->full : &state->queue;
+}
+
+// To the end: a page that just got its first free block back has time to collect more before it is used.
+void _mi_theap_page_enqueue(mi_theap_t* theap, mi_page_t* page) {
+  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  page_list_append(&theap->classes[page->cls].queue, page);
+}
+
+void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  if (state->n_pages > 0) state->n_pages--;
+  theap->has_deleted = true;
+  _mi_page_delete(page);
+}
+
+// ---- refill ---------------------------------------------------------------------------------------------------------
+
+static void theap_park_surplus(mi_theap_t* theap, mi_class_state_t* state) {
+  if (mi_load_relaxed(&_mi_thread_count) <= 1) return;
+  // A few at a time: there can be many from the time when the thread was alone.
+  for (int i = 0; i < 4 && state->full.count > THEAP_FULL_KEEP; i++) {
+    mi_page_t* page = state->full.first;
+    page_list_remove(&state->full, page);
+    page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+    if (!_mi_page_word_park(&page->word)) _mi_theap_page_enqueue(theap, page); // not full any more
+  }
+}
+
+static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  page_list_remove(&state->queue, page);
+  page->flags |= MI_PAGE_IS_FULL;
+  page_list_append(&state->full, page);
+  if (mi_unlikely(state->full.count > THEAP_FULL_KEEP)) theap_park_surplus(theap, state);
+}
+
+// All free blocks of a page that we own, or some that are made for it; none if the page is full.
+static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_zero) {
+  *is_zero = false;
+  if (page->free == NULL) {
+    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).first != NULL) {
+      _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
+    }
+    else if (page->extended < page->capacity) {
+      *is_zero = (page->flags & MI_PAGE_IS_ZERO) != 0;
+      _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
+    }
+  }
+  return _mi_page_take_free(page);
+}
+
+static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
+  mi_page_t* page = _mi_pool_adopt(cls, theap);
+  if (page == NULL) {
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap));
+    if (page == NULL) return NULL;
+    _mi_page_set_home(page, theap);
+    theap->classes[cls].n_pages++;
+  }
+  _mi_theap_page_enqueue(theap, page);
+  return page;
+}
+
+// The blocks with which a bin is filled next.
+static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_class_state_t* state = &theap->classes[cls];
+  mi_chain_t        chain = {NULL, 0};
+  for (;;) {
+    mi_page_t* page = state->queue.first;
+    if (page == NULL) page = theap_page_get(theap, cls);
+    if (page == NULL) return chain;
+    chain = theap_page_take(theap, page, is_zero);
+    if (mi_likely(chain.first != NULL)) return chain;
+    theap_page_is_full(theap, page);
+  }
+}
+
+void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_bin_t* bin = &theap->bins[cls];
+  mi_assert_internal(bin->head == NULL);
+  // A bin that runs empty is in use: it may hold twice as much.
+  int32_t room = 2 * bin->room;
+  int32_t room_max = _mi_class_info[cls].room;
+  if (room > room_max) room = room_max;
+  else if (room == 0) room = 1;
+  _mi_theap_enter(theap);
+  theap->n_slow++;
+  mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
+  _mi_theap_leave(theap);
+  if (mi_unlikely(chain.first == NULL)) return NULL;
+  bin->room = (uint16_t)room;
+  bin->left = room;
+  bin->head = chain.first->next;
+  return chain.first;
+}
+
+// ---- overflow -------------------------------------------------------------------------------------------------------
+
+static void theap_page_is_empty(mi_theap_t* theap, mi_page_t* page) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  // The only page with room stays: the next malloc would make another.  It goes when the thread is idle.
+  if (state->queue.count == 1) return;
+  page_list_remove(&state->queue, page);
+  _mi_theap_page_delete(theap, page);
+}
+
+// What is to be done when a page got its first free block, or its last block back.
+static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
+  if ((page->flags & MI_PAGE_IS_FULL) != 0) {
+    page_list_remove(&theap->classes[page->cls].full, page);
+    _mi_theap_page_enqueue(theap, page);
+  }
+  if (page->used == 0) theap_page_is_empty(theap, page);
+}
+
+// Returns whether theap_page_changed has something to do.
+static mi_always_inline bool page_push_free(mi_page_t* page, mi_block_t* block) {
+  mi_block_t* first = page->free;
+  mi_block_set_next(block, first);
+  page->free = block;
+  page->used--;
+  return first == NULL || page->used == 0;
+}
+
+static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  if (!_mi_theap_owns(theap, page)) _mi_outbox_add(theap, page, block);
+  else if (page_push_free(page, block)) theap_page_changed(theap, page);
+}
+
+static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
+  mi_bin_t* bin = &theap->bins[cls];
+  for (mi_block_t *block = bin->head, *next; block != NULL; block = next) {
+    next = block->next;
+    theap_give_back(theap, _mi_page_of(block), block);
+  }
+  bin->head = NULL;
+  bin->left = bin->room;
+}
+
+// A block that rests in a bin keeps its page from becoming empty.  When frees keep overflowing and nobody takes, the bin
+// is not in use: empty it and let it hold less from now on.
+static void theap_bin_look(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*         bin = &theap->bins[cls];
+  mi_class_state_t* state = &theap->classes[cls];
+  if (bin->head == state->mark) {
+    bin->room /= 2;
+    theap_bin_flush(theap, cls);
+  }
+  state->mark = bin->head;
+}
+
+static mi_noinline void theap_overflow_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool is_ours) {
+  size_t cls = page->cls;
+  if (is_ours) theap_page_changed(theap, page);
+  else _mi_outbox_add(theap, page, block);
+  if (theap->bins[cls].n_overflow++ % THEAP_UNUSED_OVERFLOWS == 0) theap_bin_look(theap, cls);
+  _mi_theap_leave(theap);
+  if (theap->has_deleted) _mi_theap_after_slow(theap);
+}
+
+static mi_cold void theap_overflow_revoked(mi_theap_t* theap, mi_page_t* page, void* p) {
+  _mi_theap_wait_revoked(theap);
+  _mi_theap_leave(theap);
+  _mi_theap_bin(theap, page->bin_offset)->left--;
+  _mi_theap_free_overflow(theap, page, p);
+}
+
+// No calls but in tail position: this is the fast path of a tear-down.
+void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  bin->left++;
+  if (mi_unlikely(!_mi_theap_try_enter(theap))) {
+    theap_overflow_revoked(theap, page, p);
+    return;
+  }
+  bool is_ours = _mi_theap_owns(theap, page);
+  if (mi_likely(is_ours) && mi_likely(!page_push_free(page, block))) {
+    if (mi_likely(++bin->n_overflow % THEAP_UNUSED_OVERFLOWS != 0)) {
+      _mi_theap_leave(theap);
+      return;
+    }
+  }
+  theap_overflow_slow(theap, page, block, is_ours);
+}
+
+void _mi_theap_after_slow(mi_theap_t* theap) {
+  if (theap->has_deleted) {
+    theap->has_deleted = false;
+    _mi_purge_schedule();
+  }
+  if (theap->n_owned_pushes >= THEAP_OWNED_PUSHES) {
+    theap->n_owned_pushes = 0;
+    _mi_purge_wake();
+  }
+}
+
+// ---- letting go -----------------------------------------------------------------------------------------------------
+
+void _mi_theap_flush_bins(mi_theap_t* theap) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);
+  }
+}
+
+void _mi_theap_forget(mi_theap_t* theap) {
+  memset(theap->bins, 0, sizeof(theap->bins));
+  memset(theap->classes, 0, sizeof(theap->classes));
+  memset(theap->outbox, 0, sizeof(theap->outbox));
+  mi_store_relaxed(&theap->visits, 0);
+  theap->is_orphan = false;
+}
+
+static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
+  page_list_remove(theap_list_of(theap, page), page);
+  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  for (;;) {
+    _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
+    if (page->used == 0) {
+      _mi_theap_page_delete(theap, page);
+      return;
+    }
+    if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : _mi_page_word_park(&page->word)) return;
+  }
+}
+
+void _mi_theap_release_pages(mi_theap_t* theap) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_class_state_t* state = &theap->classes[cls];
+    while (state->queue.first != NULL) theap_page_release(theap, state->queue.first);
+    while (state->full.first != NULL) theap_page_release(theap, state->full.first);
+    state->n_pages = 0;
+  }
+}

@@ -1,0 +1,151 @@
+// A thread's part of a heap: its bins, its pages, its outbox.  Layer: heap.
+//
+//   malloc:  bin  <--refill--  page's free list | chain of others' frees | new blocks  <--  pool | arena
+//   free:    bin, while it has room  --overflow-->  the block's page (ours)  |  outbox (not ours)  --batch-->  page word
+//
+// H1  bins are touched by their thread only, without any mark: they are the fast path.
+// H2  All else of a theap (queues, outbox, plain fields of its pages) is touched between enter and leave only, by its
+//     thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
+// H3  left = room - (blocks freed into the bin) + (blocks taken from it), since the bin was last filled or emptied.  So a
+//     bin holds at most what it was filled with and `room` more.
+// H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
+// H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
+#pragma once
+#ifndef MI_HEAP_THEAP_H
+#define MI_HEAP_THEAP_H
+
+#include "../page/page.h"
+
+typedef struct mi_bin_s {
+  mi_block_t* head;
+  int32_t     left;
+  uint16_t    room;
+  uint16_t    n_overflow; // frees that found no room, modulo 2^16
+} mi_bin_t;
+
+typedef struct mi_page_list_s {
+  mi_page_t* first;
+  mi_page_t* last;
+  size_t     count;
+} mi_page_list_t;
+
+typedef struct mi_class_state_s {
+  mi_page_list_t queue;      // pages that had room when last seen; refill begins with the first
+  mi_page_list_t full;       // pages that had none
+  mi_block_t*    mark;       // the bin's head when its overflows were last looked at
+  uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
+} mi_class_state_t;
+
+// Blocks of one page that others own, on their way back to it.
+typedef struct mi_batch_s {
+  mi_page_t*  page;
+  mi_block_t* first;
+  mi_block_t* last;
+  size_t      count;
+} mi_batch_t;
+
+#define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
+
+struct mi_theap_s {
+  mi_bin_t            bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_atomic(uint32_t) visits;               // enters and leaves so far: odd while between the two
+  mi_atomic(uint32_t) revoked;              // somebody else wants to touch it, or does
+  bool                has_deleted;          // pages were given back since the last look at the purge policy
+  uint32_t            n_owned_pushes;       // batches pushed to pages whose owner may be asleep
+  uint32_t            n_slow;               // slow paths taken: the heartbeat of deferred frees
+  // Under the registry lock (heap/thread.c):
+  mi_theap_t*         next;                 // in the registry
+  bool                is_live;              // a thread has it
+  bool                is_orphan;            // its thread did not survive a fork
+  bool                is_released;          // it was idle and has nothing left to give
+  uint32_t            visits_seen;          // at the last look
+  mi_class_state_t    classes[MI_CLASS_COUNT];
+  mi_batch_t          outbox[MI_OUTBOX_SIZE];
+};
+
+mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
+
+// The default theap of the calling thread.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
+// all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
+extern mi_thread_local mi_theap_t* _mi_theap_default;
+extern mi_theap_t _mi_theap_none;
+extern mi_theap_t _mi_theap_dead;
+
+extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
+
+// ---- touching a theap (H2) ------------------------------------------------------------------------------------------
+
+mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap); // after a failed try; enters
+
+// An asymmetric lock: two plain stores and a load for the thread itself; the other side pays with a barrier on all
+// threads (membarrier).  The compiler fence keeps the store before the load in the program; the processor's reordering
+// of the two is what the barrier of the other side rules out.
+static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+  if (MI_TSAN) mi_fence_seq_cst();
+  else mi_compiler_fence();
+  // acquire: what the other side did to our pages happened before
+  return mi_likely(mi_load_acquire(&theap->revoked) == 0);
+}
+
+static inline void _mi_theap_enter(mi_theap_t* theap) {
+  if (!_mi_theap_try_enter(theap)) _mi_theap_wait_revoked(theap);
+}
+
+static inline void _mi_theap_leave(mi_theap_t* theap) {
+  // release: the other side sees what we did
+  mi_store_release(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+}
+
+static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_offset) {
+  return (mi_bin_t*)(void*)((char*)theap + bin_offset);
+}
+
+static inline bool _mi_theap_is_real(const mi_theap_t* theap) {
+  return theap != &_mi_theap_none && theap != &_mi_theap_dead;
+}
+
+// ---- the slow paths of malloc and free ------------------------------------------------------------------------------
+
+void _mi_theap_init(mi_theap_t* theap);
+
+// A block of the class, when its bin is empty; the rest of what was found goes into the bin.  *is_zero: all of the block
+// but its first word is zero.  NULL: out of memory.
+void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
+
+// Frees a block of a page whose home is this theap, when its bin has no room (and `left` says -1).
+void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* block);
+
+// Frees a block of a page whose home is another theap.
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block);
+
+// The same for a thread that has no theap.
+void _mi_page_free_remote(mi_page_t* page, void* block);
+
+// Looks at what the slow paths left to do: purge policy, sleeping owners.  Called without locks, outside enter/leave.
+void _mi_theap_after_slow(mi_theap_t* theap);
+
+// ---- parts; between enter and leave ---------------------------------------------------------------------------------
+
+void _mi_theap_page_enqueue(mi_theap_t* theap, mi_page_t* page);
+void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page);
+
+// Is the page OWNED by this theap?  The order of the two loads matters (P4).
+static inline bool _mi_theap_owns(const mi_theap_t* theap, mi_page_t* page) {
+  if (_mi_page_word_state(mi_load_acquire(&page->word)) != MI_PAGE_OWNED) return false;
+  return mi_load_relaxed(&page->home) == theap;
+}
+
+// Empties all bins into the pages (own thread only).
+void _mi_theap_flush_bins(mi_theap_t* theap);
+
+// An orphan of a fork, whose pages are taken care of, becomes an empty theap again.
+void _mi_theap_forget(mi_theap_t* theap);
+
+// Lets go of all pages: empty ones go back, full ones are parked, the rest is shared.
+void _mi_theap_release_pages(mi_theap_t* theap);
+
+void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+void _mi_outbox_flush(mi_theap_t* theap);
+
+#endif

@@ -1,0 +1,240 @@
+// Thread start and exit, and taking back what idle threads hold.  Layer: heap.
+//
+// Nothing here is on a fast path: a thread without a theap has one of two empty ones, whose bins send it to
+// _mi_thread_theap by way of the ordinary slow path.
+//
+// T1  A theap is made by its thread's first allocation or free, and released at its exit in O(own pages).
+// T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
+//     comes from the late theap.  (Destructors of thread-specific data run in any order, and libc frees after them.)
+// T3  While `revoked` is set and `visits` was seen even after the barrier, the revoker has the rights of the thread on
+//     all but the bins.
+#include "thread.h"
+
+#include <string.h>
+
+#include "../arena/purge.h"
+#include "../support/stat.h"
+#include "fork.h"
+
+mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
+
+mi_theap_t       _mi_theap_none;
+mi_theap_t       _mi_theap_dead;
+mi_atomic(size_t) _mi_thread_count;
+mi_lock_t        _mi_registry_lock;
+
+static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
+static mi_theap_t  theap_late;  // T2
+static mi_lock_t   theap_late_lock;
+static mi_theap_t* registry;    // all theaps that were ever made; they are used again, not given back (H5)
+
+static char*  theap_memory;     // where the next theap is made, and how many fit there
+static size_t theap_memory_left;
+
+static bool thread_can_revoke;
+
+// ---- initialisation -------------------------------------------------------------------------------------------------
+
+static bool thread_tick(void);
+
+static void thread_exit(void) {
+  _mi_thread_release(true);
+}
+
+static bool thread_process_init(void) {
+  enum { NOT_YET, BUSY, DONE };
+  static mi_atomic(uint32_t) state;
+  while (mi_likely(mi_load_acquire(&state) != DONE)) {
+    uint32_t expected = NOT_YET;
+    if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
+      _mi_size_class_init();
+      bool ok = _mi_region_init();
+      _mi_prim_thread_exit_init(&thread_exit);
+      thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
+      _mi_purge_init(&thread_tick);
+      mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
+      if (!ok) return false;
+    }
+    else {
+      _mi_prim_yield(); // another thread is at it
+    }
+  }
+  return true;
+}
+
+void _mi_thread_install_hooks(void) {
+  static mi_atomic(bool) installed;
+  bool                   expected = false;
+  if (mi_load_relaxed(&installed) || !mi_cas_strong(&installed, &expected, true, acq_rel, relaxed)) return;
+  _mi_fork_init();
+}
+
+// ---- the registry ---------------------------------------------------------------------------------------------------
+
+static mi_theap_t* theap_make(void) {
+  if (!theap_first.is_live && registry == NULL) return &theap_first;
+  if (theap_memory_left == 0) {
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META);
+    if (run.region == NULL) return NULL;
+    theap_memory = _mi_region_slice_start(run.region, run.slice);
+    theap_memory_left = MI_SLICE_SIZE / sizeof(mi_theap_t);
+    if (!run.is_zero) memset(theap_memory, 0, MI_SLICE_SIZE);
+  }
+  mi_theap_t* theap = (mi_theap_t*)(void*)theap_memory;
+  theap_memory += sizeof(mi_theap_t);
+  theap_memory_left--;
+  return theap;
+}
+
+static mi_theap_t* theap_register(mi_theap_t* theap) {
+  if (theap == NULL) return NULL;
+  theap->next = registry;
+  registry = theap;
+  return theap;
+}
+
+// Caller holds the registry lock.
+static mi_theap_t* theap_get(void) {
+  mi_theap_t* theap = registry;
+  while (theap != NULL && (theap->is_live || theap->is_orphan)) theap = theap->next;
+  if (theap == NULL) theap = theap_register(theap_make());
+  if (theap == NULL) return NULL;
+  _mi_theap_init(theap);
+  theap->is_live = true;
+  theap->is_released = false;
+  theap->has_deleted = false;
+  theap->n_owned_pushes = 0;
+  return theap;
+}
+
+void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) visit(theap, arg);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
+// ---- start and exit -------------------------------------------------------------------------------------------------
+
+mi_theap_t* _mi_thread_theap(void) {
+  mi_theap_t* theap = _mi_theap_default;
+  if (_mi_theap_is_real(theap)) return theap;
+  if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
+  _mi_lock_acquire(&_mi_registry_lock);
+  theap = theap_get();
+  _mi_lock_release(&_mi_registry_lock);
+  if (theap == NULL) return NULL;
+  _mi_theap_default = theap;
+  _mi_stat_increase(&_mi_stats.threads, 1);
+  // From here on this thread can allocate, as what follows may.
+  _mi_prim_thread_exit_arm();
+  if (mi_fetch_add_relaxed(&_mi_thread_count, 1) > 0) _mi_thread_install_hooks();
+  return theap;
+}
+
+void _mi_thread_release(bool is_exit) {
+  mi_theap_t* theap = _mi_theap_default;
+  if (is_exit) _mi_theap_default = &_mi_theap_dead;
+  else if (_mi_theap_is_real(theap)) _mi_theap_default = &_mi_theap_none;
+  if (!_mi_theap_is_real(theap)) return;
+  _mi_theap_enter(theap);
+  _mi_theap_flush_bins(theap);
+  _mi_outbox_flush(theap);
+  _mi_theap_release_pages(theap);
+  _mi_theap_leave(theap);
+  _mi_lock_acquire(&_mi_registry_lock);
+  theap->is_live = false;
+  _mi_lock_release(&_mi_registry_lock);
+  mi_fetch_sub_relaxed(&_mi_thread_count, 1);
+  _mi_stat_decrease(&_mi_stats.threads, 1);
+  _mi_purge_schedule();
+}
+
+void* _mi_thread_late_malloc(size_t cls, bool* is_zero) {
+  _mi_lock_acquire(&theap_late_lock);
+  if (!theap_late.is_live) {
+    _mi_lock_acquire(&_mi_registry_lock);
+    _mi_theap_init(theap_register(&theap_late));
+    theap_late.is_live = true;
+    _mi_lock_release(&_mi_registry_lock);
+  }
+  mi_bin_t*   bin = &theap_late.bins[cls];
+  mi_block_t* block = bin->head;
+  *is_zero = false;
+  if (block != NULL) {
+    bin->head = block->next;
+    bin->left++;
+  }
+  else {
+    block = (mi_block_t*)_mi_theap_refill(&theap_late, cls, is_zero);
+  }
+  _mi_lock_release(&theap_late_lock);
+  return block;
+}
+
+void _mi_thread_late_lock(void) {
+  _mi_lock_acquire(&theap_late_lock);
+}
+
+void _mi_thread_late_unlock(void) {
+  _mi_lock_release(&theap_late_lock);
+}
+
+bool _mi_thread_is_late(const mi_theap_t* theap) {
+  return theap == &theap_late;
+}
+
+// ---- idle threads ---------------------------------------------------------------------------------------------------
+
+mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
+  do {
+    _mi_theap_leave(theap);
+    while (mi_load_acquire(&theap->revoked) != 0) _mi_prim_wait(&theap->revoked, 1, 10);
+    mi_store_relaxed(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+    mi_fence_seq_cst();
+  } while (mi_load_acquire(&theap->revoked) != 0);
+}
+
+// A theap is idle when its thread has taken no slow path since the last look.
+static bool theap_is_idle(mi_theap_t* theap) {
+  uint32_t visits = mi_load_relaxed(&theap->visits);
+  if (visits != theap->visits_seen) {
+    theap->visits_seen = visits;
+    theap->is_released = false;
+    return false;
+  }
+  return theap->is_live && !theap->is_released && (visits & 1) == 0;
+}
+
+static void theap_take_back(mi_theap_t* theap) {
+  while ((mi_load_acquire(&theap->visits) & 1) != 0) _mi_prim_yield(); // it woke up just now
+  _mi_outbox_flush(theap);
+  _mi_theap_release_pages(theap);
+  theap->has_deleted = false;
+  theap->is_released = true;
+  mi_store_release(&theap->revoked, 0);
+  _mi_prim_wake(&theap->revoked, true);
+}
+
+// One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
+static bool thread_tick(void) {
+  bool any = false;
+  if (!thread_can_revoke) return false;
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
+    if (!theap_is_idle(theap)) continue;
+    mi_store_relaxed(&theap->revoked, 1);
+    any = true;
+  }
+  if (any) {
+    // Now each of them either has `visits` odd for us to see, or will see `revoked` when it enters.
+    mi_fence_seq_cst();
+    bool passed = (MI_TSAN || _mi_prim_barrier_all() == 0);
+    for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
+      if (mi_load_relaxed(&theap->revoked) == 0) continue;
+      if (passed) theap_take_back(theap);
+      else mi_store_release(&theap->revoked, 0);
+    }
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  return any;
+}

@@ -1,0 +1,157 @@
+// The page descriptor.  Layer: page.
+//
+// A page is a run of slices that holds blocks of one size class, or one large block.  Its descriptor is the entry of its
+// first slice in the region's table: never inside user memory, found by arithmetic.
+//
+//   capacity blocks:   | handed out or in a bin ... | on `free` | on the chain | not yet made |
+//                      |<------------ used ------------------------------->|
+//                                                  (the chain's blocks count as used until they are taken)
+//
+// P1  used = extended - length of `free`, and used <= extended <= capacity.
+// P2  Blocks [0, extended) were linked once; from there on the memory has not been touched since the page was made.
+// P3  `home` is the theap whose bins take blocks of this page without asking anybody.  It says nothing about who may
+//     touch the page (that is `word`): blocks in a bin count as used.  NULL unless this is a first slice of blocks.
+// P4  Whoever makes a page OWNED by another theap writes `home` before `word`: a thread that reads OWNED (acquire) and
+//     then its own theap in `home` is the owner.
+// P5  kind, cls, capacity do not change while a block of the page is in use.
+#pragma once
+#ifndef MI_PAGE_PAGE_H
+#define MI_PAGE_PAGE_H
+
+#include "../arena/chunk.h"
+#include "../base/assert.h"
+#include "page_word.h"
+#include "size_class.h"
+
+typedef struct mi_theap_s mi_theap_t;
+
+typedef enum mi_page_kind_e {
+  MI_PAGE_NONE,     // not in use
+  MI_PAGE_BLOCKS,   // first slice of a page of blocks
+  MI_PAGE_INTERIOR, // a later slice of one; `n_slices` says how many slices back the first is
+  MI_PAGE_LARGE     // first slice of a page with one block
+} mi_page_kind_t;
+
+typedef struct mi_page_s {
+  mi_atomic(mi_theap_t*) home; // P3
+  mi_page_word_t         word;
+  mi_block_t*            free;       // blocks freed by the owner; LARGE: the block
+  struct mi_page_s*      next;       // in a queue of its owner or in a pool
+  struct mi_page_s*      prev;
+  uint16_t               bin_offset; // of its class's bin in any theap
+  uint16_t               used;
+  uint16_t               extended;
+  uint16_t               capacity;
+  mi_atomic(uint8_t)     kind; // mi_page_kind_t
+  uint8_t                cls;
+  uint8_t                region;
+  uint8_t                flags;
+  uint32_t               n_slices;
+  mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
+  uint32_t               unused;
+} mi_page_t;
+
+mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
+
+#define MI_PAGE_IS_ZERO  1 // the memory behind `extended` reads as zero, and is not backed yet
+#define MI_PAGE_IS_FULL  2 // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED 4 // LARGE: its memory was moved here by the system (heap/large.c)
+
+// ---- finding --------------------------------------------------------------------------------------------------------
+
+// The descriptor of the slice of any address whatever, NULL outside our regions.
+mi_page_t* _mi_page_at_other(const void* p); // in the regions above 0
+
+static mi_always_inline mi_page_t* _mi_page_at(const void* p) {
+  const mi_region_t* region = &_mi_regions[0];
+  size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
+  if (mi_likely(slice < region->n_slices)) return (mi_page_t*)_mi_region_descriptor(region, slice);
+  return _mi_page_at_other(p);
+}
+
+static inline mi_page_kind_t _mi_page_kind(const mi_page_t* page) {
+  return (mi_page_kind_t)mi_load_relaxed(&((mi_page_t*)page)->kind);
+}
+
+// The page of the block at p, NULL if there can be none.
+static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
+  mi_page_t* page = _mi_page_at(p);
+  if (mi_unlikely(page == NULL)) return NULL;
+  mi_page_kind_t kind = _mi_page_kind(page);
+  if (kind == MI_PAGE_INTERIOR) return page - page->n_slices;
+  return kind == MI_PAGE_NONE ? NULL : page;
+}
+
+static inline mi_region_t* _mi_page_region(const mi_page_t* page) {
+  return &_mi_regions[page->region];
+}
+
+static inline size_t _mi_page_slice(const mi_page_t* page) {
+  return (size_t)((const char*)page - _mi_page_region(page)->table) / MI_DESCRIPTOR_SIZE;
+}
+
+static inline char* _mi_page_start(const mi_page_t* page) {
+  return _mi_region_slice_start(_mi_page_region(page), _mi_page_slice(page));
+}
+
+static inline size_t _mi_page_block_size(const mi_page_t* page) {
+  return mi_load_relaxed(&((mi_page_t*)page)->block_size);
+}
+
+static inline char* _mi_page_block(const mi_page_t* page, size_t i) {
+  return _mi_page_start(page) + i * _mi_page_block_size(page);
+}
+
+// ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
+
+// A new page of that class, OWNED by nobody's bins yet (home NULL).  NULL: out of memory.
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset);
+
+// Gives the page back; all its blocks are free.
+void _mi_page_delete(mi_page_t* page);
+
+// Makes blocks that were not touched yet and puts them on `free`, which is empty: at least one, up to the end of an OS
+// page, or about `bytes` if that is more.
+void _mi_page_extend(mi_page_t* page, size_t bytes);
+
+// Takes all blocks of `free`.
+static inline mi_chain_t _mi_page_take_free(mi_page_t* page) {
+  mi_chain_t chain;
+  chain.first = page->free;
+  chain.count = (size_t)(page->extended - page->used);
+  page->free = NULL;
+  page->used = page->extended;
+  return chain;
+}
+
+// Puts a chain of blocks that are not in use onto `free`.
+void _mi_page_put_free(mi_page_t* page, mi_chain_t chain);
+
+static inline bool _mi_page_has_room(const mi_page_t* page) {
+  return page->free != NULL || page->extended < page->capacity;
+}
+
+static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
+  mi_store_relaxed(&page->home, theap); // ordered by the word that follows (P4)
+}
+
+// Walks the page's lists and checks P1; for debug builds.
+bool _mi_page_is_valid(const mi_page_t* page);
+
+// ---- pages of one large block ---------------------------------------------------------------------------------------
+
+// Makes a page of the run for one block at `offset` bytes from its start.
+mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset);
+
+// Makes the descriptor one that is not in use; the slices are the caller's to give back.
+void _mi_page_delete_large(mi_page_t* page);
+
+static inline char* _mi_page_large_block(const mi_page_t* page) {
+  return (char*)page->free;
+}
+
+static inline size_t _mi_page_large_size(const mi_page_t* page) {
+  return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+}
+
+#endif

@@ -1,0 +1,51 @@
+// The sizes of blocks: the only place that knows them.  Layer: page.
+//
+//   8 | 16 32 48 .. 256 | 8 a doubling to 4 KiB | 4 a doubling to 512 KiB
+//
+// Up to 4 KiB the mean waste within a block is 4 %; four classes a doubling would waste 8 %, and sixteen gain little
+// while each class in use costs half an OS page per thread.  Above, a page holds few blocks: a class whose blocks leave
+// a rest at the end of the page is widened until they fill it (5120 -> 5440: still 12 blocks), since that costs nothing.
+#pragma once
+#ifndef MI_PAGE_SIZE_CLASS_H
+#define MI_PAGE_SIZE_CLASS_H
+
+#include "../base/bits.h"
+
+#define MI_CLASS_COUNT     77
+#define MI_SMALL_MAX       1024           // one entry of _mi_bin_offset_small per size
+#define MI_MEDIUM_MAX      (32 * MI_KiB)  // one entry of _mi_bin_offset_medium per 128 bytes
+#define MI_BIN_SHIFT       4              // a bin is 16 bytes (heap/theap.h)
+#define MI_CLASS_SIZE_MAX  (512 * MI_KiB) // larger blocks have a page of their own
+#define MI_CLASS_NONE      255
+
+// The offset of the bin of a size in any theap, 16 x its class: one load less on the fast path than a class would need
+// instructions to become an address.  Both tables are filled in by _mi_size_class_init.  Before that they are zero,
+// class 0, whose bins are then empty too: the first malloc goes down the slow path like any that finds its bin empty.
+extern uint16_t _mi_bin_offset_small[MI_SMALL_MAX + 1];
+extern uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
+
+typedef struct mi_class_info_s {
+  uint32_t block_size;
+  uint16_t capacity;     // blocks in a page
+  uint8_t  n_slices;     // of a page: 1, 8 or 64
+  uint8_t  outbox_limit; // blocks of other threads' pages that we collect before they go back: 32 or 4 KiB
+  uint16_t room;         // blocks that a bin may hold: 64 or 16 KiB
+  uint16_t claim_at;     // free blocks at which a parked page is worth sharing: 1/16
+} mi_class_info_t;
+
+extern const mi_class_info_t _mi_class_info[MI_CLASS_COUNT];
+
+void _mi_size_class_init(void);
+
+// Class of a size up to MI_CLASS_SIZE_MAX; without the tables.
+size_t _mi_size_class_of(size_t size);
+
+static inline size_t _mi_class_block_size(size_t cls) {
+  return _mi_class_info[cls].block_size;
+}
+
+// The smallest class of at least `size` bytes whose blocks are all aligned to `align` (a power of two up to a slice);
+// pages start at a slice boundary, so that is one whose block size is a multiple.  MI_CLASS_NONE if there is none.
+size_t _mi_size_class_aligned(size_t size, size_t align);
+
+#endif

@@ -1,0 +1,44 @@
+// The whole library as one source: compile this file alone, with the include directory, and link what it gives.
+//
+//   cc -O2 -DNDEBUG -Iinclude -c src/static.c                                the mi_ functions only
+//   cc -O2 -DNDEBUG -Iinclude -DMI_MALLOC_OVERRIDE -fno-builtin-malloc ...   and malloc, free, operator new, ...
+//
+// It is also how the build makes its libraries: in one translation unit the standard names are aliases of ours, and
+// calls between layers can be inlined.  The list is checked against the build's (scripts/check-layers.py).
+#define MI_SINGLE_SOURCE 1
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE
+#endif
+
+#include "prim/linux.c"
+#include "prim/lock.c"
+
+#include "support/format.c"
+#include "support/message.c"
+#include "support/option.c"
+#include "support/stat.c"
+
+#include "arena/chunk.c"
+#include "arena/purge.c"
+#include "arena/region.c"
+
+#include "page/page.c"
+#include "page/size_class.c"
+
+#include "heap/fork.c"
+#include "heap/heap_stats.c"
+#include "heap/large.c"
+#include "heap/outbox.c"
+#include "heap/pool.c"
+#include "heap/theap.c"
+#include "heap/thread.c"
+
+#include "api/aligned.c"
+#include "api/cxx.c"
+#include "api/malloc.c"
+#include "api/posix.c"
+#include "api/process.c"
+#include "api/realloc.c"
+#include "api/stats.c"
+
+#include "api/override.c"

@@ -1,0 +1,251 @@
+// Messages and errors.  Layer: support.  Owns the registered output and error functions and the earlier output.
+#include "message.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../base/assert.h"
+#include "../prim/prim.h"
+#include "format.h"
+#include "option.h"
+
+#define MESSAGE_MAX   512 // bytes on the stack of a thread that may have little of it
+#define MESSAGE_TRIES 64  // to find something at rest that others change within a few instructions
+
+// ---- registered functions -------------------------------------------------------------------------------------------
+
+// A function and its argument, which are only ever used together.  `version` is odd while they change; whoever keeps
+// finding it so does without a function, rather than wait for a thread that may never run again.
+typedef void (*message_fun_t)(void);
+
+typedef struct message_hook_s {
+  mi_atomic(size_t)        version;
+  mi_atomic(message_fun_t) fun;
+  mi_atomic(void*)         arg;
+} message_hook_t;
+
+static message_hook_t message_output_hook;
+static message_hook_t message_error_hook;
+
+static void message_hook_set(message_hook_t* hook, message_fun_t fun, void* arg) {
+  size_t version = mi_load_relaxed(&hook->version) & ~(size_t)1;
+  while (!mi_cas_weak(&hook->version, &version, version + 1, acquire, relaxed)) { // one writer at a time
+    version &= ~(size_t)1;
+    mi_cpu_pause();
+  }
+  mi_store_release(&hook->fun, fun); // release: who sees one of these sees the odd version before it
+  mi_store_release(&hook->arg, arg);
+  mi_store_release(&hook->version, version + 2);
+}
+
+static message_fun_t message_hook_get(message_hook_t* hook, void** arg) {
+  for (int i = 0; i < MESSAGE_TRIES; i++) {
+    size_t        before = mi_load_acquire(&hook->version);
+    message_fun_t fun = mi_load_acquire(&hook->fun); // acquire: the version is read again only after these two
+    *arg = mi_load_acquire(&hook->arg);
+    size_t after = mi_load_relaxed(&hook->version);
+    if (before == after && before % 2 == 0) return fun;
+    mi_cpu_pause();
+  }
+  return NULL;
+}
+
+// ---- this thread ----------------------------------------------------------------------------------------------------
+
+typedef struct message_thread_s {
+  bool is_in_output; // M1
+  bool is_in_error;
+} message_thread_t;
+
+static mi_thread_local message_thread_t message_thread;
+static mi_atomic(uintptr_t)             message_main_thread; // 0: not known yet
+
+uintptr_t _mi_message_thread_id(void) { return (uintptr_t)&message_thread; }
+
+void _mi_message_init(void) { mi_store_relaxed(&message_main_thread, _mi_message_thread_id()); }
+
+static bool message_is_main_thread(void) {
+  uintptr_t main_thread = mi_load_relaxed(&message_main_thread);
+  return main_thread == 0 || main_thread == _mi_message_thread_id();
+}
+
+// ---- output ---------------------------------------------------------------------------------------------------------
+
+// What was printed before a function was registered, for one thread at a time.  Who finds it held goes without: it is
+// better to lose a line here than to wait within an allocation.
+#define MESSAGE_EARLIER_MAX (16 * MI_KiB)
+
+static mi_atomic(bool) message_earlier_is_held;
+static size_t          message_earlier_length;
+static char            message_earlier[MESSAGE_EARLIER_MAX + 1];
+
+static bool message_earlier_try_hold(void) {
+  for (int i = 0; i < MESSAGE_TRIES; i++) {
+    bool expected = false;
+    if (mi_cas_weak(&message_earlier_is_held, &expected, true, acquire, relaxed)) return true;
+    mi_cpu_pause();
+  }
+  return false;
+}
+
+static void message_earlier_release(void) { mi_store_release(&message_earlier_is_held, false); }
+
+static void message_earlier_add(const char* text, size_t length) {
+  if (!message_earlier_try_hold()) return;
+  if (length <= MESSAGE_EARLIER_MAX - message_earlier_length) {
+    memcpy(message_earlier + message_earlier_length, text, length + 1);
+    message_earlier_length += length;
+  }
+  message_earlier_release();
+}
+
+static void message_call_output(mi_output_fun* out, void* arg, const char* text) {
+  message_thread.is_in_output = true;
+  out(text, arg);
+  message_thread.is_in_output = false;
+}
+
+static void message_earlier_deliver(mi_output_fun* out, void* arg) {
+  if (message_thread.is_in_output || !message_earlier_try_hold()) return;
+  if (message_earlier_length > 0) message_call_output(out, arg, message_earlier);
+  message_earlier_length = 0;
+  message_earlier_release();
+}
+
+void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept {
+  int saved = errno;
+  if (out != NULL) message_earlier_deliver(out, arg);
+  message_hook_set(&message_output_hook, (message_fun_t)out, arg);
+  if (out != NULL) message_earlier_deliver(out, arg); // what other threads said meanwhile
+  errno = saved;
+}
+
+static void message_write_default(const char* text) {
+  void*          arg;
+  mi_output_fun* out = (mi_output_fun*)message_hook_get(&message_output_hook, &arg);
+  if (out != NULL && !message_thread.is_in_output) {
+    message_call_output(out, arg, text);
+    return;
+  }
+  size_t length = strlen(text);
+  if (out == NULL) message_earlier_add(text, length);
+  _mi_prim_write_stderr(text, length);
+}
+
+void _mi_message_write(mi_output_fun* out, void* arg, const char* text) {
+  int saved = errno;
+  if (out != NULL) out(text, arg);
+  else message_write_default(text);
+  errno = saved;
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------
+
+static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
+  char   line[MESSAGE_MAX];
+  size_t n = _mi_format(line, sizeof(line) - 1, "%s", prefix);
+  n += _mi_vformat(line + n, sizeof(line) - 1 - n, fmt, args);
+  if (line[n - 1] != '\n') line[n++] = '\n';
+  line[n] = 0;
+  _mi_message_write(NULL, NULL, line);
+}
+
+void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) {
+  char    text[MESSAGE_MAX];
+  va_list args;
+  va_start(args, fmt);
+  _mi_vformat(text, sizeof(text), fmt, args);
+  va_end(args);
+  _mi_message_write(out, arg, text);
+}
+
+void _mi_message_print(const char* fmt, ...) {
+  va_list args;
+  va_start(args, fmt);
+  message_vwrite("mimalloc: ", fmt, args);
+  va_end(args);
+}
+
+void _mi_message_verbose(const char* fmt, ...) {
+  if (_mi_option_get_fast(mi_option_verbose) < 1) return;
+  va_list args;
+  va_start(args, fmt);
+  message_vwrite("mimalloc: ", fmt, args);
+  va_end(args);
+}
+
+void _mi_message_trace(const char* fmt, ...) {
+  if (_mi_option_get_fast(mi_option_verbose) < 2) return;
+  va_list args;
+  va_start(args, fmt);
+  message_vwrite("mimalloc: ", fmt, args);
+  va_end(args);
+}
+
+// ---- warnings and errors --------------------------------------------------------------------------------------------
+
+static mi_atomic(long) message_n_warnings;
+static mi_atomic(long) message_n_errors;
+
+static bool message_may_show(mi_option_t max_option, mi_atomic(long)* n_shown) {
+  if (_mi_option_get_fast(mi_option_verbose) > 0) return true;
+  if (_mi_option_get_fast(mi_option_show_errors) == 0) return false;
+  long max = _mi_option_get_fast(max_option);
+  return max < 0 || mi_fetch_add_relaxed(n_shown, 1) < max;
+}
+
+static void message_vwrite_fault(const char* word, const char* fmt, va_list args) {
+  char prefix[64];
+  if (message_is_main_thread()) _mi_format(prefix, sizeof(prefix), "mimalloc: %s: ", word);
+  else _mi_format(prefix, sizeof(prefix), "mimalloc: %s: thread %p: ", word, (void*)_mi_message_thread_id());
+  message_vwrite(prefix, fmt, args);
+}
+
+void _mi_message_warning(const char* fmt, ...) {
+  if (!message_may_show(mi_option_max_warnings, &message_n_warnings)) return;
+  va_list args;
+  va_start(args, fmt);
+  message_vwrite_fault("warning", fmt, args);
+  va_end(args);
+}
+
+void mi_register_error(mi_error_fun* fun, void* arg) { message_hook_set(&message_error_hook, (message_fun_t)fun, arg); }
+
+// Memory that was overwritten or freed twice is somebody's attack or somebody's bug; builds that look for either stop.
+static bool message_is_fatal(int err) {
+  if (err == EFAULT || err == EAGAIN) return MI_SECURE > 0 || MI_DEBUG > 0;
+  return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
+}
+
+void _mi_error_report(int err, const char* fmt, ...) {
+  int           saved = errno;
+  void*         arg;
+  mi_error_fun* fun = (mi_error_fun*)message_hook_get(&message_error_hook, &arg);
+  bool          is_end = (fun == NULL && message_is_fatal(err));
+  if (message_may_show(mi_option_max_errors, &message_n_errors) || is_end) {
+    va_list args;
+    va_start(args, fmt);
+    message_vwrite_fault("error", fmt, args);
+    va_end(args);
+  }
+  if (is_end) _mi_prim_abort();
+  if (fun != NULL && !message_thread.is_in_error) {
+    message_thread.is_in_error = true;
+    fun(err, arg);
+    message_thread.is_in_error = false;
+  }
+  errno = saved;
+}
+
+void _mi_assert_fail(const char* expr, const char* file, unsigned line, const char* func) {
+  _mi_message_raw(NULL, NULL, "mimalloc: assertion failed: at \"%s\":%u, %s\n  assertion: \"%s\"\n", file, line, func,
+                  expr);
+  _mi_prim_abort();
+}
+
+void _mi_message_after_fork(void) {
+  message_earlier_release();
+  mi_store_relaxed(&message_output_hook.version, mi_load_relaxed(&message_output_hook.version) & ~(size_t)1);
+  mi_store_relaxed(&message_error_hook.version, mi_load_relaxed(&message_error_hook.version) & ~(size_t)1);
+  _mi_message_init();
+}

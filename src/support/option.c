@@ -1,0 +1,358 @@
+// Options.  Layer: support.  Owns _mi_option_cells; option.h has the invariants.
+//
+// The environment is walked directly: getenv may lock or be replaced, and is not there yet when the first malloc of a
+// process may come.  While it is empty an option stays UNREAD and is looked up again.
+#include "option.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "../prim/prim.h"
+#include "format.h"
+#include "message.h"
+
+// ---- the table ------------------------------------------------------------------------------------------------------
+
+// Defaults that a build may change.
+#if !defined(MI_DEFAULT_VERBOSE)
+  #define MI_DEFAULT_VERBOSE 0
+#endif
+#if !defined(MI_DEFAULT_EAGER_COMMIT)
+  #define MI_DEFAULT_EAGER_COMMIT 1
+#endif
+#if !defined(MI_DEFAULT_ARENA_EAGER_COMMIT)
+  #define MI_DEFAULT_ARENA_EAGER_COMMIT 2
+#endif
+#if !defined(MI_DEFAULT_ARENA_RESERVE) // KiB; a 32-bit process has no room for 1 GiB in one piece
+  #define MI_DEFAULT_ARENA_RESERVE (sizeof(void*) > 4 ? 1024L * 1024 : 128L * 1024)
+#endif
+#if !defined(MI_DEFAULT_DISALLOW_ARENA_ALLOC)
+  #define MI_DEFAULT_DISALLOW_ARENA_ALLOC 0
+#endif
+#if !defined(MI_DEFAULT_ALLOW_LARGE_OS_PAGES)
+  #define MI_DEFAULT_ALLOW_LARGE_OS_PAGES 0
+#endif
+#if !defined(MI_DEFAULT_RESERVE_HUGE_OS_PAGES)
+  #define MI_DEFAULT_RESERVE_HUGE_OS_PAGES 0
+#endif
+#if !defined(MI_DEFAULT_RESERVE_OS_MEMORY)
+  #define MI_DEFAULT_RESERVE_OS_MEMORY 0
+#endif
+#if !defined(MI_DEFAULT_GUARDED_SAMPLE_RATE)
+  #define MI_DEFAULT_GUARDED_SAMPLE_RATE (MI_GUARDED && MI_DEBUG == 0 ? 4000 : 0)
+#endif
+#if !defined(MI_DEFAULT_ALLOW_THP)
+  #if defined(MI_NO_THP)
+    #define MI_DEFAULT_ALLOW_THP 0
+  #else
+    #define MI_DEFAULT_ALLOW_THP 1
+  #endif
+#endif
+#if defined(MI_SHOW_ERRORS)
+  #define OPTION_SHOW_ERRORS 1
+#else
+  #define OPTION_SHOW_ERRORS (MI_DEBUG > 0)
+#endif
+#if defined(MI_VISIT_ABANDONED)
+  #define OPTION_VISIT_ABANDONED 1
+#else
+  #define OPTION_VISIT_ABANDONED 0
+#endif
+
+typedef enum option_unit_e {
+  OPTION_PLAIN,
+  OPTION_BOOL,
+  OPTION_KIB // the environment says bytes, or a number with a suffix
+} option_unit_t;
+
+// clang-format off
+#define OPTION_TABLE(X) /* in the order of mi_option_t */ \
+  X("show_errors",                OPTION_SHOW_ERRORS,               OPTION_BOOL,  NULL) \
+  X("show_stats",                 0,                                OPTION_BOOL,  NULL) \
+  X("verbose",                    MI_DEFAULT_VERBOSE,               OPTION_PLAIN, NULL) \
+  X("eager_commit",               MI_DEFAULT_EAGER_COMMIT,          OPTION_BOOL,  NULL) \
+  X("arena_eager_commit",         MI_DEFAULT_ARENA_EAGER_COMMIT,    OPTION_PLAIN, "eager_region_commit") \
+  X("purge_decommits",            1,                                OPTION_BOOL,  "reset_decommits") \
+  X("allow_large_os_pages",       MI_DEFAULT_ALLOW_LARGE_OS_PAGES,  OPTION_BOOL,  "large_os_pages") \
+  X("reserve_huge_os_pages",      MI_DEFAULT_RESERVE_HUGE_OS_PAGES, OPTION_PLAIN, NULL) \
+  X("reserve_huge_os_pages_at",   -1,                               OPTION_PLAIN, NULL) \
+  X("reserve_os_memory",          MI_DEFAULT_RESERVE_OS_MEMORY,     OPTION_KIB,   NULL) \
+  X("deprecated_segment_cache",   0,                                OPTION_PLAIN, NULL) \
+  X("deprecated_page_reset",      0,                                OPTION_BOOL,  NULL) \
+  X("abandoned_page_purge",       0,                                OPTION_BOOL,  "abandoned_page_reset") \
+  X("deprecated_segment_reset",   0,                                OPTION_BOOL,  NULL) \
+  X("eager_commit_delay",         1,                                OPTION_PLAIN, NULL) \
+  X("purge_delay",                10,                               OPTION_PLAIN, "reset_delay") \
+  X("use_numa_nodes",             0,                                OPTION_PLAIN, NULL) \
+  X("disallow_os_alloc",          0,                                OPTION_BOOL,  "limit_os_alloc") \
+  X("os_tag",                     100,                              OPTION_PLAIN, NULL) \
+  X("max_errors",                 32,                               OPTION_PLAIN, NULL) \
+  X("max_warnings",               32,                               OPTION_PLAIN, NULL) \
+  X("max_segment_reclaim",        10,                               OPTION_PLAIN, NULL) \
+  X("destroy_on_exit",            0,                                OPTION_PLAIN, NULL) \
+  X("arena_reserve",              MI_DEFAULT_ARENA_RESERVE,         OPTION_KIB,   NULL) \
+  X("arena_purge_mult",           10,                               OPTION_PLAIN, NULL) \
+  X("purge_extend_delay",         1,                                OPTION_PLAIN, "decommit_extend_delay") \
+  X("abandoned_reclaim_on_free",  0,                                OPTION_BOOL,  NULL) \
+  X("disallow_arena_alloc",       MI_DEFAULT_DISALLOW_ARENA_ALLOC,  OPTION_BOOL,  NULL) \
+  X("retry_on_oom",               400,                              OPTION_PLAIN, NULL) \
+  X("visit_abandoned",            OPTION_VISIT_ABANDONED,           OPTION_BOOL,  NULL) \
+  X("guarded_min",                0,                                OPTION_PLAIN, NULL) \
+  X("guarded_max",                1024L * 1024 * 1024,              OPTION_PLAIN, NULL) \
+  X("guarded_precise",            0,                                OPTION_BOOL,  NULL) \
+  X("guarded_sample_rate",        MI_DEFAULT_GUARDED_SAMPLE_RATE,   OPTION_PLAIN, NULL) \
+  X("guarded_sample_seed",        0,                                OPTION_PLAIN, NULL) \
+  X("target_segments_per_thread", 0,                                OPTION_PLAIN, NULL) \
+  X("generic_collect",            10000,                            OPTION_PLAIN, NULL) \
+  X("allow_thp",                  MI_DEFAULT_ALLOW_THP,             OPTION_PLAIN, NULL) \
+  /* our own */ \
+  X("background_thread",          1,                                OPTION_BOOL,  NULL)
+// clang-format on
+
+typedef struct option_desc_s {
+  const char*   name;
+  option_unit_t unit;
+  const char*   legacy; // an older name, NULL if there is none
+} option_desc_t;
+
+#define OPTION_AS_DESC(name, initial, unit, legacy) {name, unit, legacy},
+#define OPTION_AS_CELL(name, initial, unit, legacy) {MI_OPTION_UNREAD, initial, 0},
+static const option_desc_t option_descs[] = {OPTION_TABLE(OPTION_AS_DESC)};
+mi_option_cell_t           _mi_option_cells[] = {OPTION_TABLE(OPTION_AS_CELL)};
+
+mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
+
+static mi_atomic(bool) option_is_settled; // an empty environment is no longer taken for one that is not there yet
+
+// ---- values as text -------------------------------------------------------------------------------------------------
+
+#define OPTION_VALUE_MAX 64 // characters of a value that count
+
+static char option_upper(char c) { return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c); }
+
+static bool option_is_one_of(const char* text, const char* const* words) {
+  for (; *words != NULL; words++) {
+    if (strcmp(text, *words) == 0) return true;
+  }
+  return false;
+}
+
+// Reads a decimal number as strtol does, saturating; returns where it ends, `text` if there is none.
+static const char* option_parse_long(const char* text, long* value) {
+  const char* s = text;
+  while (*s == ' ' || (*s >= '\t' && *s <= '\r')) s++;
+  bool is_negative = (*s == '-');
+  if (*s == '-' || *s == '+') s++;
+  if (*s < '0' || *s > '9') return text;
+  unsigned long limit = (is_negative ? (unsigned long)LONG_MAX + 1 : (unsigned long)LONG_MAX);
+  unsigned long x = 0;
+  for (; *s >= '0' && *s <= '9'; s++) {
+    unsigned long digit = (unsigned long)(*s - '0');
+    x = (x > (limit - digit) / 10 ? limit : x * 10 + digit);
+  }
+  *value = (!is_negative ? (long)x : (x == limit ? LONG_MIN : -(long)x));
+  return s;
+}
+
+// From a number and its suffix to KiB; false if the suffix is none.
+static bool option_scale_kib(const char* suffix, long* value) {
+  static const char units[] = "KMGT";
+  long              x = (*value < 0 ? 0 : *value);
+  if (*suffix == 0) {
+    *value = x / 1024 + (x % 1024 != 0);
+    return true;
+  }
+  const char* unit = strchr(units, *suffix);
+  if (unit == NULL) return false;
+  suffix++;
+  if (strcmp(suffix, "") != 0 && strcmp(suffix, "B") != 0 && strcmp(suffix, "IB") != 0) return false;
+  for (; unit > units; unit--) x = (x > LONG_MAX / 1024 ? LONG_MAX : x * 1024);
+  *value = x;
+  return true;
+}
+
+static bool option_parse(const char* text, option_unit_t unit, long* value) {
+  static const char* const yes[] = {"", "1", "TRUE", "YES", "ON", NULL};
+  static const char* const no[] = {"0", "FALSE", "NO", "OFF", NULL};
+  char                     upper[OPTION_VALUE_MAX + 1];
+  size_t                   n = 0;
+  for (; n < OPTION_VALUE_MAX && text[n] != 0; n++) upper[n] = option_upper(text[n]);
+  upper[n] = 0;
+  if (option_is_one_of(upper, yes)) {
+    *value = 1;
+    return true;
+  }
+  if (option_is_one_of(upper, no)) {
+    *value = 0;
+    return true;
+  }
+  const char* end = option_parse_long(upper, value);
+  if (end == upper) return false;
+  return unit == OPTION_KIB ? option_scale_kib(end, value) : *end == 0;
+}
+
+// ---- the environment ------------------------------------------------------------------------------------------------
+
+// The part of `entry` behind `prefix`, in any case; NULL if it does not begin so.
+static const char* option_skip(const char* entry, const char* prefix) {
+  if (entry == NULL) return NULL;
+  for (; *prefix != 0; prefix++, entry++) {
+    if (option_upper(*entry) != option_upper(*prefix)) return NULL;
+  }
+  return entry;
+}
+
+// The value of the variable mimalloc_<name>, NULL if there is none.
+static const char* option_find(const char* name) {
+  const char* entry;
+  for (size_t i = 0; name != NULL && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
+    const char* value = option_skip(option_skip(entry, "mimalloc_"), name);
+    if (value != NULL && *value == '=') return value + 1;
+  }
+  return NULL;
+}
+
+// O2, O3.  Does nothing if the option is no longer UNREAD.
+static void option_settle(mi_option_cell_t* cell, int state) {
+  int expected = MI_OPTION_UNREAD;
+  mi_cas_strong(&cell->state, &expected, state, acq_rel, acquire);
+}
+
+static void option_warn_invalid(mi_option_t option, const char* name) {
+  static const char text[] = "environment option mimalloc_%s has an invalid value.";
+  if (option == mi_option_verbose) { // the very option that says whether to warn
+    char line[128];
+    _mi_format(line, sizeof(line), text, name);
+    _mi_message_raw(NULL, NULL, "mimalloc: warning: %s\n", line);
+  }
+  else { _mi_message_warning(text, name); }
+}
+
+// Looks `option` up.  Warns only after the state is set: the warning itself asks for options.
+static void option_read(mi_option_t option) {
+  mi_option_cell_t*    cell = &_mi_option_cells[option];
+  const option_desc_t* desc = &option_descs[option];
+  if (mi_load_acquire(&cell->state) != MI_OPTION_UNREAD) return;
+  if (_mi_prim_environment_entry(0) == NULL && !mi_load_relaxed(&option_is_settled)) return;
+  const char* name = desc->name;
+  const char* text = option_find(name);
+  if (text == NULL) {
+    text = option_find(desc->legacy);
+    if (text != NULL) name = desc->legacy;
+  }
+  long value = 0;
+  bool is_valid = (text != NULL && option_parse(text, desc->unit, &value));
+  if (is_valid) mi_store_relaxed(&cell->base, value);
+  option_settle(cell, is_valid ? MI_OPTION_FOUND : MI_OPTION_DEFAULTED);
+  if (text != NULL && !is_valid) option_warn_invalid(option, name);
+  if (name != desc->name) {
+    _mi_message_warning("environment option mimalloc_%s is deprecated, use mimalloc_%s.", name, desc->name);
+  }
+}
+
+long _mi_option_read(mi_option_t option) {
+  option_read(option);
+  mi_option_cell_t* cell = &_mi_option_cells[option];
+  return mi_load_acquire(&cell->state) == MI_OPTION_CHOSEN ? mi_load_relaxed(&cell->chosen)
+                                                           : mi_load_relaxed(&cell->base);
+}
+
+void _mi_options_init(void) {
+  for (int i = 0; i < (int)MI_OPTION_COUNT; i++) option_read((mi_option_t)i);
+  if (_mi_option_get_fast(mi_option_guarded_min) > _mi_option_get_fast(mi_option_guarded_max)) {
+    mi_option_set(mi_option_guarded_max, _mi_option_get_fast(mi_option_guarded_min));
+  }
+  if (MI_GUARDED && _mi_option_get_fast(mi_option_guarded_sample_rate) > 0) {
+    mi_option_set(mi_option_allow_large_os_pages, 0); // a guard page needs OS pages of the usual size
+  }
+}
+
+void _mi_options_settle(void) {
+  mi_store_relaxed(&option_is_settled, true);
+  _mi_options_init();
+}
+
+// ---- the public functions -------------------------------------------------------------------------------------------
+
+static bool option_exists(mi_option_t option) { return (int)option >= 0 && (int)option < (int)_mi_option_last; }
+
+long mi_option_get(mi_option_t option) { return option_exists(option) ? _mi_option_get_fast(option) : 0; }
+
+long mi_option_get_clamp(mi_option_t option, long min, long max) {
+  long value = mi_option_get(option);
+  return value < min ? min : (value > max ? max : value);
+}
+
+size_t mi_option_get_size(mi_option_t option) {
+  long value = mi_option_get(option);
+  if (value <= 0) return 0;
+  if (option_descs[option].unit != OPTION_KIB) return (size_t)value;
+  return (size_t)value > SIZE_MAX / 1024 ? SIZE_MAX : (size_t)value * 1024;
+}
+
+bool mi_option_is_enabled(mi_option_t option) { return mi_option_get(option) != 0; }
+
+void mi_option_set(mi_option_t option, long value) {
+  if (!option_exists(option)) return;
+  mi_option_cell_t* cell = &_mi_option_cells[option];
+  mi_store_relaxed(&cell->chosen, value);
+  mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // O2
+  if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
+    mi_option_set(mi_option_guarded_max, value);
+  }
+  else if (option == mi_option_guarded_max && mi_option_get(mi_option_guarded_min) > value) {
+    mi_option_set(mi_option_guarded_min, value);
+  }
+}
+
+void mi_option_set_default(mi_option_t option, long value) {
+  if (!option_exists(option)) return;
+  option_read(option);
+  mi_option_cell_t* cell = &_mi_option_cells[option];
+  if (mi_load_acquire(&cell->state) <= MI_OPTION_DEFAULTED) mi_store_relaxed(&cell->base, value);
+}
+
+void mi_option_set_enabled(mi_option_t option, bool enable) { mi_option_set(option, enable ? 1 : 0); }
+
+void mi_option_set_enabled_default(mi_option_t option, bool enable) { mi_option_set_default(option, enable ? 1 : 0); }
+
+void mi_option_enable(mi_option_t option) { mi_option_set(option, 1); }
+
+void mi_option_disable(mi_option_t option) { mi_option_set(option, 0); }
+
+// ---- printing -------------------------------------------------------------------------------------------------------
+
+static const char* option_build_type(void) {
+#if defined(MI_BUILD_RELEASE) || defined(NDEBUG)
+  return "release";
+#else
+  return "debug";
+#endif
+}
+
+static const char* option_tracking(void) {
+#if defined(MI_TRACK_VALGRIND)
+  return "valgrind";
+#elif defined(MI_TRACK_ASAN)
+  return "asan";
+#elif defined(MI_TRACK_ETW)
+  return "etw";
+#else
+  return "none";
+#endif
+}
+
+void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
+  _mi_message_raw(out, arg, "mimalloc: v%i.%i.%i, %s\n", MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
+                  MI_MALLOC_VERSION % 100, option_build_type());
+  for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
+    long value = _mi_option_get_fast((mi_option_t)i);
+    _mi_message_raw(out, arg, "mimalloc: option '%s': %ld %s\n", option_descs[i].name, value,
+                    option_descs[i].unit == OPTION_KIB ? "KiB" : "");
+  }
+  _mi_message_raw(out, arg, "mimalloc: debug level : %d\n", MI_DEBUG);
+  _mi_message_raw(out, arg, "mimalloc: secure level: %d\n", MI_SECURE);
+  _mi_message_raw(out, arg, "mimalloc: mem tracking: %s\n", option_tracking());
+}
+
+void mi_options_print(void) mi_attr_noexcept { mi_options_print_out(NULL, NULL); }

@@ -1,0 +1,44 @@
+// Statistics of the process.  Layer: support.  Owns _mi_stats.
+#include "stat.h"
+
+#include <string.h>
+
+mi_static_assert(MI_STAT_VERSION != 4 || sizeof(size_t) != 8 || sizeof(mi_stats_t) == 4168,
+                 "programs have the layout of this version compiled in");
+
+mi_live_stats_t _mi_stats;
+
+static int64_t stat_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static mi_stat_count_t stat_read_count(mi_live_count_t* live) {
+  mi_stat_count_t count;
+  count.current = stat_max(0, mi_load_relaxed(&live->current));
+  count.peak = stat_max(count.current, mi_load_relaxed(&live->peak));
+  count.total = stat_max(count.peak, mi_load_relaxed(&live->total));
+  return count;
+}
+
+void _mi_stats_snapshot(mi_stats_t* out) {
+  memset(out, 0, sizeof(*out));
+  out->size = sizeof(*out);
+  out->version = MI_STAT_VERSION;
+#define MI_STAT_COUNT(name)   out->name = stat_read_count(&_mi_stats.name);
+#define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stats.name.total));
+  MI_STAT_FIELDS()
+#undef MI_STAT_COUNT
+#undef MI_STAT_COUNTER
+}
+
+static void stat_reset_count(mi_live_count_t* live) {
+  int64_t current = mi_load_relaxed(&live->current);
+  mi_store_relaxed(&live->peak, current);
+  mi_store_relaxed(&live->total, current);
+}
+
+void _mi_stats_reset(void) {
+#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stats.name);
+#define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stats.name.total, 0);
+  MI_STAT_FIELDS()
+#undef MI_STAT_COUNT
+#undef MI_STAT_COUNTER
+}

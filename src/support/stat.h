@@ -1,0 +1,58 @@
+// Statistics of the process, kept in every build.  Layer: support.
+//
+// Events that cost at least a page of blocks or a system call are counted here as they happen.  Blocks are not: a
+// counter in malloc would cost more than the rest of it.  They are counted when somebody asks (api/stats.c).
+//
+// All operations are relaxed: a number is exact once the threads that change it have been waited for, and numbers of
+// different fields need not be of one moment.  A decrease may be seen before the increase it belongs to: only
+// _mi_stats_snapshot promises that nothing is negative and current <= peak <= total.
+#pragma once
+#ifndef MI_SUPPORT_STAT_H
+#define MI_SUPPORT_STAT_H
+
+#include "../../include/mimalloc-stats.h"
+#include "../base/atomic.h"
+
+typedef struct mi_live_count_s {
+  mi_atomic(int64_t) total;
+  mi_atomic(int64_t) peak;
+  mi_atomic(int64_t) current;
+} mi_live_count_t;
+
+typedef struct mi_live_counter_s {
+  mi_atomic(int64_t) total;
+} mi_live_counter_t;
+
+typedef struct mi_live_stats_s {
+#define MI_STAT_COUNT(name)   mi_live_count_t name;
+#define MI_STAT_COUNTER(name) mi_live_counter_t name;
+  MI_STAT_FIELDS()
+#undef MI_STAT_COUNT
+#undef MI_STAT_COUNTER
+} mi_live_stats_t;
+
+extern mi_live_stats_t _mi_stats;
+
+// n >= 0.
+static inline void _mi_stat_count(mi_live_counter_t* counter, int64_t n) {
+  mi_fetch_add_relaxed(&counter->total, n);
+}
+
+static inline void _mi_stat_increase(mi_live_count_t* count, int64_t n) {
+  int64_t now = mi_fetch_add_relaxed(&count->current, n) + n;
+  mi_fetch_add_relaxed(&count->total, n);
+  int64_t peak = mi_load_relaxed(&count->peak);
+  while (now > peak && !mi_cas_weak(&count->peak, &peak, now, relaxed, relaxed)) {}
+}
+
+static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
+  mi_fetch_sub_relaxed(&count->current, n);
+}
+
+// Fills in everything; bins and reserved fields are 0.
+void _mi_stats_snapshot(mi_stats_t* out);
+
+// Totals and peaks become what is current, counters 0.
+void _mi_stats_reset(void);
+
+#endif

@@ -1,0 +1,131 @@
+// Proves: every alignment that is a power of two is kept, with and without offset, through gets and resizes; natural
+// alignment holds for plain requests; what is no power of two is refused.
+#include "../check.h"
+#include "entries.h"
+
+// 8 bytes up to 8, 16 beyond; a power of two up to 4 KiB at its own size is the custom of the C libraries' users.
+static void check_natural(void) {
+  for (size_t size = 1; size <= 4096; size++) {
+    void* blocks[4];
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) {
+      blocks[i] = mi_malloc(size);
+      CHECK_FOR(is_aligned(blocks[i], size <= 8 ? 8 : 16), "size %zu", size);
+    }
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+  }
+}
+
+static void check_powers(void) {
+  for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
+    const get_t* g = &all_gets[i];
+    if ((g->flags & E_ALIGN) == 0) continue;
+    for (size_t alignment = 1; alignment <= 64 * MiB; alignment *= 2) {
+      for (size_t size = 1; size <= 300 * KiB; size = size * 7 + 3) {
+        if (!get_allows(g, size, alignment, 0)) continue;
+        void* p = g->call(size, alignment, 0);
+        CHECK_FOR(p != NULL && is_aligned(p, alignment), "%s(%zu, %zu)", g->name, size, alignment);
+        if (p == NULL) continue;
+        CHECK_FOR(mi_usable_size(p) >= size, "%s(%zu, %zu)", g->name, size, alignment);
+        memset(p, 0xAB, size);
+        mi_free(p);
+      }
+    }
+  }
+}
+
+static void check_offsets(void) {
+  static const size_t offsets[] = { 1, 4, 8, 12, 16, 24, 40, 64, 100, 127, 4096, 5000, 100000 };
+  for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
+    const get_t* g = &all_gets[i];
+    if ((g->flags & E_OFFSET) == 0) continue;
+    for (size_t alignment = 1; alignment <= 64 * KiB; alignment *= 2) {
+      for (size_t k = 0; k < COUNT_OF(offsets); k++) {
+        for (size_t size = 1; size <= 200 * KiB; size = size * 9 + 5) {
+          if (!get_allows(g, size, alignment, offsets[k])) continue;
+          uint8_t* p = (uint8_t*)g->call(size, alignment, offsets[k]);
+          CHECK_FOR(p != NULL && is_aligned(p + offsets[k], alignment), "%s(%zu, %zu, %zu)", g->name, size, alignment,
+                    offsets[k]);
+          if (p == NULL) continue;
+          CHECK_FOR(mi_usable_size(p) >= size, "%s(%zu, %zu, %zu)", g->name, size, alignment, offsets[k]);
+          memset(p, 0xAB, size);
+          mi_free(p);
+        }
+      }
+    }
+  }
+}
+
+// A resize keeps contents and gives the alignment that it was asked for, also from a block that had less.
+static void check_resizes(uint64_t seed) {
+  rng_t rng = rng_make(seed);
+  for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
+    const resize_t* r = &all_resizes[i];
+    if ((r->flags & E_ALIGN) == 0) continue;
+    for (size_t round = 0; round < 60; round++) {
+      size_t size = rng_size(&rng, 100 * KiB);
+      uint8_t* p = (uint8_t*)mi_zalloc(size);
+      CHECK(p != NULL);
+      pattern_fill(p, 0, size, round);
+      for (size_t step = 0; step < 6 && p != NULL; step++) {
+        size_t newsize = 1 + rng_size(&rng, 200 * KiB);
+        size_t alignment = (size_t)16 << rng_below(&rng, 12);
+        size_t offset = (r->flags & E_OFFSET) != 0 ? 8 * rng_below(&rng, 20) : 0;
+        uint8_t* q = (uint8_t*)r->call(p, newsize, alignment, offset);
+        size_t kept = size < newsize ? size : newsize;
+        CHECK_FOR(q != NULL && is_aligned(q + offset, alignment), "%s(%zu, %zu, %zu)", r->name, newsize, alignment, offset);
+        if (q == NULL) break;
+        CHECK_FOR(pattern_check(q, kept, round) == kept, "%s(%zu to %zu, %zu)", r->name, size, newsize, alignment);
+        pattern_fill(q, kept, newsize, round);
+        size = newsize;
+        p = q;
+      }
+      mi_free(p);
+    }
+  }
+}
+
+static void check_refused(void) {
+  static const size_t bad[] = { 0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, SIZE_MAX, SIZE_MAX / 2 };
+  for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
+    const get_t* g = &all_gets[i];
+    if ((g->flags & E_ALIGN) == 0 || (g->flags & E_NEW) != 0) continue;
+    for (size_t k = 0; k < COUNT_OF(bad); k++) {
+      if ((g->flags & E_RESIZE) != 0 && bad[k] <= sizeof(void*)) continue;
+      errno = 0;
+      void* p = g->call(64, hidden(bad[k]), 0);
+      CHECK_FOR(p == NULL, "%s with alignment %zu", g->name, bad[k]);
+      CHECK_FOR(errno == 0 || errno == EINVAL, "%s with alignment %zu: errno %d", g->name, bad[k], errno);
+      mi_free(p);
+    }
+  }
+}
+
+// The largest alignments need address space only; a refusal must be a clean one.
+static void check_huge_alignments(void) {
+  if (sizeof(void*) < 8) return;
+  for (size_t bits = 27; bits <= 40; bits++) {
+    size_t alignment = (size_t)1 << (bits & 63);
+    errno = 0;
+    uint8_t* p = (uint8_t*)mi_malloc_aligned(1000, hidden(alignment));
+    CHECK_FOR((p != NULL && is_aligned(p, alignment)) || (p == NULL && errno == ENOMEM), "alignment 2^%zu", bits);
+    if (p == NULL) printf("alignment 2^%zu: refused\n", bits);
+    if (p != NULL) {
+      memset(p, 0xAB, 1000);
+      CHECK(mi_usable_size(p) >= 1000);
+    }
+    mi_free(p);
+  }
+  void* p = mi_malloc_aligned(8, hidden((size_t)1 << 63));
+  CHECK(p == NULL);
+}
+
+int main(int argc, char** argv) {
+  uint64_t seed = test_seed(argc, argv);
+  check_natural();
+  check_powers();
+  check_offsets();
+  check_resizes(seed);
+  check_refused();
+  check_huge_alignments();
+  return check_result();
+}

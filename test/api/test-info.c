@@ -1,0 +1,117 @@
+// Proves: version, process information and the text forms of the statistics are there, parse, and are plausible;
+// starting and ending the process or a thread by hand may be done twice.
+#include "../check.h"
+#include "entries.h"
+
+static void check_version(void) {
+  CHECK_EQ(mi_version(), MI_MALLOC_VERSION);
+  CHECK(mi_version() >= 20401 && mi_version() < 40000);
+  CHECK(!mi_is_redirected());
+}
+
+static void check_process_info(void) {
+  size_t block_size = 64 * MiB;
+  char* p = (char*)mi_malloc(block_size);
+  CHECK(p != NULL);
+  memset(p, 0xAB, block_size);
+  double start = now_seconds();
+  while (now_seconds() - start < 0.02) {}
+  size_t elapsed = 0, user = 0, system_time = 0, rss = 0, peak_rss = 0, commit = 0, peak_commit = 0, faults = 0;
+  mi_process_info(&elapsed, &user, &system_time, &rss, &peak_rss, &commit, &peak_commit, &faults);
+  CHECK(elapsed >= 15 && elapsed < 1000 * 1000);
+  CHECK(user + system_time >= 10);
+  CHECK(peak_rss >= block_size);
+  CHECK(rss >= block_size && rss <= peak_rss + 16 * MiB);
+  CHECK(commit >= block_size && commit <= peak_commit);
+  if (rss_is_meaningful()) {
+    size_t seen = rss_now();
+    CHECK_FOR(rss < seen + seen / 4 + 16 * MiB && seen < rss + rss / 4 + 16 * MiB, "rss %zu seen %zu", rss, seen);
+  }
+  mi_free(p);
+  mi_process_info(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+  size_t only = 0;
+  mi_process_info(NULL, NULL, NULL, NULL, &only, NULL, NULL, NULL);
+  CHECK(only >= block_size);
+}
+
+typedef struct sink_s { size_t n_bytes; char text[64 * 1024]; } sink_t;
+
+static void record_output(const char* text, void* arg) {
+  sink_t* sink = (sink_t*)arg;
+  size_t length = strlen(text);
+  if (sink->n_bytes + length < sizeof(sink->text)) memcpy(sink->text + sink->n_bytes, text, length + 1);
+  sink->n_bytes += length;
+}
+
+static void check_stats_text(void) {
+  static const char* const words[] = { "reserved", "committed", "threads", "elapsed", "process", "peak", "total" };
+  static sink_t sink;
+  mi_stats_print_out(&record_output, &sink);
+  CHECK(sink.n_bytes > 100 && sink.n_bytes < sizeof(sink.text));
+  for (size_t i = 0; i < COUNT_OF(words); i++) CHECK_FOR(strstr(sink.text, words[i]) != NULL, "%s", words[i]);
+  sink.n_bytes = 0;
+  mi_process_info_print_out(&record_output, &sink);
+  CHECK(sink.n_bytes > 0 && strstr(sink.text, "elapsed") != NULL);
+  mi_register_output(&record_output, &sink);
+  size_t had = sink.n_bytes;
+  mi_process_info_print();
+  CHECK(sink.n_bytes > had);
+  mi_register_output(NULL, NULL);
+  mi_stats_merge();
+  mi_stats_reset();
+}
+
+// Init and done by hand, in an order that no sane program would use: all of it must be harmless.
+static void check_manual_life_cycle(void) {
+  mi_process_init();
+  mi_process_init();
+  mi_thread_init();
+  mi_thread_init();
+  void* p = mi_malloc(1000);
+  memset(p, 0xAB, 1000);
+  mi_thread_done();
+  mi_thread_done();
+  CHECK_EQ(((unsigned char*)p)[999], 0xAB);
+  void* q = mi_malloc(1000);
+  CHECK(q != NULL && q != p);
+  mi_free(p);
+  mi_thread_init();
+  mi_free(q);
+  mi_thread_set_in_threadpool();
+  mi_collect(false);
+  mi_collect(true);
+}
+
+static void check_debugging_aids(void) {
+  void* p = mi_malloc(100);
+  CHECK(mi_check_owned(p));
+  CHECK(!mi_check_owned(NULL));
+  mi_free(p);
+}
+
+// "After mi_process_done and mi_thread_done allocation still works."
+static void check_after_done(void) {
+  void* before = mi_malloc(5000);
+  mi_process_done();
+  mi_process_done();
+  mi_thread_done();
+  for (size_t size = 1; size < 8 * MiB; size *= 3) {
+    void* p = mi_malloc(size);
+    CHECK_FOR(p != NULL, "size %zu", size);
+    memset(p, 0xAB, size);
+    mi_free(p);
+  }
+  mi_free(before);
+  mi_process_init();
+}
+
+int main(int argc, char** argv) {
+  test_seed(argc, argv);
+  check_version();
+  check_process_info();
+  check_stats_text();
+  check_manual_life_cycle();
+  check_debugging_aids();
+  check_after_done();
+  return check_result();
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Golden counts: how many instructions, loads, stores and atomic (locked) operations a call costs.
+
+Runs test/golden/fastpath.c under callgrind, divides what the allocator and what it calls executed in each phase by the
+number of calls, and compares with test/golden/fastpath.csv.  Phases of pattern `hit` must agree exactly; in the others
+slow paths have a share that depends on addresses, so they may differ by TOLERANCE.
+
+  golden.py --driver D --lib L            compares; exit status 1 and a table if a count differs
+  golden.py --driver D --lib L --update   writes the file anew
+  golden.py --driver D --lib L --print    prints the counts only
+
+Counts belong to one compiler: with another one than the file names the check is skipped (exit status 77).  Fewer
+instructions than before also count as a difference: write the better numbers down."""
+
+import argparse
+import csv
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TABLE = pathlib.Path(__file__).resolve().parent / "fastpath.csv"
+COLUMNS = ["instructions", "loads", "stores", "atomics"]
+TOLERANCE = 0.03   # of a count, for patterns other than `hit` ...
+SLACK = 0.05       # ... and always allowed there: counts near 0, such as 0.03 atomic operations a call
+
+# Addresses decide how calls spread over pages, and clocks decide when memory is given back: neither may change counts.
+ENVIRONMENT = {"LD_BIND_NOW": "1", "MIMALLOC_PURGE_DELAY": "-1", "MIMALLOC_BACKGROUND_THREAD": "0"}
+
+
+def compiler_of(lib):
+    """The compiler that a library was built with, such as 'gcc 12.2', from the note that compilers leave in it."""
+    notes = subprocess.run(["readelf", "-p", ".comment", lib], capture_output=True, text=True, check=True).stdout
+    for name, pattern in (("clang", r"clang version (\d+\.\d+)"), ("gcc", r"GCC: \(.*\) (\d+\.\d+)")):
+        match = re.search(pattern, notes)
+        if match:
+            return f"{name} {match[1]}"
+    return "unknown"
+
+
+def locked_instructions(lib):
+    """Offsets of the instructions in a library that lock the bus or cache line."""
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", lib], capture_output=True, text=True, check=True).stdout
+    pattern = re.compile(r"^\s*([0-9a-f]+):\s+(?:lock\s|xchg\s.*\()", re.MULTILINE)
+    return {int(m[1], 16) for m in pattern.finditer(listing)}
+
+
+def read_dump(path, driver):
+    """The name of a phase and {(object, offset): [Ir, Dr, Dw]} of what was executed outside the driver; None if the file
+    is no phase."""
+    name, events, costs, current_object, skip = None, None, {}, None, False
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("0x"):
+                if skip:            # the inclusive cost of a call, which its callee has as its own
+                    skip = False
+                elif current_object != driver:
+                    fields = line.split()
+                    cost = [int(f) for f in fields[2:]] + [0] * len(events)
+                    total = costs.setdefault((current_object, int(fields[0], 16)), [0, 0, 0])
+                    for i, event in enumerate(("Ir", "Dr", "Dw")):
+                        total[i] += cost[events.index(event)]
+            elif line.startswith("ob="):
+                current_object = os.path.realpath(line[3:].strip())
+            elif line.startswith("calls="):
+                skip = True
+            elif line.startswith("events:"):
+                events = line.split()[1:]
+            elif line.startswith("desc: Trigger: Client Request: "):
+                name = line.split(": ", 3)[3].strip()
+    return (name, costs) if name else None
+
+
+def count(driver, lib):
+    """[(call, pattern, [counts per call])] in the order of the phases."""
+    driver, lib = os.path.realpath(driver), os.path.realpath(lib)
+    locked = locked_instructions(lib)
+    rows = []
+    with tempfile.TemporaryDirectory() as work:
+        run = subprocess.run(
+            ["valgrind", "--tool=callgrind", "-q", "--collect-atstart=no", "--cache-sim=yes", "--dump-instr=yes", "--compress-pos=no",
+             "--compress-strings=no", f"--callgrind-out-file={work}/out", driver],
+            env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=500)
+        if run.returncode != 0:
+            raise RuntimeError(f"{driver} ended with {run.returncode}\n{run.stdout}{run.stderr}")
+        dumps = sorted(pathlib.Path(work).glob("out.*"), key=lambda p: int(p.suffix[1:]))
+        for phase in filter(None, (read_dump(p, driver) for p in dumps)):
+            if not any(obj == lib for obj, _ in phase[1]):
+                raise RuntimeError(f"{driver} does not use {lib}")
+            call, pattern, n_calls = phase[0].rsplit("/", 2)
+            total = [sum(cost[i] for cost in phase[1].values()) for i in range(3)]
+            total.append(sum(cost[0] for (obj, at), cost in phase[1].items() if obj == lib and at in locked))
+            rows.append((call, pattern, [round(t / int(n_calls), 3) for t in total]))
+    if not rows:
+        raise RuntimeError("no phase was counted")
+    return rows
+
+
+def differs(pattern, old, new):
+    if pattern == "hit":
+        return old != new
+    return abs(new - old) > max(SLACK, TOLERANCE * old)
+
+
+def show(rows, golden=None):
+    print(f"{'call':<28}{'pattern':<9}" + "".join(f"{c:>22}" for c in COLUMNS))
+    for call, pattern, counts in rows:
+        old = (golden or {}).get((call, pattern), counts)
+        cells = [f"{new:g}" if not differs(pattern, was, new) else f"{was:g} -> {new:g}" for was, new in zip(old, counts)]
+        print(f"{call:<28}{pattern:<9}" + "".join(f"{c:>22}" for c in cells))
+
+
+def write(rows, compiler):
+    with open(TABLE, "w", encoding="utf-8", newline="") as file:
+        file.write(f"# Counts per call on x86-64 with {compiler}; see golden.py and fastpath.c.\n")
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["call", "pattern"] + COLUMNS)
+        for call, pattern, counts in rows:
+            out.writerow([call, pattern] + [f"{c:g}" for c in counts])
+
+
+def read():
+    """The compiler that the golden file names, and {(call, pattern): [counts]}."""
+    with open(TABLE, encoding="utf-8") as file:
+        head = file.readline()
+        rows = {(r["call"], r["pattern"]): [float(r[c]) for c in COLUMNS] for r in csv.DictReader(file)}
+    return re.search(r"with (.*?);", head)[1], rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--lib", required=True)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--print", action="store_true")
+    args = parser.parse_args()
+    if os.uname().machine != "x86_64":
+        print(f"SKIP golden: counts are for x86-64, this is {os.uname().machine}")
+        return 77
+    for tool in ("valgrind", "objdump", "readelf"):
+        if shutil.which(tool) is None:
+            print(f"SKIP golden: {tool} is not installed")
+            return 77
+    compiler = compiler_of(args.lib)
+    if not (args.update or args.print):
+        if not TABLE.exists():
+            print(f"{TABLE} does not exist; --update writes it")
+            return 1
+        wanted, golden = read()
+        if compiler != wanted:
+            print(f"SKIP golden: counts are for {wanted}, the library was built with {compiler}")
+            return 77
+    rows = count(args.driver, args.lib)
+    if args.print or args.update:
+        show(rows)
+        if args.update:
+            write(rows, compiler)
+        return 0
+    missing = sorted(set(golden) ^ {(call, pattern) for call, pattern, _ in rows})
+    wrong = [r for r in rows if any(differs(r[1], a, b) for a, b in zip(golden.get(r[:2], r[2]), r[2]))]
+    for call, pattern in missing:
+        print(f"in one of the table and the driver only: {call}, {pattern}")
+    if wrong:
+        print("These counts are not those of fastpath.csv; if that is meant, run golden.py --update:")
+        show(wrong, golden)
+    elif not missing:
+        print(f"{len(rows)} phases, {compiler}: as in fastpath.csv")
+    return 1 if wrong or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

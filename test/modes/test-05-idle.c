@@ -1,0 +1,126 @@
+// Proves: a process that has freed its memory and then sleeps gives it back without making another call: 256 MiB
+// (1 GiB in a soak) that two threads allocated and two others freed, and what eight pool threads keep that free blocks
+// in random order and then sleep without exiting.
+#include "../check.h"
+#include <mimalloc.h>
+#include <pthread.h>
+#include "support.h"
+
+enum { max_blocks = 1 << 21, idle_ms = 2000, n_pool = 8 };
+
+static void*  blocks[max_blocks];
+static size_t n_total;   // blocks in use
+static size_t total_bytes;
+
+typedef struct part_s { size_t first, count, bytes, n_used; uint64_t seed; } part_t;
+
+static size_t next_size(rng_t* rng) {
+  size_t kind = rng_below(rng, 1000);
+  if (kind < 900) return 16 + rng_below(rng, 1000);
+  if (kind < 995) return 1024 + rng_below(rng, 15000);
+  if (kind < 999) return 20000 + rng_below(rng, 300000);
+  return 600000 + rng_below(rng, 2000000);
+}
+
+static void* fill(void* arg) {
+  part_t* part = (part_t*)arg;
+  rng_t rng = rng_make(part->seed);
+  size_t bytes = 0;
+  part->n_used = 0;
+  while (bytes < part->bytes && part->n_used < part->count) {
+    size_t size = next_size(&rng);
+    void* p = mi_malloc(size);
+    if (p == NULL) break;
+    memset(p, 0xAB, size);
+    blocks[part->first + part->n_used++] = p;
+    bytes += size;
+  }
+  return NULL;
+}
+
+static void* free_all(void* arg) {
+  part_t* part = (part_t*)arg;
+  for (size_t i = 0; i < part->n_used; i++) mi_free(blocks[part->first + i]);
+  return NULL;
+}
+
+static void run_two(void* (*job)(void*), part_t* parts) {
+  pthread_t threads[2];
+  for (size_t i = 0; i < 2; i++) CHECK_EQ(pthread_create(&threads[i], NULL, job, &parts[i]), 0);
+  for (size_t i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+}
+
+static void check_handed_over(uint64_t seed) {
+  size_t before = rss_now();
+  part_t parts[2];
+  for (size_t i = 0; i < 2; i++) parts[i] = (part_t){ i * (max_blocks / 2), max_blocks / 2, total_bytes / 2, 0, seed + i };
+  run_two(&fill, parts);
+  size_t full = minus(rss_now(), before);
+  CHECK(full > total_bytes / 10 * 9 || !rss_is_meaningful());
+  run_two(&free_all, parts);
+  size_t freed = minus(rss_now(), before);
+  sleep_ms(idle_ms);
+  size_t after = minus(rss_now(), before);
+  printf("handed over: %.1f MiB full, %.1f when freed\n", (double)full / (double)MiB, (double)freed / (double)MiB);
+  CHECK(rss_within("resident after two idle seconds", after, full / 50));
+}
+
+// ---- a pool ---------------------------------------------------------------------------------------------------------
+
+static pthread_barrier_t barrier;   // stages: allocated, shuffled, freed, measured
+static part_t            pool_parts[n_pool];
+
+static void* pool_thread(void* arg) {
+  size_t index = (size_t)(uintptr_t)arg;
+  fill(&pool_parts[index]);
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  size_t share = n_total / n_pool;
+  size_t last = index == n_pool - 1 ? n_total : (index + 1) * share;
+  for (size_t i = index * share; i < last; i++) mi_free(blocks[i]);
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);   // asleep, not ended
+  return NULL;
+}
+
+static void check_pool(uint64_t seed) {
+  rng_t rng = rng_make(seed);
+  size_t before = rss_now();
+  pthread_t threads[n_pool];
+  pthread_barrier_init(&barrier, NULL, n_pool + 1);
+  for (size_t i = 0; i < n_pool; i++) {
+    pool_parts[i] = (part_t){ i * (max_blocks / n_pool), max_blocks / n_pool, total_bytes / n_pool, 0, seed + 100 + i };
+    CHECK_EQ(pthread_create(&threads[i], NULL, &pool_thread, (void*)(uintptr_t)i), 0);
+  }
+  pthread_barrier_wait(&barrier);
+  size_t full = minus(rss_now(), before);
+  n_total = 0;
+  for (size_t i = 0; i < n_pool; i++) {
+    for (size_t k = 0; k < pool_parts[i].n_used; k++) blocks[n_total++] = blocks[pool_parts[i].first + k];
+  }
+  for (size_t i = n_total; i > 1; i--) {
+    size_t k = rng_below(&rng, i);
+    void* p = blocks[k];
+    blocks[k] = blocks[i - 1];
+    blocks[i - 1] = p;
+  }
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  size_t freed = minus(rss_now(), before);
+  sleep_ms(idle_ms);
+  size_t after = minus(rss_now(), before);
+  printf("pool: %zu blocks, %.1f MiB full, %.1f when freed\n", n_total, (double)full / (double)MiB, (double)freed / (double)MiB);
+  CHECK(rss_within("resident while the pool sleeps", after, full / 10));
+  pthread_barrier_wait(&barrier);
+  for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char** argv) {
+  uint64_t seed = test_seed(argc, argv);
+  watchdog(120);
+  memset(blocks, 0, sizeof(blocks));   // its OS pages are not part of the account
+  total_bytes = TEST_SANITIZED ? 32 * MiB : test_scale() > 1 ? GiB : 256 * MiB;
+  check_handed_over(seed);
+  check_pool(seed);
+  return check_result();
+}

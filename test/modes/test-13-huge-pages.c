@@ -1,0 +1,92 @@
+// Proves: whatever the settings for huge OS pages, of the system, of the process, and of the allocator, a small program
+// stays small; and a child process finds its own huge-page setting as its parent had it.
+//
+// Each case runs this program again; the child says how much memory it needs.
+#include "../check.h"
+#include <mimalloc.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include "support.h"
+
+enum { code_wrong_state = 97 };
+
+// Resident bytes of a program that allocates `n_blocks` small blocks, in units of 64 KiB so that it fits an exit code.
+static int small_program(size_t n_blocks) {
+  for (size_t i = 0; i < n_blocks; i++) {
+    char* p = (char*)mi_malloc(16 + i % 200);
+    if (p == NULL) return 255;
+    *p = 1;
+  }
+  size_t wanted = test_env("MI_TEST_THP_DISABLED", 0);
+  if ((size_t)prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) != wanted) return code_wrong_state;
+  size_t units = rss_now() / (64 * KiB);
+  return units > 250 ? 250 : (int)units;
+}
+
+static int run_small(size_t n_blocks, const char* setting, bool is_disabled, const char* program) {
+  char number[32];
+  snprintf(number, sizeof(number), "%zu", n_blocks + 1);
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) {
+    if (is_disabled) prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+    setenv("MI_TEST_SMALL", number, 1);
+    setenv("MI_TEST_THP_DISABLED", is_disabled ? "1" : "0", 1);
+    if (setting != NULL) setenv("MIMALLOC_ALLOW_THP", setting, 1);
+    execl("/proc/self/exe", program, (char*)NULL);
+    _exit(99);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void check_small_programs(const char* program) {
+  static const char* const settings[] = { NULL, "0", "1", "2" };
+  char system_setting[128] = "?";
+  read_file("/sys/kernel/mm/transparent_hugepage/enabled", system_setting, sizeof(system_setting));
+  printf("system: %s", system_setting);
+  for (int is_disabled = 0; is_disabled <= 1; is_disabled++) {
+    int without = run_small(0, NULL, is_disabled != 0, program);
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+      int one = run_small(1, settings[i], is_disabled != 0, program);
+      int many = run_small(2000, settings[i], is_disabled != 0, program);
+      const char* name = settings[i] == NULL ? "default" : settings[i];
+      printf("allow_thp %s, process %s: KiB resident with 0, 1, 2000 blocks: %d %d %d\n", name,
+             is_disabled ? "without" : "with", without * 64, one * 64, many * 64);
+      CHECK_FOR(one != code_wrong_state && many != code_wrong_state, "allow_thp %s: the process setting changed", name);
+      if (!rss_is_meaningful()) continue;
+      CHECK_FOR(one >= 0 && one <= without + 8, "allow_thp %s", name);       // half a MiB
+      // "Always" is asked for with 2: there a huge page may be taken for so much.
+      CHECK_FOR(many >= 0 && many <= without + (i == 3 ? 80 : 24), "allow_thp %s", name);
+    }
+  }
+}
+
+// With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
+static void check_process_setting(void) {
+  int before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
+  static void* blocks[3000];
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) {
+    blocks[i] = mi_malloc(50000);
+    if (blocks[i] != NULL) memset(blocks[i], 0xAB, 50000);
+  }
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+  mi_collect(true);
+  CHECK_EQ(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), before);
+  pid_t pid = fork();
+  if (pid == 0) _exit(prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == before ? 0 : 1);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  CHECK_EQ(status, 0);
+}
+
+int main(int argc, char** argv) {
+  watchdog(60);
+  size_t n_blocks = test_env("MI_TEST_SMALL", 0);
+  if (n_blocks != 0) return small_program(n_blocks - 1);
+  test_seed(argc, argv);
+  check_small_programs(argv[0]);
+  check_process_setting();
+  return check_result();
+}

@@ -1,0 +1,119 @@
+// Proves: a process can end in every way (return, exit, quick_exit, _exit, the last thread) while its threads are inside
+// the allocator, with handlers that allocate and free; it neither hangs nor crashes.
+#include "../check.h"
+#include <mimalloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include "support.h"
+
+enum { n_workers = 4, exit_code = 7, child_seconds = 20 };
+typedef enum way_e { by_return, by_exit, by_quick_exit, by_underscore_exit, by_thread_exit, by_other_thread, n_ways } way_t;
+static const char* const way_names[] = { "return", "exit", "quick_exit", "_exit", "pthread_exit", "exit in a thread" };
+
+static atomic_size_t  n_rounds;
+static _Atomic(void*) handed[32];
+static atomic_int     is_ending;
+static void*          held[100];
+
+static void* work(void* arg) {
+  rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
+  bool ends = (uintptr_t)arg >> 32 != 0;   // when the process ends with its last thread, the workers must end too
+  for (size_t n = 0; !ends || n < 2000; n++) {
+    size_t kind = rng_below(&rng, 100);
+    void* p = mi_malloc(kind < 90 ? rng_size(&rng, 5000) : rng_size(&rng, 3 * MiB));
+    mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
+    if (kind == 5) mi_collect(false);
+    atomic_fetch_add(&n_rounds, 1);
+  }
+  return NULL;
+}
+
+static void use_allocator(void) {
+  for (size_t size = 1; size < 5 * MiB; size = size * 3 + 1) {
+    char* p = (char*)mi_calloc(1, size);
+    if (p == NULL || p[size - 1] != 0) _exit(50);
+    p = (char*)mi_realloc(p, 2 * size);
+    if (p == NULL) _exit(51);
+    mi_free(p);
+  }
+}
+
+static void at_exit_handler(void) {
+  use_allocator();
+  for (size_t i = 0; i < COUNT_OF(held); i++) {
+    if (held[i] != NULL && pattern_check(held[i], 100 * i, i) != 100 * i) _exit(52);
+    mi_free(held[i]);
+    held[i] = NULL;
+  }
+}
+
+// Runs after the allocator's own destructor, when that has no priority.
+__attribute__((destructor(101))) static void very_late(void) {
+  if (atomic_load(&is_ending) != 0) use_allocator();
+}
+
+static void* exit_from_thread(void* arg) {
+  (void)arg;
+  exit(exit_code);
+}
+
+static int child_main(way_t way, size_t number) {
+  alarm(child_seconds);
+  signal(SIGALRM, SIG_DFL);
+  atexit(&at_exit_handler);
+#if defined(__GLIBC__)
+  at_quick_exit(&at_exit_handler);
+#endif
+  atomic_store(&is_ending, 1);
+  for (size_t i = 0; i < COUNT_OF(held); i++) {
+    held[i] = mi_malloc(100 * i);
+    pattern_fill(held[i], 0, 100 * i, i);
+  }
+  for (size_t i = 0; i < n_workers; i++) {
+    pthread_t t;
+    uintptr_t seed = (number * n_workers + i + 1) | (way == by_thread_exit ? (uintptr_t)1 << 32 : 0);
+    if (pthread_create(&t, NULL, &work, (void*)seed) != 0) _exit(53);
+    pthread_detach(t);
+  }
+  while (atomic_load(&n_rounds) < 50 + number * 17 % 300) sched_yield();
+  pthread_t t;
+  switch (way) {
+    case by_exit: exit(exit_code);
+#if defined(__GLIBC__)
+    case by_quick_exit: quick_exit(exit_code);
+#else
+    case by_quick_exit: _exit(exit_code);
+#endif
+    case by_underscore_exit: _exit(exit_code);
+    case by_thread_exit: pthread_exit(NULL);
+    case by_other_thread:
+      if (pthread_create(&t, NULL, &exit_from_thread, NULL) != 0) _exit(54);
+      pthread_join(t, NULL);
+      _exit(55);
+    default: return exit_code;
+  }
+}
+
+int main(int argc, char** argv) {
+  test_seed(argc, argv);
+  if (sizeof(void*) < 8) {
+    test_skip("exit", "the flag in the threads' seeds needs 64 bits");
+    return skip_code;
+  }
+  watchdog(120);
+  size_t n_each = (TEST_SANITIZED ? 3 : 25) * test_scale();
+  for (way_t way = 0; way < n_ways; way++) {
+    for (size_t i = 0; i < n_each; i++) {
+      if (TEST_TSAN && way == by_thread_exit) continue;
+      fflush(stdout);
+      pid_t pid = fork();
+      if (pid == 0) return child_main(way, i);
+      int status = 0;
+      waitpid(pid, &status, 0);
+      int wanted = way == by_thread_exit ? 0 : exit_code;
+      CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == wanted, "%s, number %zu: status %x", way_names[way], i, (unsigned)status);
+    }
+  }
+  return check_result();
+}
