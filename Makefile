@@ -14,11 +14,11 @@ USER_BUILD := $(BUILD)/user
 
 # What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets)
 user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF --log-level=NOTICE > /dev/null && \
-             cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1) -- --no-print-directory -s
+             cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1)
 
 # Configure, build, test: $(call build,preset[,targets]) and $(call check,preset[,arguments of ctest])
 build = cmake --preset $(1) --log-level=NOTICE > /dev/null && \
-        cmake --build $(BUILD)/$(1) --parallel $(JOBS) $(if $(2),--target $(2)) -- --no-print-directory -s
+        cmake --build $(BUILD)/$(1) --parallel $(JOBS) $(if $(2),--target $(2))
 check = $(call build,$(1)) && \
         ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
 

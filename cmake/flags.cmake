@@ -48,6 +48,8 @@ endif()
 # ---- code generation --------------------------------------------------------------------------------------------------
 
 list(APPEND mi_flags -fvisibility=hidden)
+# std::bad_alloc is thrown through frames of ours (src/api/cxx.c), also where they have no unwind tables by default.
+list(APPEND mi_flags -fexceptions)
 # The compiler must not turn our malloc followed by memset into a call of our calloc, nor remove either.
 list(APPEND mi_flags -fno-builtin-malloc)
 # Exported functions call each other directly: whoever replaces mi_malloc alone is not our user.
@@ -85,6 +87,9 @@ endif()
 set(mi_sanitize_flags)
 if(MI_DEBUG_TSAN)
   list(APPEND mi_sanitize_flags -fsanitize=thread -O1 -g)
+  if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+    list(APPEND mi_sanitize_flags -Wno-tsan) # it does not know fences; where we need one for it, so do we say
+  endif()
 endif()
 if(MI_DEBUG_UBSAN)
   list(APPEND mi_sanitize_flags -fsanitize=undefined -fno-sanitize-recover=all -g)

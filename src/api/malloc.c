@@ -62,11 +62,13 @@ void mi_free(void* p) mi_attr_noexcept {
   free_slow(p);
 }
 
+// All of the block is cleared, not only `size` bytes: mi_rezalloc counts on it when a block grows in place.
 static mi_always_inline void* zalloc_small(size_t size) {
-  void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
+  size_t offset = _mi_bin_offset_small[size];
+  void*  p = bin_pop(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
   if (size <= 128) _mi_clear_small(p, size);
-  else memset(p, 0, size);
+  else memset(p, 0, _mi_class_block_size(offset >> MI_BIN_SHIFT));
   return p;
 }
 

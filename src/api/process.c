@@ -30,7 +30,10 @@ static mi_atomic(bool) process_is_done;
 void mi_process_init(void) mi_attr_noexcept {
   bool expected = false;
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
+  mi_process_info_t info;
+  _mi_message_init();
   _mi_options_init();
+  _mi_prim_process_info(&info); // elapsed time counts from here
   _mi_thread_install_hooks();
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
@@ -52,6 +55,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
 
 __attribute__((constructor(101))) static void process_attach(void) {
   mi_process_init();
+  _mi_options_settle();
 }
 
 __attribute__((destructor(101))) static void process_detach(void) {
@@ -76,18 +80,10 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 
 // ---- collecting -----------------------------------------------------------------------------------------------------
 
-static void collect_theap(mi_theap_t* theap) {
-  _mi_theap_enter(theap);
-  _mi_theap_flush_bins(theap);
-  _mi_outbox_flush(theap);
-  _mi_theap_release_pages(theap);
-  _mi_theap_leave(theap);
-}
-
 void mi_collect(bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_theap_default;
   _mi_hooks_deferred_free(force);
-  if (_mi_theap_is_real(theap)) collect_theap(theap);
+  if (_mi_theap_is_real(theap)) _mi_theap_release(theap);
   if (force) _mi_purge_all();
 }
 

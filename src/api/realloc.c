@@ -14,8 +14,8 @@ static mi_noinline void* realloc_copy(void* p, size_t old_size, size_t new_size,
   void* q = mi_malloc(new_size);
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
-  // Including the last word of the old block: it may be partly used only, and what follows it must read as zero.
-  if (zero && new_size > n) memset((char*)q + n, 0, new_size - n);
+  // To the end of the block, for when it grows in place.
+  if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
   if (new_size == 0) *(char*)q = 0;
   memcpy(q, p, n);
   mi_free(p);
@@ -31,7 +31,7 @@ static mi_noinline void* realloc_large(mi_page_t* page, void* p, size_t new_size
   }
   if (new_size <= old_size && new_size >= old_size / 2) return p;
   if (new_size > MI_CLASS_SIZE_MAX) {
-    void* q = _mi_large_realloc(page, new_size, true, zero);
+    void* q = _mi_large_realloc(page, new_size, zero);
     if (q != NULL) return q;
   }
   return realloc_copy(p, old_size, new_size, zero);
@@ -86,9 +86,5 @@ void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept {
 }
 
 void* mi_expand(void* p, size_t newsize) mi_attr_noexcept {
-  mi_page_t* page = _mi_page_of(p);
-  if (page == NULL) return NULL;
-  if (newsize <= mi_usable_size(p)) return p;
-  if (page->cls != MI_CLASS_NONE || newsize > PTRDIFF_MAX) return NULL;
-  return _mi_large_realloc(page, newsize, false, false);
+  return (p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
 }

@@ -1,6 +1,8 @@
 // Reserving regions, opening their chunks, finding the region of an address.  Layer: arena.
 #include "region.h"
 
+#include <string.h>
+
 #include "../base/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
@@ -95,7 +97,8 @@ mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single) {
   size_t i = 1;
   while (i < n && _mi_regions[i].base != 0) i++;
   if (i >= MI_REGION_COUNT) return NULL;
-  mi_region_t made = {0};
+  mi_region_t made;
+  memset(&made, 0, sizeof(made));
   size = mi_align_up(size, MI_CHUNK_SIZE);
   if (!is_single) {
     size_t wanted = region_size_wanted();

@@ -8,6 +8,7 @@
 #include "fork.h"
 
 #include "../arena/purge.h"
+#include "../support/message.h"
 #include "pool.h"
 #include "thread.h"
 
@@ -40,6 +41,7 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
 static void fork_child(void) {
   _mi_purge_after_fork();
   fork_parent();
+  _mi_message_after_fork();
   mi_theap_t* mine = _mi_theap_default;
   _mi_thread_visit_theaps(&fork_orphan, mine);
   mi_store_relaxed(&_mi_thread_count, _mi_theap_is_real(mine) ? 1 : 0);

@@ -149,7 +149,7 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   return _mi_page_large_block(moved);
 }
 
-void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool may_move, bool zero) {
+void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero) {
   size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
   if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
   size_t n = large_slices(mi_max(new_size, 1) + adjust);
@@ -157,5 +157,5 @@ void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool may_move, bool ze
   if (n <= page->n_slices) return large_shrink(page, n);
   if (_mi_page_region(page)->is_single) return NULL;
   if (large_extend(page, n, zero)) return _mi_page_large_block(page);
-  return may_move ? large_remap(page, n, zero) : NULL;
+  return large_remap(page, n, zero);
 }

@@ -16,6 +16,6 @@ bool _mi_large_free(mi_page_t* page);
 
 // The block resized without copying: in place, or its memory moved by the system.  NULL when it must be copied.
 // `zero`: what is new reads as zero.
-void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool may_move, bool zero);
+void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero);
 
 #endif

@@ -66,10 +66,3 @@ void _mi_page_free_remote(mi_page_t* page, void* block) {
   mi_block_t* b = (mi_block_t*)block;
   outbox_push(NULL, page, b, b, 1);
 }
-
-void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block) {
-  _mi_theap_enter(theap);
-  _mi_outbox_add(theap, page, (mi_block_t*)block);
-  _mi_theap_leave(theap);
-  if (mi_unlikely(theap->has_deleted || theap->n_owned_pushes >= 64)) _mi_theap_after_slow(theap);
-}

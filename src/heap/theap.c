@@ -15,8 +15,10 @@
 // them can make them available again without waiting for this thread.
 #define THEAP_FULL_KEEP 4
 
-// A bin that is the same after so many overflows is thought to be unused.  A power of two.
-#define THEAP_UNUSED_OVERFLOWS 64
+// Every so many slow frees (a power of two) the bin of another class is looked at; it is thought to be unused when nothing
+// was taken from it between so many looks.
+#define THEAP_FREES_PER_LOOK 8
+#define THEAP_UNUSED_LOOKS   2
 
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
@@ -142,14 +144,15 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   int32_t room_max = _mi_class_info[cls].room;
   if (room > room_max) room = room_max;
   else if (room == 0) room = 1;
-  _mi_theap_enter(theap);
+  uint32_t visit = _mi_theap_enter(theap);
   theap->n_slow++;
   mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
-  _mi_theap_leave(theap);
+  _mi_theap_leave(theap, visit);
   if (mi_unlikely(chain.first == NULL)) return NULL;
-  bin->room = (uint16_t)room;
-  bin->left = room;
+  bin->room = room;
+  bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
   bin->head = chain.first->next;
+  theap->classes[cls].n_unused = 0;
   return chain.first;
 }
 
@@ -196,71 +199,74 @@ static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
   bin->left = bin->room;
 }
 
-// A block that rests in a bin keeps its page from becoming empty.  When frees keep overflowing and nobody takes, the bin
-// is not in use: empty it and let it hold less from now on.
-static void theap_bin_look(mi_theap_t* theap, size_t cls) {
+// A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot takes
+// no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and holds half as much from then
+// on.  Nothing was taken: `left` has only become less.
+static void theap_look(mi_theap_t* theap, uint32_t visit) {
+  size_t            cls = visit / (2 * THEAP_FREES_PER_LOOK) % MI_CLASS_COUNT;
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
-  if (bin->head == state->mark) {
+  if (bin->head == NULL || bin->left > state->left_seen) {
+    state->n_unused = 0;
+  }
+  else if (++state->n_unused >= THEAP_UNUSED_LOOKS) {
     bin->room /= 2;
     theap_bin_flush(theap, cls);
   }
-  state->mark = bin->head;
+  state->left_seen = bin->left;
 }
 
-static mi_noinline void theap_overflow_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool is_ours) {
-  size_t cls = page->cls;
-  if (is_ours) theap_page_changed(theap, page);
-  else _mi_outbox_add(theap, page, block);
-  if (theap->bins[cls].n_overflow++ % THEAP_UNUSED_OVERFLOWS == 0) theap_bin_look(theap, cls);
-  _mi_theap_leave(theap);
-  if (theap->has_deleted) _mi_theap_after_slow(theap);
+// Is it time for a look?  Visits are odd numbers that grow by two.
+static mi_always_inline bool theap_wants_look(uint32_t visit) {
+  return visit / 2 % THEAP_FREES_PER_LOOK == 0;
 }
 
-static mi_cold void theap_overflow_revoked(mi_theap_t* theap, mi_page_t* page, void* p) {
-  _mi_theap_wait_revoked(theap);
-  _mi_theap_leave(theap);
-  _mi_theap_bin(theap, page->bin_offset)->left--;
-  _mi_theap_free_overflow(theap, page, p);
+// The rest of a free, after enter: up to leaving.
+static mi_noinline void theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
+  if (!_mi_theap_owns(theap, page)) _mi_outbox_add(theap, page, block);
+  else if (page_push_free(page, block)) theap_page_changed(theap, page);
+  if (theap_wants_look(visit)) theap_look(theap, visit);
+  _mi_theap_leave(theap, visit);
+  _mi_theap_after_slow(theap);
 }
 
-// No calls but in tail position: this is the fast path of a tear-down.
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block) {
+  theap_free_slow(theap, page, (mi_block_t*)block, _mi_theap_enter(theap));
+}
+
+static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
+  theap_free_slow(theap, page, block, _mi_theap_wait_revoked(theap, visit));
+}
+
+// The fast path of a tear-down: nothing is called but in tail position, and what is rare goes to theap_free_slow before
+// anything was done.
 void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
-  mi_block_t* block = (mi_block_t*)p;
-  bin->left++;
-  if (mi_unlikely(!_mi_theap_try_enter(theap))) {
-    theap_overflow_revoked(theap, page, p);
-    return;
+  uint32_t visit;
+  _mi_theap_bin(theap, page->bin_offset)->left = 0;
+  if (mi_unlikely(!_mi_theap_try_enter(theap, &visit))) {
+    theap_free_revoked(theap, page, (mi_block_t*)p, visit);
   }
-  bool is_ours = _mi_theap_owns(theap, page);
-  if (mi_likely(is_ours) && mi_likely(!page_push_free(page, block))) {
-    if (mi_likely(++bin->n_overflow % THEAP_UNUSED_OVERFLOWS != 0)) {
-      _mi_theap_leave(theap);
-      return;
-    }
+  else if (mi_unlikely(theap_wants_look(visit) || !_mi_theap_owns(theap, page) || page->free == NULL || page->used == 1)) {
+    theap_free_slow(theap, page, (mi_block_t*)p, visit);
   }
-  theap_overflow_slow(theap, page, block, is_ours);
+  else {
+    page_push_free(page, (mi_block_t*)p);
+    _mi_theap_leave(theap, visit);
+  }
 }
 
 void _mi_theap_after_slow(mi_theap_t* theap) {
-  if (theap->has_deleted) {
+  if (mi_unlikely(theap->has_deleted)) {
     theap->has_deleted = false;
     _mi_purge_schedule();
   }
-  if (theap->n_owned_pushes >= THEAP_OWNED_PUSHES) {
+  if (mi_unlikely(theap->n_owned_pushes >= THEAP_OWNED_PUSHES)) {
     theap->n_owned_pushes = 0;
     _mi_purge_wake();
   }
 }
 
 // ---- letting go -----------------------------------------------------------------------------------------------------
-
-void _mi_theap_flush_bins(mi_theap_t* theap) {
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);
-  }
-}
 
 void _mi_theap_forget(mi_theap_t* theap) {
   memset(theap->bins, 0, sizeof(theap->bins));
@@ -290,4 +296,14 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
     while (state->full.first != NULL) theap_page_release(theap, state->full.first);
     state->n_pages = 0;
   }
+}
+
+void _mi_theap_release(mi_theap_t* theap) {
+  uint32_t visit = _mi_theap_enter(theap);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);
+  }
+  _mi_outbox_flush(theap);
+  _mi_theap_release_pages(theap);
+  _mi_theap_leave(theap, visit);
 }

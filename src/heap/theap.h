@@ -6,8 +6,8 @@
 // H1  bins are touched by their thread only, without any mark: they are the fast path.
 // H2  All else of a theap (queues, outbox, plain fields of its pages) is touched between enter and leave only, by its
 //     thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
-// H3  left = room - (blocks freed into the bin) + (blocks taken from it), since the bin was last filled or emptied.  So a
-//     bin holds at most what it was filled with and `room` more.
+// H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
+//     it got or has room for.  A free that finds no room leaves -1 for a moment.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
 // H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
 #pragma once
@@ -19,8 +19,7 @@
 typedef struct mi_bin_s {
   mi_block_t* head;
   int32_t     left;
-  uint16_t    room;
-  uint16_t    n_overflow; // frees that found no room, modulo 2^16
+  int32_t     room;
 } mi_bin_t;
 
 typedef struct mi_page_list_s {
@@ -32,7 +31,8 @@ typedef struct mi_page_list_s {
 typedef struct mi_class_state_s {
   mi_page_list_t queue;      // pages that had room when last seen; refill begins with the first
   mi_page_list_t full;       // pages that had none
-  mi_block_t*    mark;       // the bin's head when its overflows were last looked at
+  int32_t        left_seen;  // the bin's `left` when it was last looked at
+  uint32_t       n_unused;   // looks in a row that found that nothing was taken from it
   uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
 } mi_class_state_t;
 
@@ -75,26 +75,29 @@ extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
 
 // ---- touching a theap (H2) ------------------------------------------------------------------------------------------
 
-mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap); // after a failed try; enters
-
 // An asymmetric lock: two plain stores and a load for the thread itself; the other side pays with a barrier on all
 // threads (membarrier).  The compiler fence keeps the store before the load in the program; the processor's reordering
 // of the two is what the barrier of the other side rules out.
-static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap) {
-  mi_store_relaxed(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+//
+// Enter returns the number of the visit, which leave gets back: that is cheaper than to load it again.
+static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap, uint32_t* visit) {
+  *visit = mi_load_relaxed(&theap->visits) + 1;
+  mi_store_relaxed(&theap->visits, *visit);
   if (MI_TSAN) mi_fence_seq_cst();
   else mi_compiler_fence();
   // acquire: what the other side did to our pages happened before
   return mi_likely(mi_load_acquire(&theap->revoked) == 0);
 }
 
-static inline void _mi_theap_enter(mi_theap_t* theap) {
-  if (!_mi_theap_try_enter(theap)) _mi_theap_wait_revoked(theap);
+static mi_always_inline void _mi_theap_leave(mi_theap_t* theap, uint32_t visit) {
+  mi_store_release(&theap->visits, visit + 1); // release: the other side sees what we did
 }
 
-static inline void _mi_theap_leave(mi_theap_t* theap) {
-  // release: the other side sees what we did
-  mi_store_release(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+mi_cold uint32_t _mi_theap_wait_revoked(mi_theap_t* theap, uint32_t visit); // after a failed try; enters
+
+static inline uint32_t _mi_theap_enter(mi_theap_t* theap) {
+  uint32_t visit;
+  return _mi_theap_try_enter(theap, &visit) ? visit : _mi_theap_wait_revoked(theap, visit);
 }
 
 static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_offset) {
@@ -124,6 +127,9 @@ void _mi_page_free_remote(mi_page_t* page, void* block);
 
 // Looks at what the slow paths left to do: purge policy, sleeping owners.  Called without locks, outside enter/leave.
 void _mi_theap_after_slow(mi_theap_t* theap);
+
+// Gives up all that the theap holds; for its own thread.
+void _mi_theap_release(mi_theap_t* theap);
 
 // ---- parts; between enter and leave ---------------------------------------------------------------------------------
 

@@ -136,11 +136,7 @@ void _mi_thread_release(bool is_exit) {
   if (is_exit) _mi_theap_default = &_mi_theap_dead;
   else if (_mi_theap_is_real(theap)) _mi_theap_default = &_mi_theap_none;
   if (!_mi_theap_is_real(theap)) return;
-  _mi_theap_enter(theap);
-  _mi_theap_flush_bins(theap);
-  _mi_outbox_flush(theap);
-  _mi_theap_release_pages(theap);
-  _mi_theap_leave(theap);
+  _mi_theap_release(theap);
   _mi_lock_acquire(&_mi_registry_lock);
   theap->is_live = false;
   _mi_lock_release(&_mi_registry_lock);
@@ -185,13 +181,15 @@ bool _mi_thread_is_late(const mi_theap_t* theap) {
 
 // ---- idle threads ---------------------------------------------------------------------------------------------------
 
-mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
+mi_cold uint32_t _mi_theap_wait_revoked(mi_theap_t* theap, uint32_t visit) {
   do {
-    _mi_theap_leave(theap);
+    _mi_theap_leave(theap, visit);
     while (mi_load_acquire(&theap->revoked) != 0) _mi_prim_wait(&theap->revoked, 1, 10);
-    mi_store_relaxed(&theap->visits, mi_load_relaxed(&theap->visits) + 1);
+    visit += 2;
+    mi_store_relaxed(&theap->visits, visit);
     mi_fence_seq_cst();
   } while (mi_load_acquire(&theap->revoked) != 0);
+  return visit;
 }
 
 // A theap is idle when its thread has taken no slow path since the last look.

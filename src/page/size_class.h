@@ -4,7 +4,8 @@
 //
 // Up to 4 KiB the mean waste within a block is 4 %; four classes a doubling would waste 8 %, and sixteen gain little
 // while each class in use costs half an OS page per thread.  Above, a page holds few blocks: a class whose blocks leave
-// a rest at the end of the page is widened until they fill it (5120 -> 5440: still 12 blocks), since that costs nothing.
+// a rest at the end of the page is widened until they fill it (5120 -> 5376: still 12 blocks), since that costs nothing.
+// Sizes above 1 KiB are multiples of 128, the step of the table.
 #pragma once
 #ifndef MI_PAGE_SIZE_CLASS_H
 #define MI_PAGE_SIZE_CLASS_H

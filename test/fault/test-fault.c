@@ -22,6 +22,7 @@ typedef struct run_s {
   block_t  blocks[max_blocks];
   size_t   count;
   rng_t    rng;
+  size_t   huge;        // the size of the largest blocks: it varies, so that a run cannot live on what others have left
   size_t   n_refused;   // requests that got NULL
   size_t   n_wrong;     // NULL without ENOMEM, changed contents
 } run_t;
@@ -165,7 +166,7 @@ static void script(run_t* r) {
   grow(r, 10, 3 * MiB);
   get_aligned(r);
   get_plain(r, 5, 600 * KiB, 3 * MiB);
-  get_plain(r, 2, 33 * MiB, 20 * MiB + 33 * MiB);
+  get_plain(r, 2, r->huge, r->huge + 20 * MiB);
   use_threads(r);
   for (size_t i = 0; i < 200 && r->count > 0; i++) put(r, rng_below(&r->rng, r->count));
   mi_collect(true);
@@ -193,7 +194,8 @@ static run_t run;
 // Returns the number of memory calls that were made while failures were armed.
 static size_t run_armed(size_t n, bool repeat, uint64_t seed, bool is_armed_already) {
   memset(&run, 0, sizeof(run));
-  run.rng = rng_make(seed);
+  run.rng = rng_make(seed + n % 1000);
+  run.huge = 33 * MiB + n % 4 * (16 * MiB);
   if (!is_armed_already) _mi_prim_fail_nth(n, repeat);
   script(&run);
   size_t n_calls = _mi_prim_fail_nth(0, false);
@@ -215,7 +217,7 @@ static void check_here(bool repeat, uint64_t seed) {
     size_t n_calls = run_armed(n, repeat, seed, false);
     CHECK_FOR(run.n_wrong == 0, "call %zu%s failing", n, repeat ? " and later" : "");
     n_refused += run.n_refused;
-    if (++n_runs == 3) {
+    if (++n_runs == 5) {
       first_rss = rss_now();
       first_commit = committed();
       first_mappings = mapping_count();
@@ -226,7 +228,6 @@ static void check_here(bool repeat, uint64_t seed) {
   printf("%s: %zu runs, %zu failures, %zu requests refused, mappings %zu to %zu\n", repeat ? "all from the n-th" : "n-th",
          n_runs, n_failures, n_refused, first_mappings, mapping_count());
   CHECK(n_failures > 5);
-  CHECK(n_refused > 0);
   CHECK(rss_within("growth of resident memory", minus(rss_now(), first_rss), 6 * MiB));
   CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), 6 * MiB));
   CHECK(mapping_count() <= first_mappings + 50);
@@ -234,7 +235,7 @@ static void check_here(bool repeat, uint64_t seed) {
 
 // ---- fresh processes ------------------------------------------------------------------------------------------------
 
-enum { child_met_no_failure = 10 };
+enum { child_met_no_failure = 10, child_was_not_refused = 11 };
 
 // Before any other constructor, hence before the allocator's own start.
 __attribute__((constructor(101))) static void arm_early(void) {
@@ -245,11 +246,11 @@ __attribute__((constructor(101))) static void arm_early(void) {
 static int child_main(size_t n, uint64_t seed) {
   size_t n_calls = run_armed(n, false, seed, true);
   if (run.n_wrong != 0) return 1;
-  return n_calls < n ? child_met_no_failure : 0;
+  return n_calls < n ? child_met_no_failure : run.n_refused == 0 ? child_was_not_refused : 0;
 }
 
 static void check_fresh(bool repeat, const char* program) {
-  size_t n_max = (TEST_SANITIZED ? 10 : 60) * test_scale();
+  size_t n_max = (TEST_SANITIZED ? 10 : 150) * test_scale(), n_with_refusals = 0;
   for (size_t n = 1; n <= n_max; n++) {
     char number[32];
     snprintf(number, sizeof(number), "%zu", n);
@@ -264,13 +265,14 @@ static void check_fresh(bool repeat, const char* program) {
     int status = 0;
     waitpid(pid, &status, 0);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-    CHECK_FOR(code == 0 || code == child_met_no_failure, "fresh process, call %zu%s failing: %d", n,
-              repeat ? " and later" : "", code);
-    if (code == child_met_no_failure) {
-      CHECK_FOR(n > 1, "%s", "the failure was never met");
-      return;
-    }
+    CHECK_FOR(code == 0 || code == child_met_no_failure || code == child_was_not_refused,
+              "fresh process, call %zu%s failing: %d", n, repeat ? " and later" : "", code);
+    n_with_refusals += code == 0;
+    if (code == child_met_no_failure) break;
   }
+  printf("fresh processes, %s: refusals in %zu runs\n", repeat ? "all from the n-th" : "n-th", n_with_refusals);
+  // One failure may be made good by another way to the same end; if the system refuses for ever, somebody must hear it.
+  CHECK(!repeat || n_with_refusals > 5);
 }
 
 int main(int argc, char** argv) {
@@ -278,7 +280,7 @@ int main(int argc, char** argv) {
   size_t n = test_env("MI_TEST_FAIL_AT", 0);
   if (n > 0) return child_main(n, test_env("MI_TEST_SEED", 20401));
   uint64_t seed = test_seed(argc, argv);
-  size_t n_calls = run_armed(SIZE_MAX, false, seed, false);  // counts, and never fails
+  size_t n_calls = run_armed(SIZE_MAX, false, seed, false);   // counts, and never fails
   CHECK(n_calls > 5 && run.n_refused == 0 && run.n_wrong == 0);
   check_here(false, seed);
   check_here(true, seed);

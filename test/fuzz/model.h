@@ -168,10 +168,12 @@ static inline void model_resize(model_t* m) {
     MODEL_CHECK(m, is_zero(q, b.n_dirty, size), "%s(%zu to %zu) beyond %zu", r->name, old_size, size, b.n_dirty);
   }
   model_remove(m, index);
+  // A plain resize may leave a block where it is, so one that was aligned at an offset need not be aligned itself.
+  if ((r->flags & E_ALIGN) != 0) b.alignment = alignment;
+  else b.alignment = q == b.p ? 1 : size <= 8 ? 8 : 16;
+  b.offset = offset;
   b.p = q;
   b.size = size;
-  b.alignment = (r->flags & E_ALIGN) != 0 ? alignment : 8;
-  b.offset = offset;
   b.is_zeroed = b.is_zeroed && is_zeroing;
   b.got = NULL;
   model_adopt(m, &b, n_kept, r->name);

@@ -35,6 +35,7 @@ BUGS = {
     'own-drops-chain': 'a claimer becomes the owner without taking the chain',
     'own-not-home': 'a claimer becomes the owner of a page with another home',
     'claim-stays-in-pool': 'a claimer leaves the page in the pool',
+    'remove-unlocked': 'a claimer takes the page out of the pool without the lock (I4)',
     'share-stays-in-pool': 'share leaves the page in the pool when it fails',
     'claim-twice': 'a push to a page that is CLAIMED claims it too',
     'claim-never-parked': 'a push never claims a PARKED page',
@@ -51,22 +52,22 @@ NO_LIST, QUEUE, FULL = range(3)
 # fields (length of the free list, blocks not made yet, used), whether the pool has it, and the blocks the program has.
 ST, COUNT, CHAIN, FREE, UNMADE, USED, LINKED, USER, THREADS = range(9)
 
-# Of each thread: is it the page's home, has it the pool's lock, blocks in its bin and batch, which of its lists the page
-# is in, has it a theap, where it stands, and what it carries: blocks and, for an adopter, the count in the word it got.
+# Of each thread: is it the page's home, has it the pool's lock, blocks in its bin and batch, which of its lists has the
+# page, has it a theap, where it stands, and what it carries: blocks and, for an adopter, the count in the word it got.
 # Threads are alike, so they are kept sorted.  Blocks are alike, so they are counted.
 HOME, LOCK, BIN, BATCH, LISTED, LIVE, PC, HAND, HAND_COUNT = range(9)
 
 (IDLE,
  OWNS_1, OWNS_2,                                                         # theap_give_back
- ADOPT_LOCKED, ADOPT_WORD, ADOPT_HOME, ADOPT_UNLOCK, ADOPT_REGAIN,       # _mi_pool_adopt
+ ADOPT_LOCKED, ADOPT_FOUND, ADOPT_WORD, ADOPT_HOME_LATE, ADOPT_UNLOCK, ADOPT_REGAIN,  # _mi_pool_adopt
  CLAIM_REMOVE, CLAIM_UNLINK, CLAIM_TAKE, CLAIM_DECIDE, CLAIM_OWN,        # outbox_claimed
  CLAIM_SHARE, CLAIM_SHARE_LOCKED, CLAIM_UNLOCK, CLAIM_RETAKE,
  RELEASE_TAKE, RELEASE_PARK, RELEASE_SHARE, RELEASE_SHARE_LOCKED, RELEASE_UNLOCK,  # theap_page_release
- SHARED_UNLOCK) = range(23)
+ SHARED_UNLOCK) = range(24)
 
 CLAIMERS = range(CLAIM_REMOVE, CLAIM_RETAKE + 1)
-OWNERS = (ADOPT_HOME, ADOPT_UNLOCK, ADOPT_REGAIN, *range(RELEASE_TAKE, RELEASE_UNLOCK + 1))
-NOT_REGAINED = (ADOPT_HOME, ADOPT_UNLOCK, ADOPT_REGAIN, CLAIM_REMOVE, CLAIM_UNLINK, CLAIM_TAKE)
+OWNERS = (ADOPT_HOME_LATE, ADOPT_UNLOCK, ADOPT_REGAIN, *range(RELEASE_TAKE, RELEASE_UNLOCK + 1))
+NOT_REGAINED = (ADOPT_HOME_LATE, ADOPT_UNLOCK, ADOPT_REGAIN, CLAIM_REMOVE, CLAIM_UNLINK, CLAIM_TAKE)
 
 OTHERS_KEEP, OTHERS_LOSE = False, True  # what a step does to `home` of the other threads
 
@@ -78,7 +79,7 @@ class Violation(Exception):
 def make_steps(bug, blocks, claim_at):
     """The function from a state to all steps that can come next: (what, number of the thread, state)."""
     (bug_home_late, bug_home_first, bug_adopt_claimed, bug_share, bug_park, bug_own, bug_not_home, bug_in_pool,
-     bug_share_in_pool, bug_twice, bug_never_parked, bug_never_shared, bug_regain,
+     bug_unlocked, bug_share_in_pool, bug_twice, bug_never_parked, bug_never_shared, bug_regain,
      bug_parks_unmade) = (bug == name for name in BUGS)
 
     def steps(s):
@@ -100,8 +101,8 @@ def make_steps(bug, blocks, claim_at):
                 out.append((what, i, (st, count, chain, free, unmade, used, linked, user, tuple(after))))
 
             def delete(what):
-                step(what, IDLE, home=0, others=OTHERS_LOSE, listed=NO_LIST, st=GONE, count=0, chain=0, free=0, unmade=0,
-                     used=0)
+                step(what, IDLE, home=0, others=OTHERS_LOSE, listed=NO_LIST, st=GONE, count=0, chain=0, free=0,
+                     unmade=0, used=0)
 
             def push(what, n, **mine):
                 total, now, then = count + n, st, IDLE
@@ -153,15 +154,16 @@ def make_steps(bug, blocks, claim_at):
 
             elif pc == ADOPT_LOCKED:
                 if not linked: step('adopt: unlock, the pool is empty', IDLE, lock=0)
-                elif st == GONE: raise Violation('M3: adopts a page that was given back')
-                elif bug_home_late: step('adopt: home comes later', ADOPT_WORD)
-                else: step('adopt: home', ADOPT_WORD, home=1, others=OTHERS_LOSE)
+                else: step('adopt: finds a page', ADOPT_WORD if bug_home_late else ADOPT_FOUND)
+            elif pc == ADOPT_FOUND:
+                if st == GONE: raise Violation('M3: adopts a page that was given back')
+                step('adopt: home', ADOPT_WORD, home=1, others=OTHERS_LOSE)
             elif pc == ADOPT_WORD:
                 if st == SHARED or (st == CLAIMED and bug_adopt_claimed):
-                    step('adopt: word', ADOPT_HOME if bug_home_late else ADOPT_UNLOCK, hand=chain, hand_count=count,
-                         st=OWNED, count=0, chain=0, linked=0)
+                    step('adopt: word', ADOPT_HOME_LATE if bug_home_late else ADOPT_UNLOCK, hand=chain,
+                         hand_count=count, st=OWNED, count=0, chain=0, linked=0)
                 else: step('adopt: unlock, it is claimed', IDLE, lock=0)
-            elif pc == ADOPT_HOME:
+            elif pc == ADOPT_HOME_LATE:
                 step('adopt: home', ADOPT_UNLOCK, home=1, others=OTHERS_LOSE, hand=hand, hand_count=hand_count)
             elif pc == ADOPT_UNLOCK: step('adopt: unlock', ADOPT_REGAIN, lock=0, hand=hand, hand_count=hand_count)
             elif pc == ADOPT_REGAIN:
@@ -169,7 +171,8 @@ def make_steps(bug, blocks, claim_at):
                 step('adopt: regain', IDLE, listed=QUEUE, free=hand, used=extended - n_free)
 
             elif pc == CLAIM_REMOVE:
-                if not is_locked: step('claimer: lock', CLAIM_UNLINK, lock=1)
+                if bug_unlocked: step('claimer: out of the pool, no lock', CLAIM_TAKE, linked=0)
+                elif not is_locked: step('claimer: lock', CLAIM_UNLINK, lock=1)
             elif pc == CLAIM_UNLINK: step('claimer: out of the pool, unlock', CLAIM_TAKE, lock=0, linked=0)
             elif pc == CLAIM_TAKE:
                 n_free = count - (0 if bug_regain else unmade)
@@ -179,7 +182,8 @@ def make_steps(bug, blocks, claim_at):
                 else: step('claimer: home', CLAIM_OWN if live and (home or bug_not_home) else CLAIM_SHARE)
             elif pc == CLAIM_OWN:
                 n_free = 0 if bug_own else chain
-                step('claimer: own', IDLE, listed=QUEUE, st=OWNED, count=0, chain=0, free=free + n_free, used=used - n_free)
+                step('claimer: own', IDLE, listed=QUEUE, st=OWNED, count=0, chain=0, free=free + n_free,
+                     used=used - n_free)
             elif pc == CLAIM_RETAKE:
                 step('claimer: take again', CLAIM_DECIDE, count=0, chain=0, free=free + chain, used=used - chain)
 
@@ -227,7 +231,7 @@ def make_check(blocks, claim_at):
             if pc in NOT_REGAINED: is_regained = False
         if (n_owners, n_claimers) != (st == OWNED, st == CLAIMED):
             raise Violation(f'M2: {n_owners} owners and {n_claimers} claimers of a page that is {STATE_NAMES[st]}')
-        if linked != (st == SHARED or n_removing > 0): raise Violation('M6: in the pool or not, and should be otherwise')
+        if linked != (st == SHARED or n_removing > 0): raise Violation(f'M6: {"" if linked else "not "}in the pool')
         if sum(t[LOCK] for t in threads) > 1: raise Violation('two threads have the lock')
         if st == GONE:
             if out or carried: raise Violation('M3: the page was given back, but there are blocks of it')
@@ -249,10 +253,6 @@ def start_state(n_threads):
     return (GONE, 0, 0, 0, 0, 0, 0, 0, (nobody,) * n_threads)
 
 
-def is_start(s):
-    return s[ST] == GONE and all(t[PC] == IDLE and not t[LIVE] for t in s[THREADS])
-
-
 def way_to(s, parents):
     way = []
     while s is not None:
@@ -269,7 +269,7 @@ def show(way):
               f'{" in pool" if linked else "":8}  program {user}', end='')
         for t in threads:
             print(f' | {"home " if t[HOME] else ""}{"lock " if t[LOCK] else ""}bin {t[BIN]} batch {t[BATCH]}', end='')
-            print(f'{("", " queue", " full")[t[LISTED]]}{" at %d" % t[PC] if t[PC] else ""}', end='')
+            print(f'{("", " queue", " full")[t[LISTED]]}{" at work" if t[PC] else ""}', end='')
         print()
 
 
@@ -278,7 +278,7 @@ def explore(bug='', n_threads=3, blocks=3, claim_at=2):
     steps, check = make_steps(bug, blocks, claim_at), make_check(blocks, claim_at)
     start = start_state(n_threads)
     numbers, order, parents, back = {start: 0}, [start], {start: (None, 'start')}, [[]]
-    n_steps = 0
+    n_steps, places = 0, set()
     for at, s in enumerate(order):
         try:
             nexts = steps(s)
@@ -295,6 +295,7 @@ def explore(bug='', n_threads=3, blocks=3, claim_at=2):
                     return str(v), way_to(then, parents), len(order), n_steps
                 numbers[then] = number = len(order)
                 order.append(then)
+                places.update(t[PC] for t in then[THREADS])
                 back.append([])
             back[number].append(at)
     # M7: from where can the start be reached again?
@@ -306,7 +307,10 @@ def explore(bug='', n_threads=3, blocks=3, claim_at=2):
                 reached[before] = 1
                 todo.append(before)
     stuck = reached.find(0)
-    if stuck >= 0: return 'M7: the page cannot be given back any more', way_to(order[stuck], parents), len(order), n_steps
+    if stuck >= 0:
+        return 'M7: the page cannot be given back any more', way_to(order[stuck], parents), len(order), n_steps
+    if bug == '' and claim_at < blocks and places != set(range(SHARED_UNLOCK + 1)) - {ADOPT_HOME_LATE}:
+        return 'the model: there are steps that never happen', [], len(order), n_steps
     return None, [], len(order), n_steps
 
 
@@ -317,17 +321,19 @@ def run(arguments):
 
 
 def self_test(args):
-    """The protocol for several claim_at, then each bug."""
-    runs = [('', args.threads, args.blocks, at) for at in range(1, args.blocks + 1)]
+    """The protocol in several sizes, then each bug."""
+    sizes = [(3, 3, 2)] + [(3, 4, claim_at) for claim_at in range(1, 5)] + [(4, 4, 2), (3, 6, 3)]
+    runs = [('', *size) for size in sizes]
     runs += [(bug, args.threads, args.blocks, args.claim_at) for bug in BUGS]
     n_wrong = 0
     with multiprocessing.Pool() as pool:
         for arguments, violation, way, n_states, n_steps, seconds in pool.imap(run, runs):
-            bug, _, _, claim_at = arguments
+            bug, n_threads, blocks, claim_at = arguments
             is_wrong = (violation is None) != (bug == '')
             n_wrong += is_wrong
-            print(f'{"WRONG" if is_wrong else "ok":5}  {bug or "the protocol, claim_at %d" % claim_at:24}'
-                  f'{n_states:8} states {n_steps:8} steps {seconds:5.1f} s   {violation or "holds"}', flush=True)
+            name = bug or f'no bug: {n_threads} threads, {blocks} blocks, claim_at {claim_at}'
+            print(f'{"WRONG" if is_wrong else "ok":6} {name:40} {n_states:7} states {n_steps:8} steps {seconds:5.1f} s '
+                  f'  {violation or "holds"}', flush=True)
             if is_wrong and violation: show(way)
     return 1 if n_wrong else 0
 

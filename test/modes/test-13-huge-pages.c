@@ -1,9 +1,11 @@
 // Proves: whatever the settings for huge OS pages, of the system, of the process, and of the allocator, a small program
-// stays small; and a child process finds its own huge-page setting as its parent had it.
+// stays small and a larger one near what it uses; and a child process finds its own huge-page setting as its parent had
+// it.
 //
 // Each case runs this program again; the child says how much memory it needs.
 #include "../check.h"
 #include <mimalloc.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include "support.h"
@@ -63,6 +65,41 @@ static void check_small_programs(const char* program) {
   }
 }
 
+// ---- a large heap ---------------------------------------------------------------------------------------------------
+
+// A huge page is worth having where it will be filled: threads that each use a few blocks of many sizes must not get
+// one for every block.
+enum { n_threads = 8 };
+static pthread_barrier_t barrier;
+static const size_t      total_bytes = 64 * MiB;
+
+static void* use_medium_sizes(void* arg) {
+  rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
+  for (size_t bytes = 0; bytes < total_bytes / n_threads;) {
+    size_t size = 65000 + rng_below(&rng, 235000);
+    void* p = mi_malloc(size);
+    if (p == NULL) break;
+    memset(p, 0xAB, size);
+    bytes += size;
+  }
+  pthread_barrier_wait(&barrier);   // counted here
+  pthread_barrier_wait(&barrier);
+  return NULL;
+}
+
+static void check_large_heap(void) {
+  pthread_t threads[n_threads];
+  size_t before = rss_now();
+  pthread_barrier_init(&barrier, NULL, n_threads + 1);
+  for (size_t i = 0; i < n_threads; i++) {
+    CHECK_EQ(pthread_create(&threads[i], NULL, &use_medium_sizes, (void*)(uintptr_t)(i + 1)), 0);
+  }
+  pthread_barrier_wait(&barrier);
+  CHECK(rss_within("64 MiB of medium blocks in 8 threads", minus(rss_now(), before), total_bytes / 2 * 3));
+  pthread_barrier_wait(&barrier);
+  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+}
+
 // With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
 static void check_process_setting(void) {
   int before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
@@ -88,5 +125,6 @@ int main(int argc, char** argv) {
   test_seed(argc, argv);
   check_small_programs(argv[0]);
   check_process_setting();
+  check_large_heap();
   return check_result();
 }

@@ -142,6 +142,8 @@ class Session:
         text = "".join(f.read_text(errors="replace") for f in log.iterdir())
         targets = re.findall(r"binding file \S+ \[\d+\] to (\S+) \[\d+\]: normal symbol `(?:malloc|calloc|realloc|free)'", text)
         others = sorted({t for t in targets if t != str(self.lib)})
+        if b"\0mi_malloc\0" not in self.lib.read_bytes():
+            raise Failed(f"not served: {self.lib} is not this allocator")
         if not targets or others:
             raise Failed(f"not served: calls of malloc lead to {', '.join(others) or 'nobody'}")
         self.is_served = True

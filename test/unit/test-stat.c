@@ -268,8 +268,9 @@ static void check_json(void) {
   } while (0);
   AT("stat_version")
   AT("mimalloc_version")
-  AT("process") AT("elapsed_msecs") AT("user_msecs") AT("system_msecs") AT("page_faults") AT("rss_current")
-      AT("rss_peak") AT("commit_current") AT("commit_peak")
+  AT("process")
+  AT("elapsed_msecs") AT("user_msecs") AT("system_msecs") AT("page_faults") AT("rss_current") AT("rss_peak")
+      AT("commit_current") AT("commit_peak")
 #define MI_STAT_COUNT(name)   AT(#name)
 #define MI_STAT_COUNTER(name) AT(#name)
           MI_STAT_FIELDS()
