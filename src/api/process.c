@@ -30,22 +30,21 @@ static mi_atomic(bool) process_is_done;
 void mi_process_init(void) mi_attr_noexcept {
   bool expected = false;
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
-  mi_process_info_t info;
+  _mi_thread_theap();
   _mi_message_init();
-  _mi_options_init();
-  _mi_prim_process_info(&info); // elapsed time counts from here
-  _mi_thread_install_hooks();
+  if (_mi_options_all_default()) return;
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
     _mi_message_verbose("process init\n");
   }
-  long kib = mi_option_get(mi_option_reserve_os_memory);
-  if (kib > 0) _mi_message_verbose("option reserve_os_memory has no effect: address space is reserved anyway\n");
+  if (mi_option_get(mi_option_reserve_os_memory) > 0) {
+    _mi_message_verbose("option reserve_os_memory has no effect: address space is reserved anyway\n");
+  }
 }
 
 void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   bool expected = false;
-  if (!mi_load_relaxed(&process_is_initialised)) return;
+  if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
   if (mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose)) mi_stats_print(NULL);
   _mi_message_verbose("process done\n");
@@ -54,11 +53,12 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
 #if defined(__GNUC__) || defined(__clang__)
 
 __attribute__((constructor(101))) static void process_attach(void) {
-  mi_process_init();
   _mi_options_settle();
+  mi_process_init();
 }
 
 __attribute__((destructor(101))) static void process_detach(void) {
+  if (_mi_options_all_default()) return;
   if (mi_option_get(mi_option_destroy_on_exit) <= 1) mi_process_done();
 }
 

@@ -219,6 +219,29 @@ static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chun
   return true;
 }
 
+bool _mi_slices_release_regions(void) {
+  bool any = false;
+  for (size_t i = 1; i < MI_REGION_COUNT; i++) {
+    mi_region_t* region = &_mi_regions[i];
+    size_t       n_dirty = 0;
+    size_t       c = 0;
+    if (region->base == 0 || region->is_single) continue;
+    for (; c < region->n_used && chunk_is_free(region, c); c++) n_dirty += mi_popcount32(region->chunks[c].dirty_bits);
+    if (c < region->n_used) continue;
+    chunk_count_purgeable(n_dirty, false);
+    _mi_stat_decrease(&_mi_stats.committed, (int64_t)(region->n_open * MI_CHUNK_SIZE));
+    _mi_region_remove(region);
+    any = true;
+  }
+  return any;
+}
+
+static mi_region_t* slices_add_region(size_t size) {
+  mi_region_t* region = _mi_region_add(size, MI_CHUNK_SIZE, false);
+  if (region == NULL && _mi_slices_release_regions()) region = _mi_region_add(size, MI_CHUNK_SIZE, false);
+  return region;
+}
+
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
   mi_run_t run = {NULL, 0, 0, false};
   _mi_lock_acquire(&_mi_arena_lock);
@@ -228,7 +251,7 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
     if (slices_alloc_in(region, n, align, kind, &run)) break;
   }
   if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align) {
-    mi_region_t* region = _mi_region_add((n + align) * MI_SLICE_SIZE, MI_CHUNK_SIZE, false);
+    mi_region_t* region = slices_add_region((n + align) * MI_SLICE_SIZE);
     if (region != NULL) slices_alloc_in(region, n, align, kind, &run);
   }
   _mi_lock_release(&_mi_arena_lock);

@@ -76,7 +76,7 @@ bool _mi_region_init(void);
 // Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
 // NULL when out of address space or of regions.  Caller holds the arena lock.
 mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
-// Gives a single region back to the system.  Caller holds the arena lock.
+// Gives a region back to the system; nothing of it is in use.  Not region 0.  Caller holds the arena lock.
 void _mi_region_remove(mi_region_t* region);
 
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.

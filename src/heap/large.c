@@ -20,6 +20,15 @@ static size_t large_slices(size_t size) {
   return mi_div_up(size, MI_SLICE_SIZE);
 }
 
+// A region for this block alone.  Caller holds the arena lock.
+static mi_region_t* large_region(size_t n, size_t align) {
+  mi_region_t* region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
+  if (region == NULL && _mi_slices_release_regions()) region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
+  if (region == NULL || _mi_region_open(region, region->n_chunks)) return region;
+  _mi_region_remove(region);
+  return NULL;
+}
+
 static mi_run_t large_run(size_t n, size_t align) {
   if (align <= LARGE_ALIGN_MAX && n <= _mi_regions[0].n_slices / 2) {
     return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED);
@@ -27,12 +36,7 @@ static mi_run_t large_run(size_t n, size_t align) {
   mi_run_t run = {NULL, 0, n, true};
   if (n > UINT32_MAX) return run;
   _mi_lock_acquire(&_mi_arena_lock);
-  mi_region_t* region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
-  if (region != NULL && !_mi_region_open(region, region->n_chunks)) {
-    _mi_region_remove(region);
-    region = NULL;
-  }
-  run.region = region;
+  run.region = large_region(n, align);
   _mi_lock_release(&_mi_arena_lock);
   return run;
 }

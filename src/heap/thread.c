@@ -51,7 +51,7 @@ static bool thread_process_init(void) {
       bool ok = _mi_region_init();
       _mi_prim_thread_exit_init(&thread_exit);
       thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-      _mi_purge_init(&thread_tick);
+      _mi_purge_init(&_mi_thread_install_hooks, &thread_tick);
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
     }
@@ -72,7 +72,7 @@ void _mi_thread_install_hooks(void) {
 // ---- the registry ---------------------------------------------------------------------------------------------------
 
 static mi_theap_t* theap_make(void) {
-  if (!theap_first.is_live && registry == NULL) return &theap_first;
+  if (registry == NULL) return &theap_first;
   if (theap_memory_left == 0) {
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META);
     if (run.region == NULL) return NULL;

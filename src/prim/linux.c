@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -61,6 +62,9 @@ static bool prim_must_fail(void) {
 static mi_atomic(size_t) prim_page_size;
 
 size_t _mi_prim_os_page_size(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  return 4096; // there is no other; asking would cost each process a page fault
+#endif
   size_t size = mi_load_relaxed(&prim_page_size);
   if (mi_unlikely(size == 0)) {
     size = (size_t)sysconf(_SC_PAGESIZE);
@@ -244,15 +248,31 @@ static size_t prim_resident(void) {
   return pages * _mi_prim_os_page_size();
 }
 
+// Milliseconds since the process was started: the 22nd field of /proc/self/stat is when that was, in clock ticks since
+// the machine was.  The second field, the program's name in parentheses, may hold anything.
+static int64_t prim_elapsed_ms(void) {
+  char text[1024];
+  int  fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t n = read(fd, text, sizeof(text) - 1);
+  close(fd);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  const char* s = strrchr(text, ')');
+  for (int field = 2; s != NULL && field < 22; field++) s = strchr(s + 1, ' ');
+  if (s == NULL) return 0;
+  struct timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  int64_t started_ms = (int64_t)strtoull(s + 1, NULL, 10) * 1000 / sysconf(_SC_CLK_TCK);
+  int64_t elapsed_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - started_ms;
+  return elapsed_ms < 0 ? 0 : elapsed_ms;
+}
+
 void _mi_prim_process_info(mi_process_info_t* info) {
-  static mi_atomic(int64_t) started_ms;
-  struct rusage             usage;
-  int                       saved = errno;
-  int64_t                   now = _mi_prim_clock_ms();
-  int64_t                   start = 0;
-  if (mi_cas_strong(&started_ms, &start, now, relaxed, relaxed)) start = now;
+  struct rusage usage;
+  int           saved = errno;
   getrusage(RUSAGE_SELF, &usage);
-  info->elapsed_ms = now - start;
+  info->elapsed_ms = prim_elapsed_ms();
   info->user_ms = prim_timeval_ms(&usage.ru_utime);
   info->system_ms = prim_timeval_ms(&usage.ru_stime);
   info->rss_current = prim_resident();

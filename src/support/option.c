@@ -123,6 +123,8 @@ mi_option_cell_t           _mi_option_cells[] = {OPTION_TABLE(OPTION_AS_CELL)};
 mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
 
 static mi_atomic(bool) option_is_settled; // an empty environment is no longer taken for one that is not there yet
+static mi_atomic(bool) option_is_absent;  // the environment was looked through: nothing in it is ours
+static mi_atomic(bool) option_is_chosen;  // mi_option_set was called
 
 // ---- values as text -------------------------------------------------------------------------------------------------
 
@@ -205,6 +207,7 @@ static const char* option_skip(const char* entry, const char* prefix) {
 // The value of the variable mimalloc_<name>, NULL if there is none.
 static const char* option_find(const char* name) {
   const char* entry;
+  if (mi_load_relaxed(&option_is_absent)) return NULL;
   for (size_t i = 0; name != NULL && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
     const char* value = option_skip(option_skip(entry, "mimalloc_"), name);
     if (value != NULL && *value == '=') return value + 1;
@@ -267,9 +270,23 @@ void _mi_options_init(void) {
   }
 }
 
+static bool option_environment_has_any(void) {
+  const char* entry;
+  for (size_t i = 0; (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
+    if (option_skip(entry, "mimalloc_") != NULL) return true;
+  }
+  return false;
+}
+
 void _mi_options_settle(void) {
   mi_store_relaxed(&option_is_settled, true);
-  _mi_options_init();
+  // Most processes have none: they shall not pay a page fault for the table.
+  if (option_environment_has_any()) _mi_options_init();
+  else mi_store_relaxed(&option_is_absent, true);
+}
+
+bool _mi_options_all_default(void) {
+  return mi_load_relaxed(&option_is_absent) && !mi_load_relaxed(&option_is_chosen);
 }
 
 // ---- the public functions -------------------------------------------------------------------------------------------
@@ -293,6 +310,7 @@ size_t mi_option_get_size(mi_option_t option) {
 bool mi_option_is_enabled(mi_option_t option) { return mi_option_get(option) != 0; }
 
 void mi_option_set(mi_option_t option, long value) {
+  mi_store_relaxed(&option_is_chosen, true);
   if (!option_exists(option)) return;
   mi_option_cell_t* cell = &_mi_option_cells[option];
   mi_store_relaxed(&cell->chosen, value);
@@ -306,6 +324,7 @@ void mi_option_set(mi_option_t option, long value) {
 }
 
 void mi_option_set_default(mi_option_t option, long value) {
+  mi_store_relaxed(&option_is_chosen, true);
   if (!option_exists(option)) return;
   option_read(option);
   mi_option_cell_t* cell = &_mi_option_cells[option];

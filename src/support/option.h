@@ -61,4 +61,7 @@ void _mi_options_init(void);
 // will be.
 void _mi_options_settle(void);
 
+// Is nothing set, neither by the environment (once it is settled) nor by a call?
+bool _mi_options_all_default(void);
+
 #endif

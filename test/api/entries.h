@@ -1,35 +1,37 @@
 // Every way to get, resize and give back a block, as tables: a test that must hold for all of them walks these.
 #pragma once
 #ifndef MI_TEST_ENTRIES_H
-#define MI_TEST_ENTRIES_H
+  #define MI_TEST_ENTRIES_H
 
-#include <mimalloc.h>
-#include "../modes/support.h"
+  #include <mimalloc.h>
+  #include "../modes/support.h"
 
 enum {
-  E_ZERO   = 1,    // the result is zeroed
-  E_ALIGN  = 2,    // honours `alignment`
-  E_OFFSET = 4,    // ... at `offset`
-  E_SMALL  = 8,    // only for sizes up to MI_SMALL_SIZE_MAX
-  E_WORD   = 16,   // the alignment must be a multiple of the word size
-  E_CODE   = 32,   // returns its error code, errno stays as it was
-  E_NEW    = 64,   // throws or aborts where others return NULL
-  E_RESIZE = 128   // a resize of NULL: an alignment up to the word size is no alignment
+  E_ZERO = 1,    // the result is zeroed
+  E_ALIGN = 2,   // honours `alignment`
+  E_OFFSET = 4,  // ... at `offset`
+  E_SMALL = 8,   // only for sizes up to MI_SMALL_SIZE_MAX
+  E_WORD = 16,   // the alignment must be a multiple of the word size
+  E_CODE = 32,   // returns its error code, errno stays as it was
+  E_NEW = 64,    // throws or aborts where others return NULL
+  E_RESIZE = 128 // a resize of NULL: an alignment up to the word size is no alignment
 };
 
 // ---- getting --------------------------------------------------------------------------------------------------------
 
 typedef struct get_s {
   const char* name;
-  void*     (*call)(size_t size, size_t alignment, size_t offset);
-  unsigned    flags;
+  void* (*call)(size_t size, size_t alignment, size_t offset);
+  unsigned flags;
 } get_t;
 
-#define GET(name, expression) \
-  static inline void* get_##name(size_t size, size_t alignment, size_t offset) { \
-    (void)size; (void)alignment; (void)offset; \
-    return expression; \
-  }
+  #define GET(name, expression) \
+    static inline void* get_##name(size_t size, size_t alignment, size_t offset) { \
+      (void)size; \
+      (void)alignment; \
+      (void)offset; \
+      return expression; \
+    }
 
 static inline void* posix_memalign_result(size_t size, size_t alignment) {
   void* p = NULL;
@@ -84,52 +86,52 @@ GET(new_realloc, mi_new_realloc(NULL, size))
 GET(new_reallocn, mi_new_reallocn(NULL, 1, size))
 
 static const get_t all_gets[] = {
-  { "malloc", get_malloc, 0 },
-  { "calloc", get_calloc, E_ZERO },
-  { "calloc(1,n)", get_calloc_2, E_ZERO },
-  { "realloc", get_realloc, 0 },
-  { "zalloc", get_zalloc, E_ZERO },
-  { "malloc_small", get_malloc_small, E_SMALL },
-  { "zalloc_small", get_zalloc_small, E_ZERO | E_SMALL },
-  { "mallocn", get_mallocn, 0 },
-  { "reallocn", get_reallocn, 0 },
-  { "reallocf", get_reallocf, 0 },
-  { "rezalloc", get_rezalloc, E_ZERO },
-  { "recalloc", get_recalloc, E_ZERO },
-  { "malloc_aligned", get_malloc_aligned, E_ALIGN },
-  { "malloc_aligned_at", get_malloc_aligned_at, E_ALIGN | E_OFFSET },
-  { "zalloc_aligned", get_zalloc_aligned, E_ZERO | E_ALIGN },
-  { "zalloc_aligned_at", get_zalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET },
-  { "calloc_aligned", get_calloc_aligned, E_ZERO | E_ALIGN },
-  { "calloc_aligned_at", get_calloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET },
-  { "realloc_aligned", get_realloc_aligned, E_ALIGN | E_RESIZE },
-  { "realloc_aligned_at", get_realloc_aligned_at, E_ALIGN | E_OFFSET | E_RESIZE },
-  { "rezalloc_aligned", get_rezalloc_aligned, E_ZERO | E_ALIGN | E_RESIZE },
-  { "rezalloc_aligned_at", get_rezalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE },
-  { "recalloc_aligned", get_recalloc_aligned, E_ZERO | E_ALIGN | E_RESIZE },
-  { "recalloc_aligned_at", get_recalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE },
-  { "aligned_recalloc", get_aligned_recalloc, E_ZERO | E_ALIGN | E_RESIZE },
-  { "aligned_offset_recalloc", get_aligned_offset_recalloc, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE },
-  { "umalloc", get_umalloc, 0 },
-  { "ucalloc", get_ucalloc, E_ZERO },
-  { "urealloc", get_urealloc, 0 },
-  { "umalloc_small", get_umalloc_small, E_SMALL },
-  { "uzalloc_small", get_uzalloc_small, E_ZERO | E_SMALL },
-  { "umalloc_aligned", get_umalloc_aligned, E_ALIGN },
-  { "uzalloc_aligned", get_uzalloc_aligned, E_ZERO | E_ALIGN },
-  { "posix_memalign", get_posix_memalign, E_ALIGN | E_WORD | E_CODE },
-  { "memalign", get_memalign, E_ALIGN },
-  { "aligned_alloc", get_aligned_alloc, E_ALIGN },
-  { "valloc", get_valloc, 0 },
-  { "pvalloc", get_pvalloc, 0 },
-  { "reallocarray", get_reallocarray, 0 },
-  { "new", get_new, E_NEW },
-  { "new_n", get_new_n, E_NEW },
-  { "new_aligned", get_new_aligned, E_ALIGN | E_NEW },
-  { "new_nothrow", get_new_nothrow, 0 },
-  { "new_aligned_nothrow", get_new_aligned_nothrow, E_ALIGN },
-  { "new_realloc", get_new_realloc, E_NEW },
-  { "new_reallocn", get_new_reallocn, E_NEW },
+    {"malloc", get_malloc, 0},
+    {"calloc", get_calloc, E_ZERO},
+    {"calloc(1,n)", get_calloc_2, E_ZERO},
+    {"realloc", get_realloc, 0},
+    {"zalloc", get_zalloc, E_ZERO},
+    {"malloc_small", get_malloc_small, E_SMALL},
+    {"zalloc_small", get_zalloc_small, E_ZERO | E_SMALL},
+    {"mallocn", get_mallocn, 0},
+    {"reallocn", get_reallocn, 0},
+    {"reallocf", get_reallocf, 0},
+    {"rezalloc", get_rezalloc, E_ZERO},
+    {"recalloc", get_recalloc, E_ZERO},
+    {"malloc_aligned", get_malloc_aligned, E_ALIGN},
+    {"malloc_aligned_at", get_malloc_aligned_at, E_ALIGN | E_OFFSET},
+    {"zalloc_aligned", get_zalloc_aligned, E_ZERO | E_ALIGN},
+    {"zalloc_aligned_at", get_zalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET},
+    {"calloc_aligned", get_calloc_aligned, E_ZERO | E_ALIGN},
+    {"calloc_aligned_at", get_calloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET},
+    {"realloc_aligned", get_realloc_aligned, E_ALIGN | E_RESIZE},
+    {"realloc_aligned_at", get_realloc_aligned_at, E_ALIGN | E_OFFSET | E_RESIZE},
+    {"rezalloc_aligned", get_rezalloc_aligned, E_ZERO | E_ALIGN | E_RESIZE},
+    {"rezalloc_aligned_at", get_rezalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE},
+    {"recalloc_aligned", get_recalloc_aligned, E_ZERO | E_ALIGN | E_RESIZE},
+    {"recalloc_aligned_at", get_recalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE},
+    {"aligned_recalloc", get_aligned_recalloc, E_ZERO | E_ALIGN | E_RESIZE},
+    {"aligned_offset_recalloc", get_aligned_offset_recalloc, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE},
+    {"umalloc", get_umalloc, 0},
+    {"ucalloc", get_ucalloc, E_ZERO},
+    {"urealloc", get_urealloc, 0},
+    {"umalloc_small", get_umalloc_small, E_SMALL},
+    {"uzalloc_small", get_uzalloc_small, E_ZERO | E_SMALL},
+    {"umalloc_aligned", get_umalloc_aligned, E_ALIGN},
+    {"uzalloc_aligned", get_uzalloc_aligned, E_ZERO | E_ALIGN},
+    {"posix_memalign", get_posix_memalign, E_ALIGN | E_WORD | E_CODE},
+    {"memalign", get_memalign, E_ALIGN},
+    {"aligned_alloc", get_aligned_alloc, E_ALIGN},
+    {"valloc", get_valloc, 0},
+    {"pvalloc", get_pvalloc, 0},
+    {"reallocarray", get_reallocarray, 0},
+    {"new", get_new, E_NEW},
+    {"new_n", get_new_n, E_NEW},
+    {"new_aligned", get_new_aligned, E_ALIGN | E_NEW},
+    {"new_nothrow", get_new_nothrow, 0},
+    {"new_aligned_nothrow", get_new_aligned_nothrow, E_ALIGN},
+    {"new_realloc", get_new_realloc, E_NEW},
+    {"new_reallocn", get_new_reallocn, E_NEW},
 };
 
 // May `g` be asked for this?  Offsets go with the functions that take one only.
@@ -144,19 +146,18 @@ static inline bool get_allows(const get_t* g, size_t size, size_t alignment, siz
 
 typedef struct resize_s {
   const char* name;
-  void*     (*call)(void* p, size_t size, size_t alignment, size_t offset);
-  unsigned    flags;
+  void* (*call)(void* p, size_t size, size_t alignment, size_t offset);
+  unsigned flags;
 } resize_t;
 
-#define RESIZE(name, expression) \
-  static inline void* resize_##name(void* p, size_t size, size_t alignment, size_t offset) { \
-    (void)alignment; (void)offset; \
-    return expression; \
-  }
+  #define RESIZE(name, expression) \
+    static inline void* resize_##name(void* p, size_t size, size_t alignment, size_t offset) { \
+      (void)alignment; \
+      (void)offset; \
+      return expression; \
+    }
 
-static inline void* reallocarr_result(void* p, size_t size) {
-  return mi_reallocarr(&p, 1, size) == 0 ? p : NULL;
-}
+static inline void* reallocarr_result(void* p, size_t size) { return mi_reallocarr(&p, 1, size) == 0 ? p : NULL; }
 
 RESIZE(realloc, mi_realloc(p, size))
 RESIZE(reallocn, mi_reallocn(p, 1, size))
@@ -177,38 +178,39 @@ RESIZE(aligned_recalloc, mi_aligned_recalloc(p, size, 1, alignment))
 RESIZE(aligned_offset_recalloc, mi_aligned_offset_recalloc(p, 1, size, alignment, offset))
 
 static const resize_t all_resizes[] = {
-  { "realloc", resize_realloc, 0 },
-  { "reallocn", resize_reallocn, 0 },
-  { "urealloc", resize_urealloc, 0 },
-  { "reallocarray", resize_reallocarray, 0 },
-  { "reallocarr", resize_reallocarr, 0 },
-  { "new_realloc", resize_new_realloc, E_NEW },
-  { "new_reallocn", resize_new_reallocn, E_NEW },
-  { "rezalloc", resize_rezalloc, E_ZERO },
-  { "recalloc", resize_recalloc, E_ZERO },
-  { "realloc_aligned", resize_realloc_aligned, E_ALIGN },
-  { "realloc_aligned_at", resize_realloc_aligned_at, E_ALIGN | E_OFFSET },
-  { "rezalloc_aligned", resize_rezalloc_aligned, E_ZERO | E_ALIGN },
-  { "rezalloc_aligned_at", resize_rezalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET },
-  { "recalloc_aligned", resize_recalloc_aligned, E_ZERO | E_ALIGN },
-  { "recalloc_aligned_at", resize_recalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET },
-  { "aligned_recalloc", resize_aligned_recalloc, E_ZERO | E_ALIGN },
-  { "aligned_offset_recalloc", resize_aligned_offset_recalloc, E_ZERO | E_ALIGN | E_OFFSET },
+    {"realloc", resize_realloc, 0},
+    {"reallocn", resize_reallocn, 0},
+    {"urealloc", resize_urealloc, 0},
+    {"reallocarray", resize_reallocarray, 0},
+    {"reallocarr", resize_reallocarr, 0},
+    {"new_realloc", resize_new_realloc, E_NEW},
+    {"new_reallocn", resize_new_reallocn, E_NEW},
+    {"rezalloc", resize_rezalloc, E_ZERO},
+    {"recalloc", resize_recalloc, E_ZERO},
+    {"realloc_aligned", resize_realloc_aligned, E_ALIGN},
+    {"realloc_aligned_at", resize_realloc_aligned_at, E_ALIGN | E_OFFSET},
+    {"rezalloc_aligned", resize_rezalloc_aligned, E_ZERO | E_ALIGN},
+    {"rezalloc_aligned_at", resize_rezalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET},
+    {"recalloc_aligned", resize_recalloc_aligned, E_ZERO | E_ALIGN},
+    {"recalloc_aligned_at", resize_recalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET},
+    {"aligned_recalloc", resize_aligned_recalloc, E_ZERO | E_ALIGN},
+    {"aligned_offset_recalloc", resize_aligned_offset_recalloc, E_ZERO | E_ALIGN | E_OFFSET},
 };
 
 // ---- giving back ----------------------------------------------------------------------------------------------------
 
 typedef struct put_s {
   const char* name;
-  void      (*call)(void* p, size_t size, size_t alignment);
-  unsigned    flags;   // E_ALIGN: only for blocks that were got with this alignment; E_SMALL: from *_small only
+  void (*call)(void* p, size_t size, size_t alignment);
+  unsigned flags; // E_ALIGN: only for blocks that were got with this alignment; E_SMALL: from *_small only
 } put_t;
 
-#define PUT(name, statement) \
-  static inline void put_##name(void* p, size_t size, size_t alignment) { \
-    (void)size; (void)alignment; \
-    statement; \
-  }
+  #define PUT(name, statement) \
+    static inline void put_##name(void* p, size_t size, size_t alignment) { \
+      (void)size; \
+      (void)alignment; \
+      statement; \
+    }
 
 PUT(free, mi_free(p))
 PUT(free_size, mi_free_size(p, size))
@@ -220,14 +222,14 @@ PUT(free_size_aligned, mi_free_size_aligned(p, size, alignment))
 PUT(free_small, mi_free_small(p))
 
 static const put_t all_puts[] = {
-  { "free", put_free, 0 },
-  { "free_size", put_free_size, 0 },
-  { "cfree", put_cfree, 0 },
-  { "ufree", put_ufree, 0 },
-  { "realloc(p,0)", put_realloc, 0 },
-  { "free_aligned", put_free_aligned, E_ALIGN },
-  { "free_size_aligned", put_free_size_aligned, E_ALIGN },
-  { "free_small", put_free_small, E_SMALL },
+    {"free", put_free, 0},
+    {"free_size", put_free_size, 0},
+    {"cfree", put_cfree, 0},
+    {"ufree", put_ufree, 0},
+    {"realloc(p,0)", put_realloc, 0},
+    {"free_aligned", put_free_aligned, E_ALIGN},
+    {"free_size_aligned", put_free_size_aligned, E_ALIGN},
+    {"free_small", put_free_small, E_SMALL},
 };
 
 // May a block from `g` go back through `put`?
@@ -240,7 +242,7 @@ static inline bool put_allows(const put_t* put, const get_t* g) {
 // Blocks with padding report exactly the size that was asked for (builds with debug, secure or padding).
 static inline bool blocks_are_padded(void) {
   void* p = mi_malloc(hidden(20));
-  bool padded = mi_usable_size(p) == 20;
+  bool  padded = mi_usable_size(p) == 20;
   mi_free(p);
   return padded;
 }

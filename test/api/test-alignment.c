@@ -34,7 +34,7 @@ static void check_powers(void) {
 }
 
 static void check_offsets(void) {
-  static const size_t offsets[] = { 1, 4, 8, 12, 16, 24, 40, 64, 100, 127, 4096, 5000, 100000 };
+  static const size_t offsets[] = {1, 4, 8, 12, 16, 24, 40, 64, 100, 127, 4096, 5000, 100000};
   for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
     const get_t* g = &all_gets[i];
     if ((g->flags & E_OFFSET) == 0) continue;
@@ -62,17 +62,18 @@ static void check_resizes(uint64_t seed) {
     const resize_t* r = &all_resizes[i];
     if ((r->flags & E_ALIGN) == 0) continue;
     for (size_t round = 0; round < 60; round++) {
-      size_t size = rng_size(&rng, 100 * KiB);
+      size_t   size = rng_size(&rng, 100 * KiB);
       uint8_t* p = (uint8_t*)mi_zalloc(size);
       CHECK(p != NULL);
       pattern_fill(p, 0, size, round);
       for (size_t step = 0; step < 6 && p != NULL; step++) {
-        size_t newsize = 1 + rng_size(&rng, 200 * KiB);
-        size_t alignment = (size_t)16 << rng_below(&rng, 12);
-        size_t offset = (r->flags & E_OFFSET) != 0 ? 8 * rng_below(&rng, 20) : 0;
+        size_t   newsize = 1 + rng_size(&rng, 200 * KiB);
+        size_t   alignment = (size_t)16 << rng_below(&rng, 12);
+        size_t   offset = (r->flags & E_OFFSET) != 0 ? 8 * rng_below(&rng, 20) : 0;
         uint8_t* q = (uint8_t*)r->call(p, newsize, alignment, offset);
-        size_t kept = size < newsize ? size : newsize;
-        CHECK_FOR(q != NULL && is_aligned(q + offset, alignment), "%s(%zu, %zu, %zu)", r->name, newsize, alignment, offset);
+        size_t   kept = size < newsize ? size : newsize;
+        CHECK_FOR(q != NULL && is_aligned(q + offset, alignment), "%s(%zu, %zu, %zu)", r->name, newsize, alignment,
+                  offset);
         if (q == NULL) break;
         CHECK_FOR(pattern_check(q, kept, round) == kept, "%s(%zu to %zu, %zu)", r->name, size, newsize, alignment);
         pattern_fill(q, kept, newsize, round);
@@ -85,7 +86,7 @@ static void check_resizes(uint64_t seed) {
 }
 
 static void check_refused(void) {
-  static const size_t bad[] = { 0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, SIZE_MAX, SIZE_MAX / 2 };
+  static const size_t bad[] = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, SIZE_MAX, SIZE_MAX / 2};
   for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
     const get_t* g = &all_gets[i];
     if ((g->flags & E_ALIGN) == 0 || (g->flags & E_NEW) != 0) continue;

@@ -7,12 +7,12 @@
 
 // Every entry gives a block that holds what is written to all of its usable size, apart from all the others.
 static void check_every_get(uint64_t seed) {
-  static const size_t sizes[] = { 1, 7, 8, 9, 16, 17, 100, 255, 1000, 1024, 4000, 10000, 65536, 200000, 600000, 5000000 };
-  void* blocks[COUNT_OF(all_gets)];
+  static const size_t sizes[] = {1, 7, 8, 9, 16, 17, 100, 255, 1000, 1024, 4000, 10000, 65536, 200000, 600000, 5000000};
+  void*               blocks[COUNT_OF(all_gets)];
   for (size_t s = 0; s < COUNT_OF(sizes); s++) {
-    size_t count = 0;
+    size_t   count = 0;
     uint64_t keys[COUNT_OF(all_gets)];
-    size_t usable[COUNT_OF(all_gets)];
+    size_t   usable[COUNT_OF(all_gets)];
     for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
       const get_t* g = &all_gets[i];
       if (!get_allows(g, sizes[s], 16, 0)) continue;
@@ -38,9 +38,9 @@ static void check_every_get(uint64_t seed) {
 static void check_small(void) {
   for (size_t size = 0; size <= MI_SMALL_SIZE_MAX; size++) {
     size_t reported = 0;
-    void* p = mi_malloc_small(size);
-    void* z = mi_zalloc_small(size);
-    void* u = mi_umalloc_small(size, &reported);
+    void*  p = mi_malloc_small(size);
+    void*  z = mi_zalloc_small(size);
+    void*  u = mi_umalloc_small(size, &reported);
     CHECK_FOR(p != NULL && z != NULL && u != NULL, "size %zu", size);
     CHECK_FOR(reported >= size, "size %zu", size);
     CHECK_FOR(is_zero(z, 0, size), "size %zu", size);
@@ -62,7 +62,7 @@ static void check_null(void) {
   mi_free_small(NULL);
   size_t reported = 12345;
   mi_ufree(NULL, &reported);
-  CHECK_EQ(reported, 12345);  // untouched
+  CHECK_EQ(reported, 12345); // untouched
   mi_ufree(NULL, NULL);
   CHECK_EQ(mi_usable_size(NULL), 0);
   CHECK_EQ(mi_malloc_usable_size(NULL), 0);
@@ -92,7 +92,7 @@ static void check_counted(void) {
 static void check_reported_sizes(void) {
   for (size_t size = 0; size < 3 * MiB; size = size * 3 / 2 + 7) {
     size_t at_get = 0, at_free = 0, pre = 1, post = 0;
-    void* p = mi_umalloc(size, &at_get);
+    void*  p = mi_umalloc(size, &at_get);
     CHECK_FOR(p != NULL && at_get >= size && at_get >= mi_usable_size(p), "size %zu", size);
     p = mi_urealloc(p, 2 * size + 1, &pre, &post);
     CHECK_FOR(p != NULL && pre == at_get && post >= 2 * size + 1, "size %zu", size);
@@ -111,12 +111,15 @@ static void check_reported_sizes(void) {
     mi_ufree(p, NULL);
   }
   size_t pre = 1, post = 0;
-  void* p = mi_urealloc(NULL, 100, &pre, &post);
+  void*  p = mi_urealloc(NULL, 100, &pre, &post);
   CHECK(p != NULL && pre == 0 && post >= 100);
   mi_free(p);
 }
 
-typedef struct sample_s { uint64_t a; char b[41]; } sample_t;
+typedef struct sample_s {
+  uint64_t a;
+  char     b[41];
+} sample_t;
 
 static void check_typed(void) {
   sample_t* p = mi_malloc_tp(sample_t);
@@ -129,7 +132,8 @@ static void check_typed(void) {
   CHECK(p != NULL && mi_usable_size(p) >= 20 * sizeof(sample_t));
   memset(p, 0xAB, 20 * sizeof(sample_t));
   p = mi_reallocn_tp(p, sample_t, 50);
-  CHECK(p != NULL && mi_usable_size(p) >= 50 * sizeof(sample_t) && ((unsigned char*)p)[20 * sizeof(sample_t) - 1] == 0xAB);
+  CHECK(p != NULL && mi_usable_size(p) >= 50 * sizeof(sample_t) &&
+        ((unsigned char*)p)[20 * sizeof(sample_t) - 1] == 0xAB);
   mi_free(p);
   p = mi_calloc_tp(sample_t, 20);
   CHECK(p != NULL && is_zero(p, 0, 20 * sizeof(sample_t)));
@@ -147,16 +151,20 @@ static void check_strings(void) {
   CHECK(mi_usable_size(copy) >= sizeof(long_text));
   mi_free(copy);
 
-  static const struct { const char* text; size_t n; const char* result; } cases[] = {
-    { "hello", 10, "hello" }, { "hello", 5, "hello" }, { "hello", 4, "hell" }, { "hello", 0, "" }, { "", 7, "" },
-    { "hello", SIZE_MAX, "hello" },
+  static const struct {
+    const char* text;
+    size_t      n;
+    const char* result;
+  } cases[] = {
+      {"hello", 10, "hello"}, {"hello", 5, "hello"}, {"hello", 4, "hell"},
+      {"hello", 0, ""},       {"", 7, ""},           {"hello", SIZE_MAX, "hello"},
   };
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
     copy = mi_strndup(cases[i].text, hidden(cases[i].n));
     CHECK_FOR(copy != NULL && strcmp(copy, cases[i].result) == 0, "case %zu", i);
     mi_free(copy);
   }
-  const char unterminated[3] = { 'a', 'b', 'c' };
+  const char unterminated[3] = {'a', 'b', 'c'};
   copy = mi_strndup(unterminated, 3);
   CHECK(copy != NULL && strcmp(copy, "abc") == 0);
   mi_free(copy);
@@ -188,7 +196,7 @@ static void check_expand(void) {
   bool padded = blocks_are_padded();
   for (size_t size = 1; size < 2 * MiB; size = size * 2 + 5) {
     uint8_t* p = (uint8_t*)mi_malloc(size);
-    size_t usable = mi_usable_size(p);
+    size_t   usable = mi_usable_size(p);
     pattern_fill(p, 0, size, size);
     if (!padded) {
       CHECK_FOR(mi_expand(p, usable) == p, "size %zu", size);
@@ -208,9 +216,9 @@ static void check_expand(void) {
 // Pointers that were never ours are told apart, and freeing them through the careful entry does nothing.
 static void check_foreign(void) {
   static char in_data[64];
-  char on_stack[64];
-  void* p = mi_malloc(100);
-  void* large = mi_malloc(64 * MiB);
+  char        on_stack[64];
+  void*       p = mi_malloc(100);
+  void*       large = mi_malloc(64 * MiB);
   CHECK(mi_is_in_heap_region(p));
   CHECK(mi_is_in_heap_region(large));
   CHECK(!mi_is_in_heap_region(NULL));

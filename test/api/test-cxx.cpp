@@ -29,9 +29,7 @@ static bool throws_bad_alloc(F f) {
     void* p = f();
     mi_free(p);
     return false;
-  } catch (const std::bad_alloc&) {
-    return true;
-  }
+  } catch (const std::bad_alloc&) { return true; }
 }
 
 static const size_t too_large = (size_t)1 << (sizeof(void*) == 8 ? 60 : 31);
@@ -69,9 +67,7 @@ static void check_handler() {
   bool caught = false;
   try {
     mi_free(mi_new(hidden(too_large)));
-  } catch (const from_handler&) {
-    caught = true;
-  }
+  } catch (const from_handler&) { caught = true; }
   CHECK(caught);
   n_handler_calls = 0;
   mi_free(mi_new(100));
@@ -88,12 +84,13 @@ struct element {
 };
 
 static void check_containers(uint64_t seed) {
-  rng_t rng = rng_make(seed);
+  rng_t                                           rng = rng_make(seed);
   std::vector<element, mi_stl_allocator<element>> vector;
-  std::list<element, mi_stl_allocator<element>> list;
+  std::list<element, mi_stl_allocator<element>>   list;
   std::map<uint64_t, element, std::less<uint64_t>, mi_stl_allocator<std::pair<const uint64_t, element>>> map;
   std::unordered_map<uint64_t, element, std::hash<uint64_t>, std::equal_to<uint64_t>,
-                     mi_stl_allocator<std::pair<const uint64_t, element>>> hashed;
+                     mi_stl_allocator<std::pair<const uint64_t, element>>>
+                                                                          hashed;
   std::basic_string<char, std::char_traits<char>, mi_stl_allocator<char>> text;
   for (size_t i = 0; i < 20000; i++) {
     uint64_t x = rng_next(&rng);
@@ -122,7 +119,7 @@ static void check_containers(uint64_t seed) {
 }
 
 static void check_allocator() {
-  mi_stl_allocator<int> ints;
+  mi_stl_allocator<int>    ints;
   mi_stl_allocator<double> doubles(ints);
   CHECK(ints == mi_stl_allocator<int>());
   CHECK(!(ints != mi_stl_allocator<int>()));

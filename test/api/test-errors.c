@@ -62,11 +62,14 @@ static void check_errno_is_kept(void) {
   errno = 0;
 }
 
-typedef struct sink_s { size_t n_calls, n_bytes; char text[64 * 1024]; } sink_t;
+typedef struct sink_s {
+  size_t n_calls, n_bytes;
+  char   text[64 * 1024];
+} sink_t;
 
 static void record_output(const char* text, void* arg) {
   sink_t* sink = (sink_t*)arg;
-  size_t length = strlen(text);
+  size_t  length = strlen(text);
   if (sink->n_bytes + length < sizeof(sink->text)) memcpy(sink->text + sink->n_bytes, text, length + 1);
   sink->n_calls++;
   sink->n_bytes += length;
@@ -75,9 +78,10 @@ static void record_output(const char* text, void* arg) {
 // A pointer that is not ours is never freed nor crashed on, at most reported.
 static void check_foreign_pointers(void) {
   static char in_data[256];
-  char on_stack[256];
-  char* ours = (char*)mi_malloc(64 * MiB);
-  void* const foreign[] = { in_data, in_data + 64, on_stack, on_stack + 16, (void*)0x3990080, (void*)64, (void*)(UINTPTR_MAX - 63) };
+  char        on_stack[256];
+  char*       ours = (char*)mi_malloc(64 * MiB);
+  void* const foreign[] = {
+      in_data, in_data + 64, on_stack, on_stack + 16, (void*)0x3990080, (void*)64, (void*)(UINTPTR_MAX - 63)};
   memset(in_data, 0x5A, sizeof(in_data));
   memset(on_stack, 0x5A, sizeof(on_stack));
   mi_register_error(&record_error, &n_codes);
@@ -119,7 +123,12 @@ static void check_output_hook(void) {
   CHECK_EQ(registered.n_bytes, before);
 }
 
-typedef struct deferred_s { size_t n_calls, n_forced; unsigned long long last; bool is_inside; void* kept; } deferred_t;
+typedef struct deferred_s {
+  size_t             n_calls, n_forced;
+  unsigned long long last;
+  bool               is_inside;
+  void*              kept;
+} deferred_t;
 
 // A deferred free may use the allocator itself and is not entered again from there.
 static void run_deferred(bool force, unsigned long long heartbeat, void* arg) {

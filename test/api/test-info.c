@@ -11,7 +11,7 @@ static void check_version(void) {
 
 static void check_process_info(void) {
   size_t block_size = 64 * MiB;
-  char* p = (char*)mi_malloc(block_size);
+  char*  p = (char*)mi_malloc(block_size);
   CHECK(p != NULL);
   memset(p, 0xAB, block_size);
   double start = now_seconds();
@@ -34,18 +34,21 @@ static void check_process_info(void) {
   CHECK(only >= block_size);
 }
 
-typedef struct sink_s { size_t n_bytes; char text[64 * 1024]; } sink_t;
+typedef struct sink_s {
+  size_t n_bytes;
+  char   text[64 * 1024];
+} sink_t;
 
 static void record_output(const char* text, void* arg) {
   sink_t* sink = (sink_t*)arg;
-  size_t length = strlen(text);
+  size_t  length = strlen(text);
   if (sink->n_bytes + length < sizeof(sink->text)) memcpy(sink->text + sink->n_bytes, text, length + 1);
   sink->n_bytes += length;
 }
 
 static void check_stats_text(void) {
-  static const char* const words[] = { "reserved", "committed", "threads", "elapsed", "process", "peak", "total" };
-  static sink_t sink;
+  static const char* const words[] = {"reserved", "committed", "threads", "elapsed", "process", "peak", "total"};
+  static sink_t            sink;
   mi_stats_print_out(&record_output, &sink);
   CHECK(sink.n_bytes > 100 && sink.n_bytes < sizeof(sink.text));
   for (size_t i = 0; i < COUNT_OF(words); i++) CHECK_FOR(strstr(sink.text, words[i]) != NULL, "%s", words[i]);

@@ -11,7 +11,7 @@ static void check_set_and_get(void) {
   mi_option_set(mi_option_purge_delay, 123);
   CHECK_EQ(mi_option_get(mi_option_purge_delay), 123);
   CHECK(mi_option_is_enabled(mi_option_purge_delay));
-  mi_option_set_default(mi_option_purge_delay, 77);  // too late: it has been set
+  mi_option_set_default(mi_option_purge_delay, 77); // too late: it has been set
   CHECK_EQ(mi_option_get(mi_option_purge_delay), 123);
   CHECK_EQ(mi_option_get_clamp(mi_option_purge_delay, 0, 100), 100);
   CHECK_EQ(mi_option_get_clamp(mi_option_purge_delay, 200, 300), 200);
@@ -25,12 +25,12 @@ static void check_set_and_get(void) {
   mi_option_set_enabled(mi_option_show_errors, false);
   CHECK(!mi_option_is_enabled(mi_option_show_errors));
 
-  mi_option_set_default(mi_option_max_warnings, 7);  // nobody has set it: takes effect
+  mi_option_set_default(mi_option_max_warnings, 7); // nobody has set it: takes effect
   CHECK_EQ(mi_option_get(mi_option_max_warnings), 7);
   mi_option_set_enabled_default(mi_option_max_warnings, true);
   CHECK_EQ(mi_option_get(mi_option_max_warnings), 1);
 
-  mi_option_set(mi_option_arena_reserve, 2048);  // in KiB
+  mi_option_set(mi_option_arena_reserve, 2048); // in KiB
   CHECK_EQ(mi_option_get(mi_option_arena_reserve), 2048);
   CHECK_EQ(mi_option_get_size(mi_option_arena_reserve), 2 * MiB);
   mi_option_set(mi_option_max_errors, -1);
@@ -48,55 +48,62 @@ static void check_out_of_range(void) {
 
 // What the numbers and defaults of this level of the interface are; programs have them compiled in.
 static void check_numbers(void) {
-  static const struct { mi_option_t option; int number; } numbers[] = {
-    { mi_option_show_errors, 0 },  { mi_option_show_stats, 1 },       { mi_option_verbose, 2 },
-    { mi_option_purge_delay, 15 }, { mi_option_destroy_on_exit, 22 }, { mi_option_arena_reserve, 23 },
+  static const struct {
+    mi_option_t option;
+    int         number;
+  } numbers[] = {
+      {mi_option_show_errors, 0},  {mi_option_show_stats, 1},       {mi_option_verbose, 2},
+      {mi_option_purge_delay, 15}, {mi_option_destroy_on_exit, 22}, {mi_option_arena_reserve, 23},
   };
   for (size_t i = 0; i < COUNT_OF(numbers); i++) CHECK_EQ((int)numbers[i].option, numbers[i].number);
   if (mi_version() < 30000) CHECK_EQ((int)_mi_option_last, 38);
   else CHECK_EQ((int)_mi_option_last, 47);
 }
 
-typedef struct case_s { const char* entry; mi_option_t option; long value; } case_t;
+typedef struct case_s {
+  const char* entry;
+  mi_option_t option;
+  long        value;
+} case_t;
 
 enum { is_default = -987654 };
 
 static const case_t cases[] = {
-  { "MIMALLOC_PURGE_DELAY=55", mi_option_purge_delay, 55 },
-  { "mimalloc_purge_delay=56", mi_option_purge_delay, 56 },
-  { "MiMalloc_Purge_DELAY=57", mi_option_purge_delay, 57 },
-  { "MIMALLOC_PURGE_DELAY=-1", mi_option_purge_delay, -1 },
-  { "MIMALLOC_PURGE_DELAY=", mi_option_purge_delay, 1 },
-  { "MIMALLOC_PURGE_DELAY=yes", mi_option_purge_delay, 1 },
-  { "MIMALLOC_PURGE_DELAY=On", mi_option_purge_delay, 1 },
-  { "MIMALLOC_PURGE_DELAY=TRUE", mi_option_purge_delay, 1 },
-  { "MIMALLOC_PURGE_DELAY=no", mi_option_purge_delay, 0 },
-  { "MIMALLOC_PURGE_DELAY=off", mi_option_purge_delay, 0 },
-  { "MIMALLOC_PURGE_DELAY=False", mi_option_purge_delay, 0 },
-  { "MIMALLOC_PURGE_DELAY=0x10", mi_option_purge_delay, is_default },
-  { "MIMALLOC_PURGE_DELAY=12cats", mi_option_purge_delay, is_default },
-  { "MIMALLOC_RESET_DELAY=58", mi_option_purge_delay, 58 },  // the legacy name
-  { "MIMALLOC_ARENA_RESERVE=64M", mi_option_arena_reserve, 64 * 1024 },
-  { "MIMALLOC_ARENA_RESERVE=64mb", mi_option_arena_reserve, 64 * 1024 },
-  { "MIMALLOC_ARENA_RESERVE=64MiB", mi_option_arena_reserve, 64 * 1024 },
-  { "MIMALLOC_ARENA_RESERVE=100K", mi_option_arena_reserve, 100 },
-  { "MIMALLOC_ARENA_RESERVE=2G", mi_option_arena_reserve, 2 * 1024 * 1024 },
-  { "MIMALLOC_ARENA_RESERVE=1048577", mi_option_arena_reserve, 1025 },
-  { "MIMALLOC_ARENA_RESERVE=-5", mi_option_arena_reserve, 0 },
-  { "MIMALLOC_MAX_ERRORS=3", mi_option_max_errors, 3 },
-  { "MIMALLOC_ALLOW_THP=0", mi_option_allow_thp, 0 },
+    {"MIMALLOC_PURGE_DELAY=55", mi_option_purge_delay, 55},
+    {"mimalloc_purge_delay=56", mi_option_purge_delay, 56},
+    {"MiMalloc_Purge_DELAY=57", mi_option_purge_delay, 57},
+    {"MIMALLOC_PURGE_DELAY=-1", mi_option_purge_delay, -1},
+    {"MIMALLOC_PURGE_DELAY=", mi_option_purge_delay, 1},
+    {"MIMALLOC_PURGE_DELAY=yes", mi_option_purge_delay, 1},
+    {"MIMALLOC_PURGE_DELAY=On", mi_option_purge_delay, 1},
+    {"MIMALLOC_PURGE_DELAY=TRUE", mi_option_purge_delay, 1},
+    {"MIMALLOC_PURGE_DELAY=no", mi_option_purge_delay, 0},
+    {"MIMALLOC_PURGE_DELAY=off", mi_option_purge_delay, 0},
+    {"MIMALLOC_PURGE_DELAY=False", mi_option_purge_delay, 0},
+    {"MIMALLOC_PURGE_DELAY=0x10", mi_option_purge_delay, is_default},
+    {"MIMALLOC_PURGE_DELAY=12cats", mi_option_purge_delay, is_default},
+    {"MIMALLOC_RESET_DELAY=58", mi_option_purge_delay, 58}, // the legacy name
+    {"MIMALLOC_ARENA_RESERVE=64M", mi_option_arena_reserve, 64 * 1024},
+    {"MIMALLOC_ARENA_RESERVE=64mb", mi_option_arena_reserve, 64 * 1024},
+    {"MIMALLOC_ARENA_RESERVE=64MiB", mi_option_arena_reserve, 64 * 1024},
+    {"MIMALLOC_ARENA_RESERVE=100K", mi_option_arena_reserve, 100},
+    {"MIMALLOC_ARENA_RESERVE=2G", mi_option_arena_reserve, 2 * 1024 * 1024},
+    {"MIMALLOC_ARENA_RESERVE=1048577", mi_option_arena_reserve, 1025},
+    {"MIMALLOC_ARENA_RESERVE=-5", mi_option_arena_reserve, 0},
+    {"MIMALLOC_MAX_ERRORS=3", mi_option_max_errors, 3},
+    {"MIMALLOC_ALLOW_THP=0", mi_option_allow_thp, 0},
 };
 
 static int run_child(size_t index, long default_value) {
   char number[32], value[32];
   snprintf(number, sizeof(number), "%zu", index);
   snprintf(value, sizeof(value), "%ld", default_value);
-  char* arguments[] = { (char*)"case", number, value, NULL };
-  char* environment[] = { (char*)(uintptr_t)cases[index].entry, NULL };
+  char* arguments[] = {(char*)"case", number, value, NULL};
+  char* environment[] = {(char*)(uintptr_t)cases[index].entry, NULL};
   pid_t pid = fork();
   if (pid == 0) {
     int fd = open("/dev/null", O_WRONLY);
-    if (fd >= 0) dup2(fd, 2);  // the warnings about invalid values
+    if (fd >= 0) dup2(fd, 2); // the warnings about invalid values
     execve("/proc/self/exe", arguments, environment);
     _exit(99);
   }
@@ -109,10 +116,10 @@ static int check_case(size_t index, long default_value) {
   long want = cases[index].value == is_default ? default_value : cases[index].value;
   long got = mi_option_get(cases[index].option);
   if (got != want) return 1;
-  mi_option_set_default(cases[index].option, want + 1);  // the environment wins over a default ...
+  mi_option_set_default(cases[index].option, want + 1); // the environment wins over a default ...
   bool is_set = cases[index].value != is_default;
   if (is_set && mi_option_get(cases[index].option) != want) return 2;
-  mi_option_set(cases[index].option, want + 2);          // ... and a program over the environment
+  mi_option_set(cases[index].option, want + 2); // ... and a program over the environment
   return mi_option_get(cases[index].option) == want + 2 ? 0 : 3;
 }
 
@@ -123,9 +130,7 @@ int main(int argc, char** argv) {
   bool is_clean = true;
   for (char** e = environ; *e != NULL; e++) is_clean = is_clean && strncmp(*e, "MIMALLOC_", 9) != 0;
   if (is_clean) {
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-      CHECK_FOR(run_child(i, default_delay) == 0, "%s", cases[i].entry);
-    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) { CHECK_FOR(run_child(i, default_delay) == 0, "%s", cases[i].entry); }
   }
   check_numbers();
   check_out_of_range();

@@ -4,17 +4,17 @@
 #include "entries.h"
 
 static void check_posix_memalign(void) {
-  static char mark;
-  static const size_t bad[] = { 0, 1, 2, 3, 4, 12, 24, 100, 4097, SIZE_MAX };
+  static char         mark;
+  static const size_t bad[] = {0, 1, 2, 3, 4, 12, 24, 100, 4097, SIZE_MAX};
   for (size_t i = 0; i < COUNT_OF(bad); i++) {
-    if (bad[i] == sizeof(void*)) continue;  // 4 is fine on 32-bit systems
+    if (bad[i] == sizeof(void*)) continue; // 4 is fine on 32-bit systems
     void* p = &mark;
     errno = 0;
     CHECK_FOR(mi_posix_memalign(&p, hidden(bad[i]), 16) == EINVAL, "alignment %zu", bad[i]);
     CHECK_FOR(p == &mark && errno == 0, "alignment %zu", bad[i]);
   }
   CHECK_EQ(mi_posix_memalign(NULL, 16, 16), EINVAL);
-  static const size_t too_large[] = { SIZE_MAX, SIZE_MAX - 15, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1 };
+  static const size_t too_large[] = {SIZE_MAX, SIZE_MAX - 15, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1};
   for (size_t i = 0; i < COUNT_OF(too_large); i++) {
     void* p = &mark;
     errno = 0;
@@ -54,7 +54,7 @@ static void check_pages(void) {
 }
 
 static void check_aligned_alloc(void) {
-  void* p = mi_aligned_alloc(64, 100);  // the size need not be a multiple
+  void* p = mi_aligned_alloc(64, 100); // the size need not be a multiple
   CHECK(p != NULL && is_aligned(p, 64));
   mi_free(p);
   p = mi_memalign(1, 1);
@@ -77,7 +77,7 @@ static void check_reallocarray(void) {
   q = (uint8_t*)mi_reallocarray(p, hidden(SIZE_MAX / 4), 1);
   CHECK(q == NULL);
   CHECK_EQ(errno, ENOMEM);
-  CHECK_EQ(pattern_check(p, 100, 7), 100);  // still ours
+  CHECK_EQ(pattern_check(p, 100, 7), 100); // still ours
   q = (uint8_t*)mi_reallocarray(p, 1000, 10);
   CHECK(q != NULL && pattern_check(q, 100, 7) == 100);
   mi_free(q);
@@ -109,14 +109,14 @@ static void check_reallocarr(void) {
   CHECK_EQ(pattern_check(p, 100, 9), 100);
   CHECK_EQ(mi_reallocarr(&p, 1000, 10), 0);
   CHECK(p != NULL && pattern_check(p, 100, 9) == 100);
-  CHECK_EQ(mi_reallocarr(&p, 0, 8), 0);  // frees
+  CHECK_EQ(mi_reallocarr(&p, 0, 8), 0); // frees
   CHECK(p == NULL);
   CHECK_EQ(mi_reallocarr(&p, 0, 8), 0);
   CHECK(p == NULL);
 }
 
 static void check_environment(void) {
-  char* value = (char*)1;
+  char*  value = (char*)1;
   size_t size = 99;
   unsetenv("MI_TEST_UNSET");
   CHECK_EQ(mi_dupenv_s(&value, &size, "MI_TEST_UNSET"), 0);
@@ -131,7 +131,7 @@ static void check_environment(void) {
   CHECK_EQ(mi_dupenv_s(NULL, &size, "MI_TEST_SET"), EINVAL);
   CHECK_EQ(mi_dupenv_s(&value, &size, NULL), EINVAL);
   wchar_t* wide = (wchar_t*)16;
-  CHECK_EQ(mi_wdupenv_s(&wide, &size, L"MI_TEST_SET"), EINVAL);  // a Windows service
+  CHECK_EQ(mi_wdupenv_s(&wide, &size, L"MI_TEST_SET"), EINVAL); // a Windows service
   CHECK(wide == NULL);
 }
 

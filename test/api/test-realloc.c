@@ -4,20 +4,20 @@
 #include "entries.h"
 
 static void check_contents(uint64_t seed) {
-  static const size_t sizes[] = { 1, 8, 9, 16, 24, 100, 256, 257, 1000, 4096, 8192, 8193, 30000, 65536, 65537, 200000,
-                                  524288, 524289, 1000000, 4000000, 33000000 };
+  static const size_t sizes[] = {1,    8,     9,     16,    24,     100,    256,    257,     1000,    4096,    8192,
+                                 8193, 30000, 65536, 65537, 200000, 524288, 524289, 1000000, 4000000, 33000000};
   for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
     const resize_t* r = &all_resizes[i];
-    bool is_zeroing = (r->flags & E_ZERO) != 0;
+    bool            is_zeroing = (r->flags & E_ZERO) != 0;
     for (size_t a = 0; a < COUNT_OF(sizes); a++) {
       for (size_t b = 0; b < COUNT_OF(sizes); b++) {
-        if ((sizes[a] > 1 * MiB || sizes[b] > 1 * MiB) && i % 8 != 0) continue;  // enough of the slow ones
+        if ((sizes[a] > 1 * MiB || sizes[b] > 1 * MiB) && i % 8 != 0) continue; // enough of the slow ones
         uint8_t* p = (uint8_t*)(is_zeroing ? mi_zalloc_aligned(sizes[a], 64) : mi_malloc_aligned(sizes[a], 64));
         CHECK(p != NULL);
         if (p == NULL) return;
         pattern_fill(p, 0, sizes[a], seed + a);
         uint8_t* q = (uint8_t*)r->call(p, sizes[b], 64, 0);
-        size_t kept = sizes[a] < sizes[b] ? sizes[a] : sizes[b];
+        size_t   kept = sizes[a] < sizes[b] ? sizes[a] : sizes[b];
         CHECK_FOR(q != NULL && mi_usable_size(q) >= sizes[b], "%s(%zu to %zu)", r->name, sizes[a], sizes[b]);
         if (q == NULL) continue;
         CHECK_FOR(pattern_check(q, kept, seed + a) == kept, "%s(%zu to %zu)", r->name, sizes[a], sizes[b]);
@@ -32,7 +32,7 @@ static void check_contents(uint64_t seed) {
 static void check_in_place(void) {
   if (blocks_are_padded()) return;
   for (size_t size = 16; size <= 40 * MiB; size = size * 3 - 5) {
-    void* p = mi_malloc(size);
+    void*  p = mi_malloc(size);
     size_t usable = mi_usable_size(p);
     CHECK_FOR(mi_realloc(p, usable) == p, "size %zu", size);
     CHECK_FOR(mi_realloc(p, usable / 2 + 1) == p, "size %zu", size);
@@ -86,7 +86,7 @@ static void check_reallocf(void) {
 static void check_zero_chains(uint64_t seed) {
   rng_t rng = rng_make(seed);
   for (size_t chain = 0; chain < 200; chain++) {
-    size_t size = rng_size(&rng, 2000), dirty = size;
+    size_t   size = rng_size(&rng, 2000), dirty = size;
     uint8_t* p = (uint8_t*)mi_zalloc(size);
     CHECK(p != NULL && is_zero(p, 0, size));
     memset(p, 0xAB, size);
@@ -108,7 +108,7 @@ static void check_zero_chains(uint64_t seed) {
 
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
-  size_t before = rss_now();
+  size_t   before = rss_now();
   check_contents(seed);
   mi_collect(true);
   CHECK(rss_within("resident after the resizes", minus(rss_now(), before), 16 * MiB));

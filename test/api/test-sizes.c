@@ -47,7 +47,7 @@ static void check_powers(bool padded) {
 
 int main(int argc, char** argv) {
   rng_t rng = rng_make(test_seed(argc, argv));
-  bool padded = blocks_are_padded();
+  bool  padded = blocks_are_padded();
   printf("padded blocks: %s\n", padded ? "yes" : "no");
   for (size_t size = 0; size <= 4200; size++) check_one(size, padded);
   for (size_t i = 0; i < 3000; i++) check_one(rng_size(&rng, 600 * KiB), padded);

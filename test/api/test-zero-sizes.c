@@ -7,12 +7,12 @@ enum { n_each = 8 };
 
 static void check_fresh_blocks(void) {
   static void* blocks[COUNT_OF(all_gets) * n_each];
-  size_t count = 0;
+  size_t       count = 0;
   for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
     const get_t* g = &all_gets[i];
     for (size_t k = 0; k < n_each; k++) {
       size_t alignment = (g->flags & E_ALIGN) != 0 ? (size_t)8 << k : 8;
-      void* p = g->call(0, alignment, 0);
+      void*  p = g->call(0, alignment, 0);
       CHECK_FOR(p != NULL, "%s", g->name);
       CHECK_FOR(is_aligned(p, alignment), "%s", g->name);
       for (size_t j = 0; j < count; j++) CHECK_FOR(blocks[j] != p, "%s", g->name);
@@ -23,11 +23,11 @@ static void check_fresh_blocks(void) {
 }
 
 static void check_resized_blocks(void) {
-  static const size_t sizes[] = { 0, 1, 8, 100, 5000, 70000, 3000000 };
+  static const size_t sizes[] = {0, 1, 8, 100, 5000, 70000, 3000000};
   for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
     const resize_t* r = &all_resizes[i];
     for (size_t k = 0; k < COUNT_OF(sizes); k++) {
-      if (r->call == resize_reallocarr) continue;  // refuses size 0
+      if (r->call == resize_reallocarr) continue; // refuses size 0
       uint8_t* p = (uint8_t*)mi_zalloc_aligned(sizes[k], 64);
       CHECK(p != NULL);
       void* q = r->call(p, 0, 64, 0);
@@ -58,11 +58,21 @@ static void check_first_byte(void) {
 // Zero counts through the two arguments of the counted entries.
 static void check_zero_counts(void) {
   void* blocks[] = {
-    mi_calloc(hidden(0), 8),          mi_calloc(8, hidden(0)),          mi_mallocn(hidden(0), 8),
-    mi_mallocn(8, hidden(0)),         mi_reallocn(NULL, hidden(0), 8),  mi_recalloc(NULL, hidden(0), 8),
-    mi_reallocarray(NULL, 0, 8),      mi_ucalloc(hidden(0), 8, NULL),   mi_calloc_aligned(hidden(0), 8, 32),
-    mi_new_n(hidden(0), 8),           mi_calloc(0, hidden(SIZE_MAX)),   mi_calloc(hidden(SIZE_MAX), 0),
-    mi_strdup(""),                    mi_strndup("text", hidden(0)),    mi_wcsdup(L""),
+      mi_calloc(hidden(0), 8),
+      mi_calloc(8, hidden(0)),
+      mi_mallocn(hidden(0), 8),
+      mi_mallocn(8, hidden(0)),
+      mi_reallocn(NULL, hidden(0), 8),
+      mi_recalloc(NULL, hidden(0), 8),
+      mi_reallocarray(NULL, 0, 8),
+      mi_ucalloc(hidden(0), 8, NULL),
+      mi_calloc_aligned(hidden(0), 8, 32),
+      mi_new_n(hidden(0), 8),
+      mi_calloc(0, hidden(SIZE_MAX)),
+      mi_calloc(hidden(SIZE_MAX), 0),
+      mi_strdup(""),
+      mi_strndup("text", hidden(0)),
+      mi_wcsdup(L""),
   };
   for (size_t i = 0; i < COUNT_OF(blocks); i++) {
     CHECK_FOR(blocks[i] != NULL, "entry %zu", i);

@@ -16,15 +16,19 @@ extern size_t _mi_prim_fail_nth(size_t n, bool repeat);
 
 enum { max_blocks = 2000, n_helpers = 2, blocks_per_helper = 100, max_written = 32 * 1024 };
 
-typedef struct block_s { uint8_t* p; size_t size; uint64_t key; } block_t;
+typedef struct block_s {
+  uint8_t* p;
+  size_t   size;
+  uint64_t key;
+} block_t;
 
 typedef struct run_s {
-  block_t  blocks[max_blocks];
-  size_t   count;
-  rng_t    rng;
-  size_t   huge;        // the size of the largest blocks: it varies, so that a run cannot live on what others have left
-  size_t   n_refused;   // requests that got NULL
-  size_t   n_wrong;     // NULL without ENOMEM, changed contents
+  block_t blocks[max_blocks];
+  size_t  count;
+  rng_t   rng;
+  size_t  huge;      // the size of the largest blocks: it varies, so that a run cannot live on what others have left
+  size_t  n_refused; // requests that got NULL
+  size_t  n_wrong;   // NULL without ENOMEM, changed contents
 } run_t;
 
 static size_t n_written(size_t size) { return size < max_written ? size : max_written; }
@@ -70,7 +74,7 @@ static void put(run_t* r, size_t index) {
 static void get_plain(run_t* r, size_t n, size_t min, size_t max) {
   for (size_t i = 0; i < n; i++) {
     size_t size = min + rng_size(&r->rng, max - min);
-    bool is_zeroed = rng_below(&r->rng, 3) == 0;
+    bool   is_zeroed = rng_below(&r->rng, 3) == 0;
     errno = 0;
     void* p = is_zeroed ? mi_calloc(1, size) : mi_malloc(size);
     take(r, p, size, is_zeroed);
@@ -96,7 +100,7 @@ static void grow(run_t* r, size_t from, size_t to) {
     r->n_refused++;
     return;
   }
-  size_t size = from;
+  size_t   size = from;
   uint64_t key = rng_next(&r->rng);
   pattern_fill(p, 0, n_written(size), key);
   while (size < to) {
@@ -117,12 +121,17 @@ static void grow(run_t* r, size_t from, size_t to) {
   mi_free(p);
 }
 
-typedef struct helper_s { void* blocks[blocks_per_helper]; size_t sizes[blocks_per_helper]; uint64_t seed; size_t n_bad; } helper_t;
+typedef struct helper_s {
+  void*    blocks[blocks_per_helper];
+  size_t   sizes[blocks_per_helper];
+  uint64_t seed;
+  size_t   n_bad;
+} helper_t;
 
 // A thread that leaves every second of its blocks to the main thread.
 static void* help(void* arg) {
   helper_t* h = (helper_t*)arg;
-  rng_t rng = rng_make(h->seed);
+  rng_t     rng = rng_make(h->seed);
   for (size_t i = 0; i < blocks_per_helper; i++) {
     size_t size = 1 + rng_size(&rng, i % 10 == 0 ? 300 * KiB : 3000);
     errno = 0;
@@ -141,8 +150,8 @@ static void* help(void* arg) {
 
 static void use_threads(run_t* r) {
   static helper_t helpers[n_helpers];
-  pthread_t threads[n_helpers];
-  bool is_running[n_helpers];
+  pthread_t       threads[n_helpers];
+  bool            is_running[n_helpers];
   for (size_t i = 0; i < n_helpers; i++) {
     helpers[i].seed = rng_next(&r->rng);
     helpers[i].n_bad = 0;
@@ -153,7 +162,7 @@ static void use_threads(run_t* r) {
     pthread_join(threads[i], NULL);
     if (helpers[i].n_bad > 0) wrong(r, "NULL without ENOMEM in a thread", 0);
     for (size_t k = 1; k < blocks_per_helper; k += 2) {
-      errno = ENOMEM;  // the thread has looked at its own
+      errno = ENOMEM; // the thread has looked at its own
       take(r, helpers[i].blocks[k], helpers[i].sizes[k], false);
     }
   }
@@ -225,8 +234,8 @@ static void check_here(bool repeat, uint64_t seed) {
     if (n_calls < n) break;
     n_failures++;
   }
-  printf("%s: %zu runs, %zu failures, %zu requests refused, mappings %zu to %zu\n", repeat ? "all from the n-th" : "n-th",
-         n_runs, n_failures, n_refused, first_mappings, mapping_count());
+  printf("%s: %zu runs, %zu failures, %zu requests refused, mappings %zu to %zu\n",
+         repeat ? "all from the n-th" : "n-th", n_runs, n_failures, n_refused, first_mappings, mapping_count());
   CHECK(n_failures > 5);
   CHECK(rss_within("growth of resident memory", minus(rss_now(), first_rss), 6 * MiB));
   CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), 6 * MiB));
@@ -280,7 +289,7 @@ int main(int argc, char** argv) {
   size_t n = test_env("MI_TEST_FAIL_AT", 0);
   if (n > 0) return child_main(n, test_env("MI_TEST_SEED", 20401));
   uint64_t seed = test_seed(argc, argv);
-  size_t n_calls = run_armed(SIZE_MAX, false, seed, false);   // counts, and never fails
+  size_t   n_calls = run_armed(SIZE_MAX, false, seed, false); // counts, and never fails
   CHECK(n_calls > 5 && run.n_refused == 0 && run.n_wrong == 0);
   check_here(false, seed);
   check_here(true, seed);

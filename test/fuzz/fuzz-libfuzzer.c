@@ -5,7 +5,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-typedef struct input_s { const uint8_t* data; size_t size, at; rng_t rng; } input_t;
+typedef struct input_s {
+  const uint8_t* data;
+  size_t         size, at;
+  rng_t          rng;
+} input_t;
 
 // Two bytes choose among what a seeded generator would have given, so small inputs reach large numbers too.
 static uint64_t next_choice(void* source) {
@@ -18,7 +22,7 @@ static uint64_t next_choice(void* source) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static model_t model;
-  input_t in = { data, size, 0, rng_make(size) };
+  input_t        in = {data, size, 0, rng_make(size)};
   memset(&model, 0, sizeof(model));
   model.next = &next_choice;
   model.source = &in;

@@ -9,9 +9,9 @@
 // M4  n_live_bytes is the sum of the usable sizes.
 #pragma once
 #ifndef MI_TEST_FUZZ_MODEL_H
-#define MI_TEST_FUZZ_MODEL_H
+  #define MI_TEST_FUZZ_MODEL_H
 
-#include "../api/entries.h"
+  #include "../api/entries.h"
 
 enum { model_max_blocks = 2000, model_max_size = 4 << 20 };
 
@@ -23,8 +23,8 @@ typedef struct block_s {
   size_t       offset;
   size_t       n_dirty;
   uint64_t     key;
-  bool         is_zeroed;   // of the zeroing family: may go on to the zeroing resizes
-  const get_t* got;         // NULL once it has been resized
+  bool         is_zeroed; // of the zeroing family: may go on to the zeroing resizes
+  const get_t* got;       // NULL once it has been resized
 } block_t;
 
 typedef struct model_s {
@@ -32,28 +32,28 @@ typedef struct model_s {
   void*    source;
   size_t   max_live_bytes;
   size_t   n_live, n_live_bytes, n_peak_bytes, n_ops, n_failed;
-  block_t  blocks[model_max_blocks];         // the first n_live are in use
+  block_t  blocks[model_max_blocks]; // the first n_live are in use
   uint32_t by_address[model_max_blocks];
 } model_t;
 
-// Reports and counts; the run goes on, so that one fault shows all that it breaks.
-#define MODEL_CHECK(m, cond, ...) \
-  do { \
-    if (!(cond)) { \
-      if ((m)->n_failed++ < 20) { \
-        printf("operation %zu: not so: %s: ", (m)->n_ops, #cond); \
-        printf(__VA_ARGS__); \
-        printf("\n"); \
+  // Reports and counts; the run goes on, so that one fault shows all that it breaks.
+  #define MODEL_CHECK(m, cond, ...) \
+    do { \
+      if (!(cond)) { \
+        if ((m)->n_failed++ < 20) { \
+          printf("operation %zu: not so: %s: ", (m)->n_ops, #cond); \
+          printf(__VA_ARGS__); \
+          printf("\n"); \
+        } \
       } \
-    } \
-  } while (0)
+    } while (0)
 
 static inline size_t model_pick(model_t* m, size_t n) { return n == 0 ? 0 : (size_t)(m->next(m->source) % n); }
 static inline bool   model_chance(model_t* m, unsigned percent) { return m->next(m->source) % 100 < percent; }
 
 // Sizes are small most of the time; large ones stay rare or nothing else would be exercised.
 static inline size_t model_size(model_t* m) {
-  size_t kind = model_pick(m, 100);
+  size_t   kind = model_pick(m, 100);
   uint64_t x = m->next(m->source);
   if (kind < 60) return log_size(x, 1024);
   if (kind < 90) return log_size(x, 40 * KiB);
@@ -82,7 +82,8 @@ static inline void model_insert(model_t* m, const block_t* b) {
   size_t at = model_find(m, b->p);
   if (at > 0) {
     const block_t* before = &m->blocks[m->by_address[at - 1]];
-    MODEL_CHECK(m, before->p + before->usable <= b->p, "%p+%zu runs into %p", (void*)before->p, before->usable, (void*)b->p);
+    MODEL_CHECK(m, before->p + before->usable <= b->p, "%p+%zu runs into %p", (void*)before->p, before->usable,
+                (void*)b->p);
   }
   if (at < m->n_live) {
     const block_t* after = &m->blocks[m->by_address[at]];
@@ -128,7 +129,7 @@ static inline void model_adopt(model_t* m, block_t* b, size_t n_kept, const char
 
 static inline void model_get(model_t* m) {
   const get_t* g = &all_gets[model_pick(m, COUNT_OF(all_gets))];
-  block_t b = { 0 };
+  block_t      b = {0};
   b.alignment = (g->flags & E_ALIGN) != 0 ? model_alignment(m) : 8;
   b.offset = (g->flags & E_OFFSET) != 0 && model_chance(m, 50) ? model_pick(m, 300) : 0;
   b.size = (g->flags & E_SMALL) != 0 ? model_pick(m, MI_SMALL_SIZE_MAX + 1) : model_size(m);
@@ -147,11 +148,11 @@ static inline void model_get(model_t* m) {
 
 static inline void model_resize(model_t* m) {
   if (m->n_live == 0) return;
-  size_t index = model_pick(m, m->n_live);
+  size_t          index = model_pick(m, m->n_live);
   const resize_t* r = &all_resizes[model_pick(m, COUNT_OF(all_resizes))];
-  block_t b = m->blocks[index];
-  size_t old_size = b.size;
-  bool is_zeroing = (r->flags & E_ZERO) != 0;
+  block_t         b = m->blocks[index];
+  size_t          old_size = b.size;
+  bool            is_zeroing = (r->flags & E_ZERO) != 0;
   if (is_zeroing && !b.is_zeroed) return;
   size_t size = model_chance(m, 30) ? b.size + model_pick(m, 64) : model_size(m);
   if (size == 0 || m->n_live_bytes + size > m->max_live_bytes) return;
@@ -180,7 +181,7 @@ static inline void model_resize(model_t* m) {
 }
 
 static inline void model_put_at(model_t* m, size_t index) {
-  block_t b = m->blocks[index];
+  block_t      b = m->blocks[index];
   const put_t* put = &all_puts[model_pick(m, COUNT_OF(all_puts))];
   if (b.got == NULL ? put->flags != 0 : !put_allows(put, b.got)) put = &all_puts[0];
   model_check_block(m, &b);
@@ -190,10 +191,10 @@ static inline void model_put_at(model_t* m, size_t index) {
 
 static inline void model_expand(model_t* m) {
   if (m->n_live == 0) return;
-  size_t index = model_pick(m, m->n_live);
+  size_t         index = model_pick(m, m->n_live);
   const block_t* b = &m->blocks[index];
-  size_t size = model_size(m);
-  void* q = mi_expand(b->p, size);
+  size_t         size = model_size(m);
+  void*          q = mi_expand(b->p, size);
   MODEL_CHECK(m, q == NULL || (q == b->p && size <= mi_usable_size(b->p)), "expand of %p to %zu", (void*)b->p, size);
   model_check_block(m, b);
 }
@@ -211,13 +212,19 @@ static inline void model_step(model_t* m) {
   m->n_ops++;
   if (kind < 400) model_get(m);
   else if (kind < 600) model_resize(m);
-  else if (kind < 950) { if (m->n_live > 0) model_put_at(m, model_pick(m, m->n_live)); }
+  else if (kind < 950) {
+    if (m->n_live > 0) model_put_at(m, model_pick(m, m->n_live));
+  }
   else if (kind < 980) model_expand(m);
   else if (kind < 990) mi_collect(false);
   else if (kind < 992) mi_collect(true);
   else if (kind < 994) model_check_all(m);
-  else if (kind < 999) { for (size_t i = 0; i < 300; i++) model_get(m); }                                // a ramp
-  else { while (m->n_live > 0 && model_chance(m, 99)) model_put_at(m, model_pick(m, m->n_live)); }       // a slump
+  else if (kind < 999) {
+    for (size_t i = 0; i < 300; i++) model_get(m);
+  } // a ramp
+  else {
+    while (m->n_live > 0 && model_chance(m, 99)) model_put_at(m, model_pick(m, m->n_live));
+  } // a slump
 }
 
 #endif

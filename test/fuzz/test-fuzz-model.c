@@ -16,8 +16,8 @@ static void check_resident(const model_t* m, size_t before, const char* when) {
 
 int main(int argc, char** argv) {
   static model_t model;
-  rng_t rng = rng_make(test_seed(argc, argv));
-  size_t n_ops = argc > 2 ? (size_t)strtoull(argv[2], NULL, 0) : 150000 * test_scale();
+  rng_t          rng = rng_make(test_seed(argc, argv));
+  size_t         n_ops = argc > 2 ? (size_t)strtoull(argv[2], NULL, 0) : 150000 * test_scale();
   if (TEST_SANITIZED) n_ops /= 8;
   memset(&model, 0, sizeof(model));
   model.next = &next_random;

@@ -7,44 +7,44 @@
 //   MI_TEST_NO_RSS=1  memory bounds are printed but not checked (emulators, valgrind)
 #pragma once
 #ifndef MI_TEST_SUPPORT_H
-#define MI_TEST_SUPPORT_H
+  #define MI_TEST_SUPPORT_H
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
+  #include <errno.h>
+  #include <fcntl.h>
+  #include <signal.h>
+  #include <stdbool.h>
+  #include <stddef.h>
+  #include <stdint.h>
+  #include <stdio.h>
+  #include <stdlib.h>
+  #include <string.h>
+  #include <time.h>
+  #include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-  #define TEST_TSAN 1
-#elif defined(__SANITIZE_ADDRESS__)
-  #define TEST_ASAN 1
-#elif defined(__has_feature)
-  #if __has_feature(thread_sanitizer)
+  #if defined(__SANITIZE_THREAD__)
     #define TEST_TSAN 1
-  #elif __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+  #elif defined(__SANITIZE_ADDRESS__)
     #define TEST_ASAN 1
+  #elif defined(__has_feature)
+    #if __has_feature(thread_sanitizer)
+      #define TEST_TSAN 1
+    #elif __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
+      #define TEST_ASAN 1
+    #endif
   #endif
-#endif
-#if !defined(TEST_TSAN)
-  #define TEST_TSAN 0
-#endif
-#if !defined(TEST_ASAN)
-  #define TEST_ASAN 0
-#endif
-#define TEST_SANITIZED (TEST_TSAN || TEST_ASAN)
+  #if !defined(TEST_TSAN)
+    #define TEST_TSAN 0
+  #endif
+  #if !defined(TEST_ASAN)
+    #define TEST_ASAN 0
+  #endif
+  #define TEST_SANITIZED (TEST_TSAN || TEST_ASAN)
 
-#define KiB ((size_t)1 << 10)
-#define MiB ((size_t)1 << 20)
-#define GiB ((size_t)1 << 30)
+  #define KiB ((size_t)1 << 10)
+  #define MiB ((size_t)1 << 20)
+  #define GiB ((size_t)1 << 30)
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+  #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.
 static inline size_t hidden(size_t x) {
@@ -78,13 +78,15 @@ static inline uint64_t test_seed(int argc, char** argv) {
   return seed;
 }
 
-enum { skip_code = 77 };   // what main returns when nothing could be tested
+enum { skip_code = 77 }; // what main returns when nothing could be tested
 
 static inline void test_skip(const char* what, const char* why) { printf("skipped: %s: %s\n", what, why); }
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
-typedef struct rng_s { uint64_t state; } rng_t;
+typedef struct rng_s {
+  uint64_t state;
+} rng_t;
 
 static inline uint64_t mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -116,7 +118,7 @@ static inline size_t log_size(uint64_t x, size_t max) {
   unsigned n_bits = 0;
   while (n_bits + 1 < 8 * sizeof(size_t) && ((size_t)1 << n_bits) <= max) n_bits++;
   unsigned bit = (unsigned)((x >> 2) % (n_bits + 1));
-  size_t size = bit == 0 ? 0 : ((size_t)1 << (bit - 1)) + (size_t)((x >> 10) & (((size_t)1 << (bit - 1)) - 1));
+  size_t   size = bit == 0 ? 0 : ((size_t)1 << (bit - 1)) + (size_t)((x >> 10) & (((size_t)1 << (bit - 1)) - 1));
   return size > max ? max : size;
 }
 
@@ -132,15 +134,18 @@ static inline uint64_t pattern_word(uint64_t key, size_t i) {
 
 static inline uint8_t pattern_byte(uint64_t key, size_t i) {
   uint64_t w = pattern_word(key, i / 8);
-  uint8_t bytes[8];
+  uint8_t  bytes[8];
   memcpy(bytes, &w, 8);
   return bytes[i % 8];
 }
 
 static inline void pattern_fill(void* block, size_t from, size_t to, uint64_t key) {
   uint8_t* p = (uint8_t*)block;
-  size_t i = from;
-  while (i < to && i % 8 != 0) { p[i] = pattern_byte(key, i); i++; }
+  size_t   i = from;
+  while (i < to && i % 8 != 0) {
+    p[i] = pattern_byte(key, i);
+    i++;
+  }
   for (; i + 8 <= to; i += 8) {
     uint64_t w = pattern_word(key, i / 8);
     memcpy(p + i, &w, 8);
@@ -151,7 +156,7 @@ static inline void pattern_fill(void* block, size_t from, size_t to, uint64_t ke
 // Index of the first byte in [0, size) that differs from the pattern, `size` when none does.
 static inline size_t pattern_check(const void* block, size_t size, uint64_t key) {
   const uint8_t* p = (const uint8_t*)block;
-  size_t i = 0;
+  size_t         i = 0;
   for (; i + 8 <= size; i += 8) {
     uint64_t have, want = pattern_word(key, i / 8);
     memcpy(&have, p + i, 8);
@@ -165,7 +170,7 @@ static inline size_t pattern_check(const void* block, size_t size, uint64_t key)
 
 static inline bool is_zero(const void* block, size_t from, size_t to) {
   const uint8_t* p = (const uint8_t*)block;
-  size_t i = from;
+  size_t         i = from;
   for (; i < to && i % 8 != 0; i++) {
     if (p[i] != 0) return false;
   }
@@ -218,7 +223,7 @@ static inline void watchdog(unsigned seconds) {
 // Reads at most size-1 bytes of a file; the length, 0 when it cannot be read.
 static inline size_t read_file(const char* path, char* text, size_t size) {
   size_t length = 0;
-  int fd = open(path, O_RDONLY);
+  int    fd = open(path, O_RDONLY);
   if (fd < 0) return 0;
   while (length + 1 < size) {
     ssize_t n = read(fd, text + length, size - 1 - length);
@@ -249,10 +254,10 @@ static inline size_t rss_peak(void) { return proc_bytes("/proc/self/status", "\n
 
 // How many mappings the kernel keeps for us, 0 where unknown.
 static inline size_t mapping_count(void) {
-  char text[4096];
-  size_t count = 0;
+  char    text[4096];
+  size_t  count = 0;
   ssize_t n;
-  int fd = open("/proc/self/maps", O_RDONLY);
+  int     fd = open("/proc/self/maps", O_RDONLY);
   if (fd < 0) return 0;
   while ((n = read(fd, text, sizeof(text))) > 0) {
     for (ssize_t i = 0; i < n; i++) count += text[i] == '\n';

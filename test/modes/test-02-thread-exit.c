@@ -1,6 +1,6 @@
 // Proves: a thread may allocate and free until its very end, in the destructors of pthread keys that were made before
-// and after the allocator's own, in all rounds of them; and 10^5 threads (a soak; fewer by default) leave nothing behind:
-// resident memory stays flat and the number of live threads comes back to what it was.
+// and after the allocator's own, in all rounds of them; and 10^5 threads (a soak; fewer by default) leave nothing
+// behind: resident memory stays flat and the number of live threads comes back to what it was.
 #define _GNU_SOURCE
 #include "../check.h"
 #include <limits.h>
@@ -21,8 +21,8 @@
 // ThreadSanitizer takes a thread down in the last round, and then must not be called any more.
 enum { n_keys = 4, n_at_once = 8, rounds = TEST_TSAN ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS };
 
-static pthread_key_t keys[n_keys];
-static atomic_size_t n_destructions, n_wrong;
+static pthread_key_t          keys[n_keys];
+static atomic_size_t          n_destructions, n_wrong;
 static _Thread_local unsigned round_of[n_keys];
 
 static void note(bool cond) {
@@ -68,14 +68,15 @@ static void* short_life(void* arg) {
     note(blocks[i] != NULL);
   }
   for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
-  if (number % 16 == 0) mi_thread_done();  // a program may end its part by hand
+  if (number % 16 == 0) mi_thread_done(); // a program may end its part by hand
   return NULL;
 }
 
 static void run_threads(size_t n) {
   pthread_t threads[n_at_once];
   for (size_t i = 0; i < n; i += n_at_once) {
-    for (size_t k = 0; k < n_at_once; k++) note(pthread_create(&threads[k], NULL, &short_life, (void*)(uintptr_t)(i + k)) == 0);
+    for (size_t k = 0; k < n_at_once; k++)
+      note(pthread_create(&threads[k], NULL, &short_life, (void*)(uintptr_t)(i + k)) == 0);
     for (size_t k = 0; k < n_at_once; k++) pthread_join(threads[k], NULL);
   }
 }
@@ -97,7 +98,7 @@ int main(int argc, char** argv) {
   size_t n_threads = TEST_SANITIZED ? 400 : 2000 * test_scale() > 100000 ? 100000 : 2000 * test_scale();
   run_threads(200);
   int64_t live_before = live_threads();
-  size_t rss_before = rss_now(), mappings_before = mapping_count();
+  size_t  rss_before = rss_now(), mappings_before = mapping_count();
   atomic_store(&n_destructions, 0);
   run_threads(n_threads);
   printf("%zu threads, %zu destructor calls\n", n_threads, atomic_load(&n_destructions));

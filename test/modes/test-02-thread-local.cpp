@@ -18,7 +18,9 @@ struct late {
     mi_free(p);
     n_destroyed++;
   }
-  void touch() { if (block == nullptr) n_wrong++; }
+  void touch() {
+    if (block == nullptr) n_wrong++;
+  }
 };
 
 static thread_local late late_object;
@@ -30,7 +32,7 @@ struct early {
   }
   ~early() {
     for (void* p : blocks) mi_free(p);
-    late_object.touch();  // made only now, in a destructor
+    late_object.touch(); // made only now, in a destructor
     mi_free(mi_malloc(100));
     n_destroyed++;
   }
@@ -38,9 +40,7 @@ struct early {
 
 static thread_local early early_object;
 
-static void live(size_t number) {
-  early_object.blocks[0] = mi_realloc(early_object.blocks[0], 10 + number % 1000);
-}
+static void live(size_t number) { early_object.blocks[0] = mi_realloc(early_object.blocks[0], 10 + number % 1000); }
 
 static void run_threads(size_t n) {
   for (size_t i = 0; i < n; i += 8) {

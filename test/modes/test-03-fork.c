@@ -9,8 +9,8 @@
 
 enum { n_workers = 4, n_inherited = 200, child_seconds = 20 };
 
-static atomic_bool must_stop;
-static void*       inherited[n_inherited];
+static atomic_bool    must_stop;
+static void*          inherited[n_inherited];
 static _Atomic(void*) handed[64];
 
 // Keeps every lock of the allocator busy: all sizes, blocks of other threads, short threads, collects.
@@ -27,7 +27,7 @@ static void* work(void* arg) {
   for (size_t n = 0; !atomic_load(&must_stop); n++) {
     size_t kind = rng_below(&rng, 1000);
     size_t size = kind < 900 ? rng_size(&rng, 4000) : kind < 990 ? rng_size(&rng, 400 * KiB) : rng_size(&rng, 40 * MiB);
-    void* p = mi_malloc(size);
+    void*  p = mi_malloc(size);
     if (kind < 100) p = mi_realloc(p, size + size / 2 + 1);
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
     if (kind == 999) mi_collect(n % 2 == 0);
@@ -40,7 +40,7 @@ static void* work(void* arg) {
 }
 
 static int run_child(size_t number) {
-  alarm(child_seconds);  // a lock that nobody will release shows as a death by SIGALRM
+  alarm(child_seconds); // a lock that nobody will release shows as a death by SIGALRM
   signal(SIGALRM, SIG_DFL);
   for (size_t i = 0; i < n_inherited; i++) {
     size_t size = 10 + i * i;
@@ -60,7 +60,7 @@ static int run_child(size_t number) {
     pthread_join(t, NULL);
   }
   if (number % 5 == 0) mi_collect(true);
-  if (number % 50 == 0) {  // a grandchild
+  if (number % 50 == 0) { // a grandchild
     pid_t pid = fork();
     if (pid == 0) {
       alarm(child_seconds);
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     pid_t pid = fork();
     if (pid == 0) {
       int code = run_child(n);
-      if (n % 2 == 0 || TEST_SANITIZED) _exit(code);   // a leak check in a child of many threads proves nothing
+      if (n % 2 == 0 || TEST_SANITIZED) _exit(code); // a leak check in a child of many threads proves nothing
       exit(code);
     }
     int status = 0;
@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
       n_bad++;
       CHECK_FOR(status == 0 && pid > 0, "fork %zu: status %x", n, (unsigned)status);
     }
-    mi_free(mi_malloc(100));  // the parent goes on
+    mi_free(mi_malloc(100)); // the parent goes on
   }
   printf("%zu forks\n", n_forks);
   atomic_store(&must_stop, true);

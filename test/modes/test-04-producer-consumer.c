@@ -1,9 +1,9 @@
 // Proves: with a fixed live set, memory does not grow while blocks are allocated by some threads and freed by others:
 // also when the freeing thread never allocates, and when the producers are new threads all the time.
 //
-// The live set is LIVE bytes as requested.  The sizes drift, so that pages of one class empty while others fill; what has
-// become free may wait for a moment before it goes back, so resident memory is bounded by 1.3 times LIVE once a phase has
-// settled, and by 2.5 times at any time, plus a constant for stacks and the like.
+// The live set is LIVE bytes as requested.  The sizes drift, so that pages of one class empty while others fill; what
+// has become free may wait for a moment before it goes back, so resident memory is bounded by 1.3 times LIVE once a
+// phase has settled, and by 2.5 times at any time, plus a constant for stacks and the like.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -39,15 +39,15 @@ static void* ring_pop(void) {
 }
 
 static size_t next_size(rng_t* rng, size_t phase) {
-  static const size_t kinds[n_phases] = { 200, 400, 1500, 6000, 24000, 300, 3000, 800 };
-  size_t kind = phase % n_phases;
+  static const size_t kinds[n_phases] = {200, 400, 1500, 6000, 24000, 300, 3000, 800};
+  size_t              kind = phase % n_phases;
   if (rng_below(rng, 4) == 0) kind = rng_below(rng, n_phases);
   return 16 + rng_below(rng, kinds[kind]);
 }
 
 static void* new_block(rng_t* rng, size_t phase) {
   size_t size = next_size(rng, phase);
-  void* p = mi_malloc(size);
+  void*  p = mi_malloc(size);
   if (p == NULL) {
     atomic_fetch_add(&n_wrong, 1);
     return NULL;
@@ -77,7 +77,9 @@ static void* consume(void* arg) {
   return NULL;
 }
 
-typedef struct measure_s { size_t before, peak, settled; } measure_t;
+typedef struct measure_s {
+  size_t before, peak, settled;
+} measure_t;
 
 static void measure(measure_t* m, bool is_settled) {
   size_t extra = minus(rss_now(), m->before);
@@ -100,8 +102,8 @@ static void drain(void) {
 
 // One producer, one thread that only frees.
 static void check_pipeline(uint64_t seed, double phase_seconds) {
-  rng_t rng = rng_make(seed);
-  measure_t m = { rss_now(), 0, 0 };
+  rng_t     rng = rng_make(seed);
+  measure_t m = {rss_now(), 0, 0};
   pthread_t consumer;
   atomic_store(&must_stop, false);
   atomic_store(&n_moved, 0);
@@ -131,7 +133,11 @@ enum { n_makers = 4, blocks_per_maker = max_blocks / n_makers };
 
 static void* kept[2][n_makers][blocks_per_maker];
 
-typedef struct share_s { void **old_blocks, **new_blocks; uint64_t seed; size_t phase; } share_t;
+typedef struct share_s {
+  void **  old_blocks, **new_blocks;
+  uint64_t seed;
+  size_t   phase;
+} share_t;
 
 static size_t size_of(const void* p) {
   size_t size;
@@ -141,8 +147,8 @@ static size_t size_of(const void* p) {
 
 static void* make_share(void* arg) {
   share_t* s = (share_t*)arg;
-  rng_t rng = rng_make(s->seed);
-  size_t old_bytes = 0, new_bytes = 0, n_new = 0, at = 0;
+  rng_t    rng = rng_make(s->seed);
+  size_t   old_bytes = 0, new_bytes = 0, n_new = 0, at = 0;
   for (size_t i = 0; i < blocks_per_maker && s->old_blocks[i] != NULL; i++) old_bytes += size_of(s->old_blocks[i]);
   while (n_new + 1 < blocks_per_maker && new_bytes < LIVE / n_makers) {
     void* p = new_block(&rng, s->phase);
@@ -163,14 +169,14 @@ static void* make_share(void* arg) {
 }
 
 static void check_generations(uint64_t seed, size_t per_phase) {
-  measure_t m = { rss_now(), 0, 0 };
-  size_t g = 0;
+  measure_t m = {rss_now(), 0, 0};
+  size_t    g = 0;
   for (size_t phase = 0; phase < n_phases; phase++) {
     for (size_t n = 0; n < per_phase; n++, g++) {
       pthread_t threads[n_makers];
-      share_t shares[n_makers];
+      share_t   shares[n_makers];
       for (size_t i = 0; i < n_makers; i++) {
-        shares[i] = (share_t){ kept[g % 2][(i + 1) % n_makers], kept[(g + 1) % 2][i], seed + g * n_makers + i, phase };
+        shares[i] = (share_t){kept[g % 2][(i + 1) % n_makers], kept[(g + 1) % 2][i], seed + g * n_makers + i, phase};
         CHECK_EQ(pthread_create(&threads[i], NULL, &make_share, &shares[i]), 0);
       }
       for (size_t i = 0; i < n_makers; i++) pthread_join(threads[i], NULL);
@@ -189,7 +195,7 @@ static void check_generations(uint64_t seed, size_t per_phase) {
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
-  memset(kept, 0, sizeof(kept));  // their OS pages are not part of the account
+  memset(kept, 0, sizeof(kept)); // their OS pages are not part of the account
   for (size_t i = 0; i < ring_size; i++) atomic_store_explicit(&ring.slots[i], NULL, memory_order_relaxed);
   check_pipeline(seed, 0.3 * (double)test_scale());
   check_generations(seed, (TEST_SANITIZED ? 1 : 4) * test_scale());

@@ -9,10 +9,13 @@
 enum { max_blocks = 1 << 21, idle_ms = 2000, n_pool = 8 };
 
 static void*  blocks[max_blocks];
-static size_t n_total;   // blocks in use
+static size_t n_total; // blocks in use
 static size_t total_bytes;
 
-typedef struct part_s { size_t first, count, bytes, n_used; uint64_t seed; } part_t;
+typedef struct part_s {
+  size_t   first, count, bytes, n_used;
+  uint64_t seed;
+} part_t;
 
 static size_t next_size(rng_t* rng) {
   size_t kind = rng_below(rng, 1000);
@@ -24,12 +27,12 @@ static size_t next_size(rng_t* rng) {
 
 static void* fill(void* arg) {
   part_t* part = (part_t*)arg;
-  rng_t rng = rng_make(part->seed);
-  size_t bytes = 0;
+  rng_t   rng = rng_make(part->seed);
+  size_t  bytes = 0;
   part->n_used = 0;
   while (bytes < part->bytes && part->n_used < part->count) {
     size_t size = next_size(&rng);
-    void* p = mi_malloc(size);
+    void*  p = mi_malloc(size);
     if (p == NULL) break;
     memset(p, 0xAB, size);
     blocks[part->first + part->n_used++] = p;
@@ -53,7 +56,8 @@ static void run_two(void* (*job)(void*), part_t* parts) {
 static void check_handed_over(uint64_t seed) {
   size_t before = rss_now();
   part_t parts[2];
-  for (size_t i = 0; i < 2; i++) parts[i] = (part_t){ i * (max_blocks / 2), max_blocks / 2, total_bytes / 2, 0, seed + i };
+  for (size_t i = 0; i < 2; i++)
+    parts[i] = (part_t){i * (max_blocks / 2), max_blocks / 2, total_bytes / 2, 0, seed + i};
   run_two(&fill, parts);
   size_t full = minus(rss_now(), before);
   CHECK(full > total_bytes / 10 * 9 || !rss_is_meaningful());
@@ -67,7 +71,7 @@ static void check_handed_over(uint64_t seed) {
 
 // ---- a pool ---------------------------------------------------------------------------------------------------------
 
-static pthread_barrier_t barrier;   // stages: allocated, shuffled, freed, measured
+static pthread_barrier_t barrier; // stages: allocated, shuffled, freed, measured
 static part_t            pool_parts[n_pool];
 
 static void* pool_thread(void* arg) {
@@ -79,17 +83,17 @@ static void* pool_thread(void* arg) {
   size_t last = index == n_pool - 1 ? n_total : (index + 1) * share;
   for (size_t i = index * share; i < last; i++) mi_free(blocks[i]);
   pthread_barrier_wait(&barrier);
-  pthread_barrier_wait(&barrier);   // asleep, not ended
+  pthread_barrier_wait(&barrier); // asleep, not ended
   return NULL;
 }
 
 static void check_pool(uint64_t seed) {
-  rng_t rng = rng_make(seed);
-  size_t before = rss_now();
+  rng_t     rng = rng_make(seed);
+  size_t    before = rss_now();
   pthread_t threads[n_pool];
   pthread_barrier_init(&barrier, NULL, n_pool + 1);
   for (size_t i = 0; i < n_pool; i++) {
-    pool_parts[i] = (part_t){ i * (max_blocks / n_pool), max_blocks / n_pool, total_bytes / n_pool, 0, seed + 100 + i };
+    pool_parts[i] = (part_t){i * (max_blocks / n_pool), max_blocks / n_pool, total_bytes / n_pool, 0, seed + 100 + i};
     CHECK_EQ(pthread_create(&threads[i], NULL, &pool_thread, (void*)(uintptr_t)i), 0);
   }
   pthread_barrier_wait(&barrier);
@@ -100,7 +104,7 @@ static void check_pool(uint64_t seed) {
   }
   for (size_t i = n_total; i > 1; i--) {
     size_t k = rng_below(&rng, i);
-    void* p = blocks[k];
+    void*  p = blocks[k];
     blocks[k] = blocks[i - 1];
     blocks[i - 1] = p;
   }
@@ -109,7 +113,8 @@ static void check_pool(uint64_t seed) {
   size_t freed = minus(rss_now(), before);
   sleep_ms(idle_ms);
   size_t after = minus(rss_now(), before);
-  printf("pool: %zu blocks, %.1f MiB full, %.1f when freed\n", n_total, (double)full / (double)MiB, (double)freed / (double)MiB);
+  printf("pool: %zu blocks, %.1f MiB full, %.1f when freed\n", n_total, (double)full / (double)MiB,
+         (double)freed / (double)MiB);
   CHECK(rss_within("resident while the pool sleeps", after, full / 10));
   pthread_barrier_wait(&barrier);
   for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
@@ -118,7 +123,7 @@ static void check_pool(uint64_t seed) {
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
-  memset(blocks, 0, sizeof(blocks));   // its OS pages are not part of the account
+  memset(blocks, 0, sizeof(blocks)); // its OS pages are not part of the account
   total_bytes = TEST_SANITIZED ? 32 * MiB : test_scale() > 1 ? GiB : 256 * MiB;
   check_handed_over(seed);
   check_pool(seed);

@@ -1,5 +1,5 @@
-// Proves: what a zeroing entry gives is zero even when its memory has just been dirty: every entry and size class, after
-// plain frees, frees by another thread, a collect, a purge, and a neighbour's resize.
+// Proves: what a zeroing entry gives is zero even when its memory has just been dirty: every entry and size class,
+// after plain frees, frees by another thread, a collect, a purge, and a neighbour's resize.
 #include "../check.h"
 #include "../api/entries.h"
 #include <pthread.h>
@@ -35,7 +35,7 @@ static void give_back(size_t n, size_t size, int way) {
     return;
   }
   for (size_t i = 0; i < n; i++) {
-    if (way == after_shrink) batch[i] = mi_realloc(batch[i], size / 8 + 1);  // the rest of the block is free and dirty
+    if (way == after_shrink) batch[i] = mi_realloc(batch[i], size / 8 + 1); // the rest of the block is free and dirty
     mi_free(batch[i]);
   }
   if (way == after_collect) mi_collect(true);
@@ -72,7 +72,7 @@ static void check_resize(const resize_t* r, size_t from, size_t to, int way) {
   memset(p, 0xCD, from);
   size_t size = from;
   while (size < to) {
-    size_t bigger = size + size / 3 + 1;
+    size_t   bigger = size + size / 3 + 1;
     uint8_t* q = (uint8_t*)r->call(p, bigger, 32, 0);
     CHECK_FOR(q != NULL && is_zero(q, size, bigger), "%s(%zu to %zu), way %d", r->name, size, bigger, way);
     if (q == NULL) break;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   for (size_t size = 1; size <= max_size; size = mi_good_size(size) + 1, n_classes++) {
     size_t good = mi_good_size(size);
     // Above 64 KiB each class takes long: one entry in turn there, all entries in a soak.
-    bool is_short = test_scale() == 1 && good > 16 * KiB;
+    bool   is_short = test_scale() == 1 && good > 16 * KiB;
     size_t turn = 0;
     for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
       const get_t* g = &all_gets[i];
@@ -105,7 +105,7 @@ int main(int argc, char** argv) {
     }
   }
   printf("%zu classes\n", n_classes);
-  static const size_t large[] = { 1 * MiB, 3 * MiB + 17, 12 * MiB, 40 * MiB };
+  static const size_t large[] = {1 * MiB, 3 * MiB + 17, 12 * MiB, 40 * MiB};
   for (size_t s = 0; s < COUNT_OF(large) - (TEST_SANITIZED ? 2 : 0); s++) {
     for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
       const get_t* g = &all_gets[i];

@@ -4,8 +4,13 @@
 #include "../api/entries.h"
 #include <sys/wait.h>
 
-static const size_t limits[] = { SIZE_MAX, (size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 2 - 64 * 1024,
-                                 SIZE_MAX - 64 * 1024, SIZE_MAX - 2 * 1024 * 1024, SIZE_MAX / 4 * 3 };
+static const size_t limits[] = {SIZE_MAX,
+                                (size_t)PTRDIFF_MAX,
+                                (size_t)PTRDIFF_MAX + 1,
+                                SIZE_MAX / 2 - 64 * 1024,
+                                SIZE_MAX - 64 * 1024,
+                                SIZE_MAX - 2 * 1024 * 1024,
+                                SIZE_MAX / 4 * 3};
 
 static void check_get(const get_t* g, size_t size, size_t alignment, size_t offset) {
   if ((g->flags & (E_SMALL | E_NEW)) != 0 || !get_allows(g, size, alignment, offset)) return;
@@ -23,7 +28,7 @@ static void check_gets(void) {
       for (size_t below = 0; below <= 1; below++) {
         for (size_t distance = 0; distance <= 4096; distance = 2 * distance + 1) {
           size_t size = below ? limits[k] - distance : limits[k] + distance;
-          if (size < SIZE_MAX / 4) continue;  // wrapped around
+          if (size < SIZE_MAX / 4) continue; // wrapped around
           for (size_t alignment = 8; alignment <= 64 * KiB; alignment *= 16) {
             check_get(&all_gets[i], size, alignment, 0);
             check_get(&all_gets[i], size, alignment, 24);
@@ -43,36 +48,74 @@ static void check_beyond_address_space(void) {
 }
 
 typedef void* counted_fun(void* p, size_t count, size_t size);
-static void* counted_calloc(void* p, size_t count, size_t size) { (void)p; return mi_calloc(count, size); }
-static void* counted_mallocn(void* p, size_t count, size_t size) { (void)p; return mi_mallocn(count, size); }
-static void* counted_ucalloc(void* p, size_t count, size_t size) { (void)p; return mi_ucalloc(count, size, NULL); }
-static void* counted_calloc_aligned(void* p, size_t count, size_t size) { (void)p; return mi_calloc_aligned(count, size, 64); }
-static void* counted_calloc_aligned_at(void* p, size_t count, size_t size) { (void)p; return mi_calloc_aligned_at(count, size, 64, 8); }
+static void*  counted_calloc(void* p, size_t count, size_t size) {
+  (void)p;
+  return mi_calloc(count, size);
+}
+static void* counted_mallocn(void* p, size_t count, size_t size) {
+  (void)p;
+  return mi_mallocn(count, size);
+}
+static void* counted_ucalloc(void* p, size_t count, size_t size) {
+  (void)p;
+  return mi_ucalloc(count, size, NULL);
+}
+static void* counted_calloc_aligned(void* p, size_t count, size_t size) {
+  (void)p;
+  return mi_calloc_aligned(count, size, 64);
+}
+static void* counted_calloc_aligned_at(void* p, size_t count, size_t size) {
+  (void)p;
+  return mi_calloc_aligned_at(count, size, 64, 8);
+}
 static void* counted_reallocn(void* p, size_t count, size_t size) { return mi_reallocn(p, count, size); }
 static void* counted_recalloc(void* p, size_t count, size_t size) { return mi_recalloc(p, count, size); }
-static void* counted_recalloc_aligned(void* p, size_t count, size_t size) { return mi_recalloc_aligned(p, count, size, 64); }
-static void* counted_recalloc_aligned_at(void* p, size_t count, size_t size) { return mi_recalloc_aligned_at(p, count, size, 64, 8); }
-static void* counted_aligned_recalloc(void* p, size_t count, size_t size) { return mi_aligned_recalloc(p, count, size, 64); }
-static void* counted_offset_recalloc(void* p, size_t count, size_t size) { return mi_aligned_offset_recalloc(p, count, size, 64, 8); }
+static void* counted_recalloc_aligned(void* p, size_t count, size_t size) {
+  return mi_recalloc_aligned(p, count, size, 64);
+}
+static void* counted_recalloc_aligned_at(void* p, size_t count, size_t size) {
+  return mi_recalloc_aligned_at(p, count, size, 64, 8);
+}
+static void* counted_aligned_recalloc(void* p, size_t count, size_t size) {
+  return mi_aligned_recalloc(p, count, size, 64);
+}
+static void* counted_offset_recalloc(void* p, size_t count, size_t size) {
+  return mi_aligned_offset_recalloc(p, count, size, 64, 8);
+}
 static void* counted_reallocarray(void* p, size_t count, size_t size) { return mi_reallocarray(p, count, size); }
-static void* counted_reallocarr(void* p, size_t count, size_t size) { return mi_reallocarr(&p, count, size) == 0 ? p : NULL; }
+static void* counted_reallocarr(void* p, size_t count, size_t size) {
+  return mi_reallocarr(&p, count, size) == 0 ? p : NULL;
+}
 
-static const struct { const char* name; counted_fun* call; } counted[] = {
-  { "calloc", counted_calloc }, { "mallocn", counted_mallocn }, { "ucalloc", counted_ucalloc },
-  { "calloc_aligned", counted_calloc_aligned }, { "calloc_aligned_at", counted_calloc_aligned_at },
-  { "reallocn", counted_reallocn }, { "recalloc", counted_recalloc }, { "recalloc_aligned", counted_recalloc_aligned },
-  { "recalloc_aligned_at", counted_recalloc_aligned_at }, { "aligned_recalloc", counted_aligned_recalloc },
-  { "aligned_offset_recalloc", counted_offset_recalloc }, { "reallocarray", counted_reallocarray },
-  { "reallocarr", counted_reallocarr },
+static const struct {
+  const char*  name;
+  counted_fun* call;
+} counted[] = {
+    {"calloc", counted_calloc},
+    {"mallocn", counted_mallocn},
+    {"ucalloc", counted_ucalloc},
+    {"calloc_aligned", counted_calloc_aligned},
+    {"calloc_aligned_at", counted_calloc_aligned_at},
+    {"reallocn", counted_reallocn},
+    {"recalloc", counted_recalloc},
+    {"recalloc_aligned", counted_recalloc_aligned},
+    {"recalloc_aligned_at", counted_recalloc_aligned_at},
+    {"aligned_recalloc", counted_aligned_recalloc},
+    {"aligned_offset_recalloc", counted_offset_recalloc},
+    {"reallocarray", counted_reallocarray},
+    {"reallocarr", counted_reallocarr},
 };
 
 static void check_products(void) {
-  static const size_t half = (size_t)1 << (sizeof(size_t) * 4);   // its square is 2^64 or 2^32
-  const struct { size_t count, size; } pairs[] = {
-    { half, half }, { half + 1, half }, { half, half + 1 }, { half + 1, half - 1 }, { half + 2, half + 3 },
-    { SIZE_MAX, 2 }, { 2, SIZE_MAX }, { SIZE_MAX / 2 + 1, 2 }, { 2, SIZE_MAX / 2 + 1 }, { SIZE_MAX / 8 + 1, 8 },
-    { 16, SIZE_MAX / 16 + 1 }, { SIZE_MAX, SIZE_MAX }, { SIZE_MAX / 3 + 1, 3 }, { SIZE_MAX / 2, 1 }, { SIZE_MAX, 1 },
-    { 1, SIZE_MAX }, { SIZE_MAX / 16, 16 }, { half, half / 2 + 1 },
+  static const size_t half = (size_t)1 << (sizeof(size_t) * 4); // its square is 2^64 or 2^32
+  const struct {
+    size_t count, size;
+  } pairs[] = {
+      {half, half},          {half + 1, half},      {half, half + 1},        {half + 1, half - 1},
+      {half + 2, half + 3},  {SIZE_MAX, 2},         {2, SIZE_MAX},           {SIZE_MAX / 2 + 1, 2},
+      {2, SIZE_MAX / 2 + 1}, {SIZE_MAX / 8 + 1, 8}, {16, SIZE_MAX / 16 + 1}, {SIZE_MAX, SIZE_MAX},
+      {SIZE_MAX / 3 + 1, 3}, {SIZE_MAX / 2, 1},     {SIZE_MAX, 1},           {1, SIZE_MAX},
+      {SIZE_MAX / 16, 16},   {half, half / 2 + 1},
   };
   for (size_t i = 0; i < COUNT_OF(counted); i++) {
     for (size_t k = 0; k < COUNT_OF(pairs); k++) {
@@ -110,11 +153,11 @@ static void check_resizes(void) {
 
 // Offsets and alignments take part in sums: they must not wrap either.
 static void check_sums(void) {
-  static const size_t sizes[] = { 100, 100000, 10000000 };
+  static const size_t sizes[] = {100, 100000, 10000000};
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
     for (size_t distance = 0; distance <= 100; distance++) {
       for (size_t alignment = 16; alignment <= 4 * KiB; alignment *= 16) {
-        size_t offset = SIZE_MAX - distance;
+        size_t   offset = SIZE_MAX - distance;
         uint8_t* p = (uint8_t*)mi_malloc_aligned_at(sizes[i], alignment, hidden(offset));
         CHECK_FOR(p == NULL || (((uintptr_t)p + offset) & (alignment - 1)) == 0, "offset %zx", offset);
         if (p != NULL) memset(p, 0xAB, sizes[i]);

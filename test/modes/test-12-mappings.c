@@ -1,8 +1,8 @@
 // Proves: the number of kernel mappings stays bounded under many threads and many large resizes; a process with an
 // address space limit can use most of it, gets NULL and ENOMEM beyond, and works on after it has freed.
 //
-// With MI_TEST_SYSTEM=1 and the rights to do so, also under strict overcommit accounting; that is a setting of the whole
-// machine, which the test puts back.
+// With MI_TEST_SYSTEM=1 and the rights to do so, also under strict overcommit accounting; that is a setting of the
+// whole machine, which the test puts back.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@ enum { n_threads = 64, blocks_per_thread = 200, n_growing = 300 };
 static pthread_barrier_t barrier;
 
 static void* many_sizes(void* arg) {
-  rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
+  rng_t                      rng = rng_make((uint64_t)(uintptr_t)arg);
   static _Thread_local void* blocks[blocks_per_thread];
   for (size_t round = 0; round < 3; round++) {
     for (size_t i = 0; i < blocks_per_thread; i++) {
@@ -23,7 +23,7 @@ static void* many_sizes(void* arg) {
       CHECK(blocks[i] != NULL);
     }
   }
-  pthread_barrier_wait(&barrier);   // all at their fullest: counted here
+  pthread_barrier_wait(&barrier); // all at their fullest: counted here
   pthread_barrier_wait(&barrier);
   for (size_t i = 0; i < blocks_per_thread; i++) mi_free(blocks[i]);
   return NULL;
@@ -31,7 +31,7 @@ static void* many_sizes(void* arg) {
 
 static void check_threads(void) {
   pthread_t threads[n_threads];
-  size_t before = mapping_count();
+  size_t    before = mapping_count();
   pthread_barrier_init(&barrier, NULL, n_threads + 1);
   for (size_t i = 0; i < n_threads; i++) {
     CHECK_EQ(pthread_create(&threads[i], NULL, &many_sizes, (void*)(uintptr_t)i), 0);
@@ -48,17 +48,19 @@ static void check_threads(void) {
 // All growing at the same time, so that no two of one block's steps are neighbours in time.
 static size_t check_resizes(uint64_t seed) {
   static uint8_t* blocks[n_growing];
-  static size_t sizes[n_growing];
-  rng_t rng = rng_make(seed);
-  size_t before = mapping_count(), peak = 0;
+  static size_t   sizes[n_growing];
+  rng_t           rng = rng_make(seed);
+  size_t          before = mapping_count(), peak = 0;
   for (size_t i = 0; i < n_growing; i++) sizes[i] = 0;
   for (size_t step = 0; step < 12; step++) {
     for (size_t i = 0; i < n_growing; i++) {
-      size_t size = sizes[i] == 0 ? 200 * KiB + rng_below(&rng, 300 * KiB) : sizes[i] + sizes[i] / (3 + rng_below(&rng, 4));
+      size_t size =
+          sizes[i] == 0 ? 200 * KiB + rng_below(&rng, 300 * KiB) : sizes[i] + sizes[i] / (3 + rng_below(&rng, 4));
       uint8_t* p = (uint8_t*)mi_realloc(blocks[i], size);
       CHECK(p != NULL);
       if (p == NULL) return 0;
-      if (sizes[i] != 0) CHECK_FOR(p[0] == (uint8_t)i && p[sizes[i] - 1] == (uint8_t)(i + 1), "block %zu of %zu", i, size);
+      if (sizes[i] != 0)
+        CHECK_FOR(p[0] == (uint8_t)i && p[sizes[i] - 1] == (uint8_t)(i + 1), "block %zu of %zu", i, size);
       p[0] = (uint8_t)i;
       p[size - 1] = (uint8_t)(i + 1);
       blocks[i] = p;
@@ -74,7 +76,7 @@ static size_t check_resizes(uint64_t seed) {
   mi_collect(true);
   size_t after = mapping_count();
   printf("mappings with %d growing blocks: %zu, before %zu, after %zu\n", n_growing, peak, before, after);
-  CHECK(peak <= before + 3000);   // the kernel allows 65530; what moves without copying costs one or two
+  CHECK(peak <= before + 3000); // the kernel allows 65530; what moves without copying costs one or two
   return after;
 }
 
@@ -82,8 +84,8 @@ static size_t check_resizes(uint64_t seed) {
 static void check_purged_holes(uint64_t seed) {
   enum { count = 40000 };
   static void* blocks[count];
-  rng_t rng = rng_make(seed);
-  size_t before = mapping_count();
+  rng_t        rng = rng_make(seed);
+  size_t       before = mapping_count();
   for (size_t i = 0; i < count; i++) blocks[i] = mi_malloc(1000 + rng_below(&rng, 7000));
   for (size_t i = 0; i < count; i++) {
     if (rng_below(&rng, 8) == 0) continue;
@@ -99,7 +101,9 @@ static void check_purged_holes(uint64_t seed) {
 
 // ---- limits ---------------------------------------------------------------------------------------------------------
 
-typedef struct link_s { struct link_s* next; } link_t;
+typedef struct link_s {
+  struct link_s* next;
+} link_t;
 
 static size_t use_up(link_t** list, size_t size) {
   size_t bytes = 0;
@@ -135,8 +139,8 @@ static bool is_enough(size_t bytes, const char* what, size_t size) {
 }
 
 static int child_main(size_t limit) {
-  static const size_t sizes[] = { 1 * MiB, 10 * MiB, 100 * KiB, 5000, 24 * MiB };
-  link_t* list = NULL;
+  static const size_t sizes[] = {1 * MiB, 10 * MiB, 100 * KiB, 5000, 24 * MiB};
+  link_t*             list = NULL;
   child_limit = limit;
   size_t first = 0;
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -173,7 +177,7 @@ static int run_limited(size_t limit, const char* program, bool is_real_limit) {
   fflush(stdout);
   pid_t pid = fork();
   if (pid == 0) {
-    struct rlimit r = { limit, limit };
+    struct rlimit r = {limit, limit};
     if (is_real_limit && setrlimit(RLIMIT_AS, &r) != 0) _exit(98);
     setenv("MI_TEST_LIMIT", text, 1);
     execl("/proc/self/exe", program, (char*)NULL);
@@ -194,7 +198,7 @@ static void check_limits(const char* program) {
 }
 
 static bool write_setting(const char* path, const char* value) {
-  int fd = open(path, O_WRONLY);
+  int  fd = open(path, O_WRONLY);
   bool is_written = fd >= 0 && write(fd, value, strlen(value)) == (ssize_t)strlen(value);
   if (fd >= 0) close(fd);
   return is_written;
@@ -202,8 +206,9 @@ static bool write_setting(const char* path, const char* value) {
 
 static void check_overcommit(const char* program) {
   static const char path[] = "/proc/sys/vm/overcommit_memory";
-  char before[32];
-  if (test_env("MI_TEST_SYSTEM", 0) == 0 || read_file(path, before, sizeof(before)) == 0 || !write_setting(path, "2\n")) {
+  char              before[32];
+  if (test_env("MI_TEST_SYSTEM", 0) == 0 || read_file(path, before, sizeof(before)) == 0 ||
+      !write_setting(path, "2\n")) {
     test_skip("strict overcommit", "it is a setting of the machine (MI_TEST_SYSTEM=1)");
     return;
   }
@@ -220,7 +225,7 @@ int main(int argc, char** argv) {
   check_threads();
   size_t first = check_resizes(seed), last = first;
   for (size_t round = 1; round < 4; round++) last = check_resizes(seed + round);
-  CHECK(last <= first + 200);   // what is left over does not add up
+  CHECK(last <= first + 200); // what is left over does not add up
   check_purged_holes(seed);
   check_limits(argv[0]);
   check_overcommit(argv[0]);

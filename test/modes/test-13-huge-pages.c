@@ -44,21 +44,21 @@ static int run_small(size_t n_blocks, const char* setting, bool is_disabled, con
 }
 
 static void check_small_programs(const char* program) {
-  static const char* const settings[] = { NULL, "0", "1", "2" };
-  char system_setting[128] = "?";
+  static const char* const settings[] = {NULL, "0", "1", "2"};
+  char                     system_setting[128] = "?";
   read_file("/sys/kernel/mm/transparent_hugepage/enabled", system_setting, sizeof(system_setting));
   printf("system: %s", system_setting);
   for (int is_disabled = 0; is_disabled <= 1; is_disabled++) {
     int without = run_small(0, NULL, is_disabled != 0, program);
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
-      int one = run_small(1, settings[i], is_disabled != 0, program);
-      int many = run_small(2000, settings[i], is_disabled != 0, program);
+      int         one = run_small(1, settings[i], is_disabled != 0, program);
+      int         many = run_small(2000, settings[i], is_disabled != 0, program);
       const char* name = settings[i] == NULL ? "default" : settings[i];
       printf("allow_thp %s, process %s: KiB resident with 0, 1, 2000 blocks: %d %d %d\n", name,
              is_disabled ? "without" : "with", without * 64, one * 64, many * 64);
       CHECK_FOR(one != code_wrong_state && many != code_wrong_state, "allow_thp %s: the process setting changed", name);
       if (!rss_is_meaningful()) continue;
-      CHECK_FOR(one >= 0 && one <= without + 8, "allow_thp %s", name);       // half a MiB
+      CHECK_FOR(one >= 0 && one <= without + 8, "allow_thp %s", name); // half a MiB
       // "Always" is asked for with 2: there a huge page may be taken for so much.
       CHECK_FOR(many >= 0 && many <= without + (i == 3 ? 80 : 24), "allow_thp %s", name);
     }
@@ -77,19 +77,19 @@ static void* use_medium_sizes(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
   for (size_t bytes = 0; bytes < total_bytes / n_threads;) {
     size_t size = 65000 + rng_below(&rng, 235000);
-    void* p = mi_malloc(size);
+    void*  p = mi_malloc(size);
     if (p == NULL) break;
     memset(p, 0xAB, size);
     bytes += size;
   }
-  pthread_barrier_wait(&barrier);   // counted here
+  pthread_barrier_wait(&barrier); // counted here
   pthread_barrier_wait(&barrier);
   return NULL;
 }
 
 static void check_large_heap(void) {
   pthread_t threads[n_threads];
-  size_t before = rss_now();
+  size_t    before = rss_now();
   pthread_barrier_init(&barrier, NULL, n_threads + 1);
   for (size_t i = 0; i < n_threads; i++) {
     CHECK_EQ(pthread_create(&threads[i], NULL, &use_medium_sizes, (void*)(uintptr_t)(i + 1)), 0);
@@ -102,7 +102,7 @@ static void check_large_heap(void) {
 
 // With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
 static void check_process_setting(void) {
-  int before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
+  int          before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
   static void* blocks[3000];
   for (size_t i = 0; i < COUNT_OF(blocks); i++) {
     blocks[i] = mi_malloc(50000);

@@ -1,5 +1,5 @@
-// Proves: constructors and destructors of static C++ objects may allocate and free, whatever their order relative to the
-// allocator's own start and end.
+// Proves: constructors and destructors of static C++ objects may allocate and free, whatever their order relative to
+// the allocator's own start and end.
 #include "../check.h"
 #include <mimalloc.h>
 #include <sys/wait.h>
@@ -31,9 +31,9 @@ struct holder {
   size_t size;
 };
 
-__attribute__((init_priority(101))) static holder first(10);
+__attribute__((init_priority(101))) static holder   first(10);
 __attribute__((init_priority(65535))) static holder last(333);
-static holder plain(2000);
+static holder                                       plain(2000);
 
 static holder& on_first_use() {
   static holder object(40);
@@ -57,7 +57,10 @@ static int run_child(const char* program) {
 int main(int argc, char** argv) {
   is_child = test_env("MI_TEST_CHILD", 0) != 0;
   on_first_use();
-  std::thread([] { mi_free(mi_malloc(100)); on_first_use().size = 40; }).join();
+  std::thread([] {
+    mi_free(mi_malloc(100));
+    on_first_use().size = 40;
+  }).join();
   if (is_child) return 7;
   test_seed(argc, argv);
   watchdog(60);

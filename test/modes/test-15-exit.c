@@ -1,5 +1,5 @@
-// Proves: a process can end in every way (return, exit, quick_exit, _exit, the last thread) while its threads are inside
-// the allocator, with handlers that allocate and free; it neither hangs nor crashes.
+// Proves: a process can end in every way (return, exit, quick_exit, _exit, the last thread) while its threads are
+// inside the allocator, with handlers that allocate and free; it neither hangs nor crashes.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -8,8 +8,16 @@
 #include "support.h"
 
 enum { n_workers = 4, exit_code = 7, child_seconds = 20 };
-typedef enum way_e { by_return, by_exit, by_quick_exit, by_underscore_exit, by_thread_exit, by_other_thread, n_ways } way_t;
-static const char* const way_names[] = { "return", "exit", "quick_exit", "_exit", "pthread_exit", "exit in a thread" };
+typedef enum way_e {
+  by_return,
+  by_exit,
+  by_quick_exit,
+  by_underscore_exit,
+  by_thread_exit,
+  by_other_thread,
+  n_ways
+} way_t;
+static const char* const way_names[] = {"return", "exit", "quick_exit", "_exit", "pthread_exit", "exit in a thread"};
 
 static atomic_size_t  n_rounds;
 static _Atomic(void*) handed[32];
@@ -18,10 +26,10 @@ static void*          held[100];
 
 static void* work(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
-  bool ends = (uintptr_t)arg >> 32 != 0;   // when the process ends with its last thread, the workers must end too
+  bool  ends = (uintptr_t)arg >> 32 != 0; // when the process ends with its last thread, the workers must end too
   for (size_t n = 0; !ends || n < 2000; n++) {
     size_t kind = rng_below(&rng, 100);
-    void* p = mi_malloc(kind < 90 ? rng_size(&rng, 5000) : rng_size(&rng, 3 * MiB));
+    void*  p = mi_malloc(kind < 90 ? rng_size(&rng, 5000) : rng_size(&rng, 3 * MiB));
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
     if (kind == 5) mi_collect(false);
     atomic_fetch_add(&n_rounds, 1);
@@ -114,7 +122,8 @@ int main(int argc, char** argv) {
       int status = 0;
       waitpid(pid, &status, 0);
       int wanted = way == by_thread_exit ? 0 : exit_code;
-      CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == wanted, "%s, number %zu: status %x", way_names[way], i, (unsigned)status);
+      CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == wanted, "%s, number %zu: status %x", way_names[way], i,
+                (unsigned)status);
       // A thread of the allocator's own must not keep the process alive for long.
       CHECK_FOR(TEST_SANITIZED || now_seconds() - start < 5, "%s, number %zu", way_names[way], i);
     }

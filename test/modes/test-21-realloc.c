@@ -1,5 +1,5 @@
-// Proves: a block that grows byte by byte costs linear time in all, a large one grows without being copied, a block that
-// is resized to and fro across a class boundary does not move each time, and a shrunk block's memory goes back.
+// Proves: a block that grows byte by byte costs linear time in all, a large one grows without being copied, a block
+// that is resized to and fro across a class boundary does not move each time, and a shrunk block's memory goes back.
 #include "../check.h"
 #include <mimalloc.h>
 #include "support.h"
@@ -8,7 +8,7 @@
 static double grow_seconds(size_t from, size_t to, size_t step) {
   double best = 1e9;
   for (int run = 0; run < 3; run++) {
-    double start = cpu_seconds();
+    double   start = cpu_seconds();
     uint8_t* p = (uint8_t*)mi_malloc(from);
     for (size_t size = from; size < to && p != NULL; size += step) {
       p = (uint8_t*)mi_realloc(p, size + step);
@@ -62,7 +62,7 @@ static void check_doubling(void) {
 // One step up, one step down, many times.
 static void check_to_and_fro(void) {
   for (size_t size = 16; size <= 8 * MiB; size *= 2) {
-    void* p = mi_malloc(size);
+    void*  p = mi_malloc(size);
     size_t n_moves = 0;
     double start = cpu_seconds();
     for (size_t i = 0; i < 10000; i++) {
@@ -82,7 +82,7 @@ static void check_to_and_fro(void) {
 }
 
 static void check_shrink(void) {
-  size_t before = rss_now(), size = 128 * MiB;
+  size_t   before = rss_now(), size = 128 * MiB;
   uint8_t* p = (uint8_t*)mi_malloc(size);
   CHECK(p != NULL);
   if (p == NULL) return;
@@ -97,12 +97,12 @@ static void check_shrink(void) {
 // Contents through a long random walk of large sizes, several blocks side by side.
 static void check_large_walk(uint64_t seed) {
   enum { n_blocks = 8 };
-  uint8_t* blocks[n_blocks] = { NULL };
-  size_t sizes[n_blocks] = { 0 };
-  rng_t rng = rng_make(seed);
-  size_t max_size = (TEST_SANITIZED ? 2 : 12) * MiB;
+  uint8_t* blocks[n_blocks] = {NULL};
+  size_t   sizes[n_blocks] = {0};
+  rng_t    rng = rng_make(seed);
+  size_t   max_size = (TEST_SANITIZED ? 2 : 12) * MiB;
   for (size_t step = 0; step < 400; step++) {
-    size_t i = rng_below(&rng, n_blocks), size = 1 + rng_below(&rng, max_size);
+    size_t   i = rng_below(&rng, n_blocks), size = 1 + rng_below(&rng, max_size);
     uint8_t* p = (uint8_t*)mi_realloc(blocks[i], size);
     CHECK(p != NULL);
     if (p == NULL) break;

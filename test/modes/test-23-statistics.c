@@ -1,5 +1,5 @@
-// Proves: the statistics agree with a model of what the program has done and with the system: sums are right, nothing is
-// negative, current <= peak <= total, committed covers what is resident, and all comes back to where it was.
+// Proves: the statistics agree with a model of what the program has done and with the system: sums are right, nothing
+// is negative, current <= peak <= total, committed covers what is resident, and all comes back to where it was.
 #include "../check.h"
 #include <mimalloc-stats.h>
 #include <mimalloc.h>
@@ -8,8 +8,8 @@
 #include "support.h"
 
 static void check_amount(const char* name, const mi_stat_count_t* c) {
-  CHECK_FOR(c->current >= 0 && c->current <= c->peak && c->peak <= c->total, "%s: current %lld peak %lld total %lld", name,
-            (long long)c->current, (long long)c->peak, (long long)c->total);
+  CHECK_FOR(c->current >= 0 && c->current <= c->peak && c->peak <= c->total, "%s: current %lld peak %lld total %lld",
+            name, (long long)c->current, (long long)c->peak, (long long)c->total);
 }
 
 static mi_stats_t get_stats(void) {
@@ -59,12 +59,12 @@ static void release_all(void) {
 }
 
 static void check_sums(uint64_t seed) {
-  rng_t rng = rng_make(seed);
+  rng_t      rng = rng_make(seed);
   mi_stats_t before = get_stats();
   for (size_t i = 0; i < 8000; i++) hold(1 + rng_size(&rng, 8 * KiB));
   for (size_t i = 0; i < 40; i++) hold(1 * MiB + rng_below(&rng, MiB));
   mi_stats_t with = get_stats();
-  double grown = (double)(with.malloc_requested.current - before.malloc_requested.current);
+  double     grown = (double)(with.malloc_requested.current - before.malloc_requested.current);
   printf("held %zu bytes, counted %.0f\n", held_bytes, grown);
   // Blocks in a thread's bins may count as used.
   CHECK(grown > 0.95 * (double)held_bytes && grown < 1.05 * (double)held_bytes + 2.0 * (double)MiB);
@@ -88,7 +88,7 @@ static void check_sums(uint64_t seed) {
   release_all();
   mi_collect(true);
   mi_stats_t after = get_stats();
-  double left = (double)(after.malloc_requested.current - before.malloc_requested.current);
+  double     left = (double)(after.malloc_requested.current - before.malloc_requested.current);
   CHECK_FOR(left < 1.0 * (double)MiB && left > -1.0 * (double)MiB, "%.0f", left);
   CHECK_FOR(after.pages.current <= before.pages.current + 100, "%lld", (long long)after.pages.current);
   CHECK(after.malloc_huge.current == before.malloc_huge.current);
@@ -105,7 +105,7 @@ static void* churn(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
   while (!atomic_load(&must_stop)) {
     size_t kind = rng_below(&rng, 200);
-    void* p = mi_malloc(kind == 0 ? 2 * MiB : rng_size(&rng, 10 * KiB));
+    void*  p = mi_malloc(kind == 0 ? 2 * MiB : rng_size(&rng, 10 * KiB));
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
     if (kind == 1) mi_collect(false);
   }
@@ -113,12 +113,13 @@ static void* churn(void* arg) {
 }
 
 static void check_concurrent(void) {
-  pthread_t threads[n_threads];
+  pthread_t  threads[n_threads];
   mi_stats_t before = get_stats();
   CHECK_EQ(before.threads.current, 1);
-  for (size_t i = 0; i < n_threads; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &churn, (void*)(uintptr_t)(i + 1)), 0);
+  for (size_t i = 0; i < n_threads; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, &churn, (void*)(uintptr_t)(i + 1)), 0);
   for (size_t i = 0; i < 200; i++) {
-    mi_stats_t now = get_stats();   // checks that nothing is negative
+    mi_stats_t now = get_stats(); // checks that nothing is negative
     CHECK(now.threads.current >= 1 && now.threads.current <= 1 + n_threads);
     if (i == 100) mi_stats_merge();
     sleep_ms(2);
@@ -147,7 +148,7 @@ static void check_json(void) {
   CHECK(text != NULL);
   if (text == NULL) return;
   size_t length = strlen(text), depth = 0, deepest = 0;
-  bool is_balanced = true;
+  bool   is_balanced = true;
   for (size_t i = 0; i < length; i++) {
     if (text[i] == '{' || text[i] == '[') depth++;
     if (text[i] == '}' || text[i] == ']') {
@@ -160,8 +161,9 @@ static void check_json(void) {
   CHECK_EQ(json_number(text, "\"stat_version\""), MI_STAT_VERSION);
   CHECK_EQ(json_number(text, "\"mimalloc_version\""), mi_version());
   CHECK(json_number(text, "\"rss_peak\"") > 0);
-  CHECK(strstr(text, "\"committed\"") != NULL && strstr(text, "\"malloc_bins\"") != NULL && strstr(text, "\"page_bins\"") != NULL);
-  CHECK(strstr(text, "-") == NULL || strstr(text, ": -") == NULL);   // no negative number
+  CHECK(strstr(text, "\"committed\"") != NULL && strstr(text, "\"malloc_bins\"") != NULL &&
+        strstr(text, "\"page_bins\"") != NULL);
+  CHECK(strstr(text, "-") == NULL || strstr(text, ": -") == NULL); // no negative number
   mi_free(text);
   char small[64];
   memset(small, 'x', sizeof(small));

@@ -1,7 +1,8 @@
 // Proves: with the allocator in the place of malloc, the first calls may come from the preinit array and from
 // constructors of every priority: the standard functions work there, and what was allocated can be freed in main.
 //
-// Runs under preload, and linked with the object file and with the static library.
+// Runs under preload, and with the allocator as a part of the program (MI_TEST_LINKED), from its object file or
+// library.
 #define _GNU_SOURCE
 #include "../check.h"
 #include <dlfcn.h>
@@ -10,7 +11,7 @@
 #include "../modes/support.h"
 
 #if !defined(MI_TEST_LINKED)
-  #define MI_TEST_LINKED 0   // 1: the allocator is a part of this program
+  #define MI_TEST_LINKED 0 // 1: the allocator is a part of this program
 #endif
 
 enum { n_levels = 7, at_preinit = 6, n_kept = 20 };
@@ -27,8 +28,8 @@ static void at_level(int level) {
   free(NULL);
   expect(malloc_usable_size(NULL) == 0);
   for (size_t i = 0; i < n_kept; i++) {
-    size_t size = i * i * i * 40;   // up to 270 KB
-    char* p = (char*)malloc(size);
+    size_t size = i * i * i * 40; // up to 270 KB
+    char*  p = (char*)malloc(size);
     expect(p != NULL && malloc_usable_size(p) >= size);
     if (p != NULL) memset(p, 0x40 + level, size);
     kept[level][i] = p;
@@ -51,21 +52,21 @@ static void at_level(int level) {
 
 static void check_kept(int level) {
   for (size_t i = 0; i < n_kept; i++) {
-    size_t size = i * i * i * 40;
+    size_t      size = i * i * i * 40;
     const char* p = (const char*)kept[level][i];
-    bool is_right = true;
+    bool        is_right = true;
     for (size_t k = 0; k < size; k++) is_right = is_right && p[k] == 0x40 + level;
     CHECK_FOR(is_right, "level %d, block %zu", level, i);
     free(kept[level][i]);
   }
 }
 
-__attribute__((constructor(101))) static void at_101(void) { at_level(0); }
-__attribute__((constructor(102))) static void at_102(void) { at_level(1); }
-__attribute__((constructor(200))) static void at_200(void) { at_level(2); }
-__attribute__((constructor(1000))) static void at_1000(void) { at_level(3); }
+__attribute__((constructor(101))) static void   at_101(void) { at_level(0); }
+__attribute__((constructor(102))) static void   at_102(void) { at_level(1); }
+__attribute__((constructor(200))) static void   at_200(void) { at_level(2); }
+__attribute__((constructor(1000))) static void  at_1000(void) { at_level(3); }
 __attribute__((constructor(65535))) static void at_65535(void) { at_level(4); }
-__attribute__((constructor)) static void at_default(void) { at_level(5); }
+__attribute__((constructor)) static void        at_default(void) { at_level(5); }
 
 #if defined(__GLIBC__)
 
@@ -83,7 +84,7 @@ int main(int argc, char** argv) {
   if (test_env("MI_TEST_LIBC", 0) == 0) {
     // Another allocator would pass all of this and prove nothing.
     Dl_info info;
-    bool is_ours = dlsym(RTLD_DEFAULT, "mi_version") != NULL || MI_TEST_LINKED;
+    bool    is_ours = dlsym(RTLD_DEFAULT, "mi_version") != NULL || MI_TEST_LINKED;
     CHECK(is_ours);
     if (!MI_TEST_LINKED && dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) != 0) {
       CHECK_FOR(strstr(info.dli_fname, "mimalloc") != NULL, "malloc is that of %s", info.dli_fname);

@@ -1,7 +1,8 @@
 // Proves: an IFUNC resolver may allocate.  It runs while the loader still relocates the program, before thread-local
 // variables have their initial values and before any constructor.
 //
-// Runs under preload, and linked with the object file and with the static library.
+// Runs under preload, and with the allocator as a part of the program (MI_TEST_LINKED), from its object file or
+// library.
 #include "../check.h"
 #include "../modes/support.h"
 

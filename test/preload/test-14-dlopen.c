@@ -1,5 +1,6 @@
-// Proves: the shared library may be loaded into a running program and closed again, hundreds of times, with threads alive
-// that have used it; several copies of it work side by side, in what room for thread-local variables the loader has left.
+// Proves: the shared library may be loaded into a running program and closed again, hundreds of times, with threads
+// alive that have used it; several copies of it work side by side, in what room for thread-local variables the loader
+// has left.
 //
 // Started with the library preloaded, this program only learns its path from that, and runs itself again without.
 #define _GNU_SOURCE
@@ -9,13 +10,13 @@
 #include "../modes/support.h"
 
 typedef struct library_s {
-  void*  handle;
+  void* handle;
   void* (*malloc)(size_t);
   void* (*calloc)(size_t, size_t);
   void* (*realloc)(void*, size_t);
-  void  (*free)(void*);
+  void (*free)(void*);
   size_t (*usable_size)(const void*);
-  bool  (*is_ours)(const void*);
+  bool (*is_ours)(const void*);
 } library_t;
 
 // ISO C has no conversion from dlsym's result to a function.
@@ -55,9 +56,9 @@ static void* use_and_wait(void* arg) {
   const library_t* lib = (const library_t*)arg;
   use(lib);
   lib->free(lib->malloc(100));
-  pthread_barrier_wait(&barrier);   // the library is closed now
+  pthread_barrier_wait(&barrier); // the library is closed now
   pthread_barrier_wait(&barrier);
-  return NULL;                      // and what it has registered for the end of the thread runs
+  return NULL; // and what it has registered for the end of the thread runs
 }
 
 static void check_cycle(const char* path, bool with_threads) {
@@ -89,8 +90,8 @@ static void check_cycles(const char* path) {
 
 static bool copy_file(const char* from, const char* to) {
   static char buffer[64 * 1024];
-  ssize_t n = -1;
-  int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0700);
+  ssize_t     n = -1;
+  int         in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0700);
   while (in >= 0 && out >= 0 && (n = read(in, buffer, sizeof(buffer))) > 0) {
     if (write(out, buffer, (size_t)n) != n) {
       n = -1;
@@ -105,10 +106,10 @@ static bool copy_file(const char* from, const char* to) {
 // Copies under other names are other libraries to the loader, each with variables of its own.
 static void check_copies(const char* path) {
   enum { n_copies = 4 };
-  char directory[] = "/tmp/mimalloc-copies-XXXXXX", names[n_copies][64];
+  char      directory[] = "/tmp/mimalloc-copies-XXXXXX", names[n_copies][64];
   library_t libs[n_copies];
-  void* blocks[n_copies];
-  size_t n = 0;
+  void*     blocks[n_copies];
+  size_t    n = 0;
   if (mkdtemp(directory) == NULL) {
     test_skip("copies", "no directory for them");
     return;

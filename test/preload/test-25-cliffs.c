@@ -68,8 +68,8 @@ static void oversubscribed(void) { run_all(100, &busy_thread); }
 
 // Epoch-based reclamation: blocks are freed late, in large batches, by whichever thread comes along.
 enum { batch_size = 8192, n_batches = 16 };
-static void*          batches[n_batches][batch_size];
-static pthread_mutex_t batch_locks[n_batches] = { PTHREAD_MUTEX_INITIALIZER };
+static void*           batches[n_batches][batch_size];
+static pthread_mutex_t batch_locks[n_batches] = {PTHREAD_MUTEX_INITIALIZER};
 
 static void* epoch_thread(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
@@ -91,7 +91,7 @@ static void batch_frees(void) {
 // Blocks of 5 to 40 MB, of which only a part is touched.
 static void large_blocks(void) {
   rng_t rng = rng_make(7);
-  void* p[8] = { NULL };
+  void* p[8] = {NULL};
   for (size_t i = 0; i < 6000; i++) {
     size_t k = rng_below(&rng, COUNT_OF(p)), size = 5000000 + rng_below(&rng, 35000000);
     put(p[k]);
@@ -106,7 +106,7 @@ static void touched_blocks(void) {
   rng_t rng = rng_make(8);
   for (size_t i = 0; i < 60; i++) {
     size_t size = 1000000 + rng_below(&rng, 9000000);
-    void* p = get(size);
+    void*  p = get(size);
     memset(p, 1, size);
     put(p);
   }
@@ -114,7 +114,7 @@ static void touched_blocks(void) {
 
 static void random_replacement(void) {
   static void* p[200000];
-  rng_t rng = rng_make(9);
+  rng_t        rng = rng_make(9);
   for (size_t i = 0; i < 2500000; i++) {
     size_t k = rng_below(&rng, COUNT_OF(p));
     put(p[k]);
@@ -137,7 +137,7 @@ static void growing_blocks(void) {
 
 static void medium_zeroed(void) {
   rng_t rng = rng_make(10);
-  void* p[64] = { NULL };
+  void* p[64] = {NULL};
   for (size_t i = 0; i < 40000; i++) {
     size_t k = rng_below(&rng, COUNT_OF(p));
     put(p[k]);
@@ -168,12 +168,13 @@ static void pipeline(void) {
   pthread_join(t, NULL);
 }
 
-static const struct { const char* name; void (*run)(void); } workloads[] = {
-  { "thread churn", thread_churn },     { "oversubscribed", oversubscribed },
-  { "batch frees", batch_frees },       { "large blocks", large_blocks },
-  { "touched blocks", touched_blocks }, { "random replacement", random_replacement },
-  { "growing blocks", growing_blocks }, { "medium zeroed", medium_zeroed },
-  { "pipeline", pipeline },
+static const struct {
+  const char* name;
+  void (*run)(void);
+} workloads[] = {
+    {"thread churn", thread_churn},     {"oversubscribed", oversubscribed}, {"batch frees", batch_frees},
+    {"large blocks", large_blocks},     {"touched blocks", touched_blocks}, {"random replacement", random_replacement},
+    {"growing blocks", growing_blocks}, {"medium zeroed", medium_zeroed},   {"pipeline", pipeline},
 };
 
 // CPU seconds of one run, and the peak resident size; negative when it failed.
@@ -190,7 +191,7 @@ static double run_child(size_t index, const char* library, size_t* peak) {
     _exit(99);
   }
   struct rusage usage;
-  int status = 0;
+  int           status = 0;
   if (wait4(pid, &status, 0, &usage) != pid || status != 0) return -1;
   *peak = (size_t)usage.ru_maxrss * KiB;
   return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
@@ -211,8 +212,8 @@ int main(int argc, char** argv) {
   }
   watchdog(240);
   const char* name = strrchr(library, '/');
-  bool is_release = strncmp(name == NULL ? library : name + 1, "libmimalloc.so", 14) == 0;
-  double factor = is_release ? 3 : 10;
+  bool        is_release = strncmp(name == NULL ? library : name + 1, "libmimalloc.so", 14) == 0;
+  double      factor = is_release ? 3 : 10;
   for (size_t i = 0; i < COUNT_OF(workloads); i++) {
     double with = 1e9, without = 1e9;
     size_t peak_with = 0, peak_without = 0;
@@ -221,7 +222,7 @@ int main(int argc, char** argv) {
       CHECK_FOR(a >= 0 && b >= 0, "%s", workloads[i].name);
       if (a < without) without = a;
       if (b < with) with = b;
-      if (with < without * 1.2) break;   // no doubt any more
+      if (with < without * 1.2) break; // no doubt any more
     }
     printf("%-20s %6.2f s, C library %6.2f s: %5.2f; peak %7.1f MiB, %7.1f\n", workloads[i].name, with, without,
            with / (without + 1e-9), (double)peak_with / (double)MiB, (double)peak_without / (double)MiB);

@@ -20,12 +20,16 @@ static uint64_t       seed;
 
 // A block carries its size and a key made of its address and size in front of a pattern; a block that was copied,
 // overwritten or handed out twice cannot look right.
-typedef struct header_s { uint64_t size, cookie; } header_t;
+typedef struct header_s {
+  uint64_t size, cookie;
+} header_t;
 
-static uint64_t cookie_of(const void* p, size_t size) { return mix64((uint64_t)(uintptr_t)p ^ (uint64_t)size << 48 ^ seed); }
+static uint64_t cookie_of(const void* p, size_t size) {
+  return mix64((uint64_t)(uintptr_t)p ^ (uint64_t)size << 48 ^ seed);
+}
 
 static void block_write(void* p, size_t size) {
-  header_t h = { size, cookie_of(p, size) };
+  header_t h = {size, cookie_of(p, size)};
   memcpy(p, &h, sizeof(h));
   pattern_fill((char*)p + sizeof(h), 0, size - sizeof(h), h.cookie);
 }
@@ -60,17 +64,14 @@ static size_t pick_size(rng_t* rng) {
 
 static void* block_get(rng_t* rng) {
   size_t size = pick_size(rng);
-  void* p;
+  void*  p;
   switch (rng_below(rng, 5)) {
     case 0:
       p = mi_calloc(1, size);
       if (p != NULL && !is_zero(p, 0, size)) report("calloc is not zero", p);
       break;
-    case 1:
-      p = mi_malloc_aligned(size, (size_t)16 << rng_below(rng, 9));
-      break;
-    default:
-      p = mi_malloc(size);
+    case 1: p = mi_malloc_aligned(size, (size_t)16 << rng_below(rng, 9)); break;
+    default: p = mi_malloc(size);
   }
   if (p == NULL) atomic_fetch_add(&n_refused, 1);
   else block_write(p, size);
@@ -80,14 +81,14 @@ static void* block_get(rng_t* rng) {
 static void block_put(void* p) {
   if (p == NULL) return;
   size_t size = block_check(p, p, SIZE_MAX);
-  memset(p, 0xEF, size < 64 ? size : 64);  // whoever still believes in it will notice
+  memset(p, 0xEF, size < 64 ? size : 64); // whoever still believes in it will notice
   mi_free(p);
 }
 
 static void* block_resize(rng_t* rng, void* p) {
   size_t size = pick_size(rng);
   size_t old_size = block_check(p, p, SIZE_MAX);
-  void* q = mi_realloc(p, size);
+  void*  q = mi_realloc(p, size);
   if (q == NULL) {
     atomic_fetch_add(&n_refused, 1);
     return p;
@@ -114,14 +115,17 @@ static void* live(void* arg) {
       void* p = block_get(&rng);
       if (p != NULL && n_kept < max_kept) kept[n_kept++] = p;
       else block_put(p);
-    } else if (action < 60 && n_kept > 0) {
+    }
+    else if (action < 60 && n_kept > 0) {
       size_t i = rng_below(&rng, n_kept);
       kept[i] = block_resize(&rng, kept[i]);
-    } else if (action < 80 && n_kept > 0) {
+    }
+    else if (action < 80 && n_kept > 0) {
       size_t i = rng_below(&rng, n_kept);
       block_put(kept[i]);
       kept[i] = kept[--n_kept];
-    } else {
+    }
+    else {
       void* mine = n_kept > 0 && rng_below(&rng, 2) == 0 ? kept[--n_kept] : NULL;
       void* theirs = atomic_exchange(&slots[rng_below(&rng, n_slots)], mine);
       if (theirs != NULL && n_kept < max_kept && rng_below(&rng, 2) == 0) kept[n_kept++] = theirs;

@@ -15,7 +15,7 @@ import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).with_name('page_word.cpp')
-FAULT = re.compile(r'^(DATA RACE|USER ASSERT FAILED|ACCESS TO UNINITIALIZED VARIABLE|DEADLOCK|LIVELOCK).*$', re.MULTILINE)
+FAULT = re.compile(r'^(DATA RACE|USER ASSERT FAILED|ACCESS TO UNINITIALIZED|access to freed|DEADLOCK|LIVELOCK).*$', re.MULTILINE)
 SKIPPED = 77
 
 
