@@ -1,6 +1,8 @@
 # A thin front for CMake: what one types.  `make help` lists the targets; each installs the Debian packages it needs when
 # run as root, and says what is missing otherwise.
 
+MAKEFLAGS += --no-print-directory
+
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
 NUMBER  ?= 175451865205073170563711388363

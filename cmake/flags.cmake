@@ -58,7 +58,8 @@ if(mi_has_no_interposition)
   list(APPEND mi_flags -fno-semantic-interposition)
 endif()
 if(NOT APPLE AND NOT WIN32)
-  list(APPEND mi_link_flags -Wl,-Bsymbolic-functions -Wl,--hash-style=gnu)
+  # nodelete: threads that live on after a dlclose still have our exit hook, and their blocks.
+  list(APPEND mi_link_flags -Wl,-Bsymbolic-functions -Wl,--hash-style=gnu -Wl,-z,nodelete)
 endif()
 
 # One load finds the thread's theap, and no call that might itself allocate.  The price: opened with dlopen, the library

@@ -16,9 +16,18 @@ if ! command -v $tool > /dev/null 2>&1 && ! scripts/need.sh $tool > /dev/null 2>
 fi
 
 files=$(find src demo test -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
+# clang-format knows an include guard only if nothing comes before it; then a second guard is one too many.
+twice_guarded=$(grep -l '^#pragma once$' $files | xargs -r grep -l '^#ifndef .*_H$')
 if [ "${1:-}" = --fix ]; then
+  [ -z "$twice_guarded" ] || sed -i '/^#pragma once$/d' $twice_guarded
   $tool -i $files
+  $tool -i $files # it does not always arrive in one step
   exit
+fi
+if [ -n "$twice_guarded" ]; then
+  echo "#pragma once beside an include guard, in:" $twice_guarded
+  echo "'make format' removes it"
+  exit 1
 fi
 
 n_bad=0

@@ -229,7 +229,6 @@ bool _mi_slices_release_regions(void) {
     for (; c < region->n_used && chunk_is_free(region, c); c++) n_dirty += mi_popcount32(region->chunks[c].dirty_bits);
     if (c < region->n_used) continue;
     chunk_count_purgeable(n_dirty, false);
-    _mi_stat_decrease(&_mi_stats.committed, (int64_t)(region->n_open * MI_CHUNK_SIZE));
     _mi_region_remove(region);
     any = true;
   }

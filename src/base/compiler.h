@@ -55,9 +55,20 @@
   #if __has_feature(thread_sanitizer)
     #define MI_TSAN 1
   #endif
+  #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(undefined_behavior_sanitizer)
+    #define MI_NO_IFUNC 1
+  #endif
 #endif
 #if !defined(MI_TSAN)
   #define MI_TSAN 0
+#endif
+
+// Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)
+#if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(__cplusplus) && !MI_TSAN && \
+  !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
+  #define MI_HAS_IFUNC 1
+#else
+  #define MI_HAS_IFUNC 0
 #endif
 
 #define MI_KiB ((size_t)1 << 10)

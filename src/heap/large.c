@@ -79,7 +79,6 @@ bool _mi_large_free(mi_page_t* page) {
   _mi_page_delete_large(page);
   if (region->is_single) {
     _mi_lock_acquire(&_mi_arena_lock);
-    _mi_stat_decrease(&_mi_stats.committed, (int64_t)(region->n_open * MI_CHUNK_SIZE));
     _mi_region_remove(region);
     _mi_lock_release(&_mi_arena_lock);
   }

@@ -33,6 +33,35 @@ static size_t theap_memory_left;
 
 static bool thread_can_revoke;
 
+// ---- before everything ----------------------------------------------------------------------------------------------
+// While the loader relocates the program, thread-local variables are zero, not yet what they are initialised with; a
+// resolver of the program's may allocate then.  A resolver of our own runs before those.
+#if MI_HAS_IFUNC
+
+static void thread_nothing(void) {
+}
+
+static void (*thread_early(void))(void) {
+  if (_mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
+  return &thread_nothing;
+}
+
+mi_hidden void _mi_thread_early(void) __attribute__((ifunc("thread_early")));
+
+// Referred to by address: such functions are resolved before those that are only called.
+static void (*volatile thread_early_pointer)(void) = &_mi_thread_early;
+
+static void thread_resolve_early(void) {
+  thread_early_pointer();
+}
+
+#else
+
+static void thread_resolve_early(void) {
+}
+
+#endif
+
 // ---- initialisation -------------------------------------------------------------------------------------------------
 
 static bool thread_tick(void);
@@ -47,6 +76,7 @@ static bool thread_process_init(void) {
   while (mi_likely(mi_load_acquire(&state) != DONE)) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
+      thread_resolve_early();
       _mi_size_class_init();
       bool ok = _mi_region_init();
       _mi_prim_thread_exit_init(&thread_exit);

@@ -1,12 +1,9 @@
 // The page word made of Relacy's atomics, and its users, for the scenarios in page_word.cpp.
 //
-// The header src/page/page_word.h is the real one.  What pool.c, outbox.c and theap.c do with it is repeated here, for one
-// page whose blocks are all made: they do not compile without the rest of the allocator.  test/model/page_word_model.py
-// looks at all that they do, but one step at a time.
+// The header src/page/page_word.h is the real one.  What pool.c, outbox.c and theap.c do with it is repeated here, for
+// one page whose blocks are all made: they do not compile without the rest of the allocator.  All that they do is in
+// test/model/page_word_model.py, but there memory is the same for all threads at any time.
 #pragma once
-#ifndef MI_TEST_MODEL_RELACY_PAGE_H
-#define MI_TEST_MODEL_RELACY_PAGE_H
-
 #include <relacy/relacy.hpp>
 
 #include <cstdint>
@@ -25,7 +22,7 @@
 
 // ---- what the header is made of -------------------------------------------------------------------------------------
 
-static const rl::memory_order unchanged = (rl::memory_order)7; // the header's own
+static const rl::memory_order unchanged = (rl::memory_order)7; // the one in the header
 
 // The orders that operations of the header get instead of their own, and what is done differently outside it.
 struct change_t {
@@ -256,5 +253,3 @@ struct page_t {
     RL_ASSERT(n_used > 0 || state == MI_PAGE_OWNED); // else it would never be given back
   }
 };
-
-#endif

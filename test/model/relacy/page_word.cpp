@@ -122,26 +122,26 @@ struct life : scenario<life, 3> {
 
 // clang-format off
 static const rl::memory_order rlx = rl::mo_relaxed, acq = rl::mo_acquire, rel = rl::mo_release, a_r = rl::mo_acq_rel,
-                              ___ = unchanged;
+                              own = unchanged; // the header's own
 
 static const change_t changes[] = {
 //                    push take park share adopt owns  late   first
-    {"none",          ___, ___, ___, ___,  ___,  acq,  false, false},
-    // The weakest that hold, together.  A claimer takes the chain, with acquire, before it looks at the page; the lock of
-    // the pool orders who shares and who adopts or claims then; whoever took the chain lets go with a release later.
+    {"none",          own, own, own, own,  own,  acq,  false, false},
+    // The weakest that hold, together.  A claimer takes the chain, with acquire, before it looks at the page.  The lock
+    // of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
     {"least",         rel, acq, rel, rlx,  a_r,  acq,  false, false},
-    {"push=relaxed",  rlx, ___, ___, ___,  ___,  acq,  false, false},
-    {"push=acquire",  acq, ___, ___, ___,  ___,  acq,  false, false},
-    {"take=relaxed",  ___, rlx, ___, ___,  ___,  acq,  false, false},
-    {"take=release",  ___, rel, ___, ___,  ___,  acq,  false, false},
-    {"park=relaxed",  ___, ___, rlx, ___,  ___,  acq,  false, false},
-    {"park=acquire",  ___, ___, acq, ___,  ___,  acq,  false, false},
-    {"adopt=relaxed", ___, ___, ___, ___,  rlx,  acq,  false, false},
-    {"adopt=acquire", ___, ___, ___, ___,  acq,  acq,  false, false},
-    {"adopt=release", ___, ___, ___, ___,  rel,  acq,  false, false},
-    {"owns=relaxed",  ___, ___, ___, ___,  ___,  rlx,  false, false},
-    {"home-late",     ___, ___, ___, ___,  ___,  acq,  true,  false},
-    {"home-first",    ___, ___, ___, ___,  ___,  acq,  false, true},
+    {"push=relaxed",  rlx, own, own, own,  own,  acq,  false, false},
+    {"push=acquire",  acq, own, own, own,  own,  acq,  false, false},
+    {"take=relaxed",  own, rlx, own, own,  own,  acq,  false, false},
+    {"take=release",  own, rel, own, own,  own,  acq,  false, false},
+    {"park=relaxed",  own, own, rlx, own,  own,  acq,  false, false},
+    {"park=acquire",  own, own, acq, own,  own,  acq,  false, false},
+    {"adopt=relaxed", own, own, own, own,  rlx,  acq,  false, false},
+    {"adopt=acquire", own, own, own, own,  acq,  acq,  false, false},
+    {"adopt=release", own, own, own, own,  rel,  acq,  false, false},
+    {"owns=relaxed",  own, own, own, own,  own,  rlx,  false, false},
+    {"home-late",     own, own, own, own,  own,  acq,  true,  false},
+    {"home-first",    own, own, own, own,  own,  acq,  false, true},
 };
 // clang-format on
 
