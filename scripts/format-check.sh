@@ -20,9 +20,14 @@ files=$(find src demo test -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | so
 twice_guarded=$(grep -l '^#pragma once$' $files | xargs -r grep -l '^#ifndef .*_H$')
 if [ "${1:-}" = --fix ]; then
   [ -z "$twice_guarded" ] || sed -i '/^#pragma once$/d' $twice_guarded
-  $tool -i $files
-  $tool -i $files # it does not always arrive in one step
-  exit
+  for file in $files; do
+    pass=0 # it does not always arrive in one step
+    until $tool "$file" | cmp -s - "$file" || [ $pass -ge 20 ]; do
+      $tool -i "$file"
+      pass=$((pass + 1))
+    done
+  done
+  exit 0
 fi
 if [ -n "$twice_guarded" ]; then
   echo "#pragma once beside an include guard, in:" $twice_guarded

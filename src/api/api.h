@@ -1,7 +1,5 @@
 // What the files of the api layer share.  Layer: api.
 #pragma once
-#ifndef MI_API_API_H
-#define MI_API_API_H
 
 #include "../../include/mimalloc.h"
 #include "../heap/theap.h"
@@ -21,7 +19,9 @@ void* _mi_realloc(void* p, size_t new_size, bool zero);
 
 // Clears a block of at least `size` bytes; a class's block may be cleared up to a multiple of 16.
 static mi_always_inline void _mi_clear_small(void* p, size_t size) {
-  typedef struct { uint64_t words[2]; } mi_pair_t;
+  typedef struct {
+    uint64_t words[2];
+  } mi_pair_t;
   mi_pair_t* pairs = (mi_pair_t*)p;
   if (mi_unlikely(size <= 8)) {
     pairs->words[0] = 0;
@@ -37,5 +37,3 @@ static mi_always_inline void _mi_clear_small(void* p, size_t size) {
 
 // count * size into *total; false (and errno) when that is too much.
 bool _mi_count_size(size_t count, size_t size, size_t* total);
-
-#endif

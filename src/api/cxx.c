@@ -25,7 +25,7 @@ static void new_throw(void) {
 #else
 
 typedef void (*mi_new_handler_t)(void);
-mi_weak mi_new_handler_t _ZSt15get_new_handlerv(void); // std::get_new_handler()
+mi_weak mi_new_handler_t _ZSt15get_new_handlerv(void);   // std::get_new_handler()
 mi_weak void             _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc() of libstdc++
 
 static bool new_call_handler(void) {

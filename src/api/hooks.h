@@ -1,7 +1,5 @@
 // The deferred-free hook: the program's chance to free what it has put off.  Layer: api.
 #pragma once
-#ifndef MI_API_HOOKS_H
-#define MI_API_HOOKS_H
 
 #include "../heap/theap.h"
 
@@ -13,5 +11,3 @@ void _mi_hooks_deferred_free(bool force);
 static inline void mi_hooks_on_slow_malloc(const mi_theap_t* theap) {
   if (mi_unlikely(theap->n_slow % MI_HOOKS_INTERVAL == MI_HOOKS_INTERVAL - 1)) _mi_hooks_deferred_free(false);
 }
-
-#endif

@@ -89,8 +89,9 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 
 mi_cold void* _mi_malloc_failed(size_t size) {
   bool absurd = (size > PTRDIFF_MAX);
-  _mi_error_report(absurd ? EOVERFLOW : ENOMEM, absurd ? "allocation request is too large (%zu bytes)\n"
-                                                       : "unable to allocate memory (%zu bytes)\n", size);
+  _mi_error_report(absurd ? EOVERFLOW : ENOMEM,
+                   absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n",
+                   size);
   errno = ENOMEM;
   return NULL;
 }

@@ -13,32 +13,44 @@
 
 #if defined(MI_MALLOC_OVERRIDE)
 
-#define MI_PUBLIC __attribute__((visibility("default"), used))
+  #define MI_PUBLIC __attribute__((visibility("default"), used))
 
-#if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__)
-  #define MI_ALIAS(fun) __attribute__((alias(#fun), visibility("default"), used))
-  #define MI_FORWARD0(fun, x)          MI_ALIAS(fun);
-  #define MI_FORWARD1(fun, x)          MI_ALIAS(fun);
-  #define MI_FORWARD2(fun, x, y)       MI_ALIAS(fun);
-  #define MI_FORWARD3(fun, x, y, z)    MI_ALIAS(fun);
-#else
-  #define MI_FORWARD0(fun, x)          { fun(x); }
-  #define MI_FORWARD1(fun, x)          { return fun(x); }
-  #define MI_FORWARD2(fun, x, y)       { return fun(x, y); }
-  #define MI_FORWARD3(fun, x, y, z)    { return fun(x, y, z); }
-#endif
+  #if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__)
+    #define MI_ALIAS(fun)             __attribute__((alias(#fun), visibility("default"), used))
+    #define MI_FORWARD0(fun, x)       MI_ALIAS(fun);
+    #define MI_FORWARD1(fun, x)       MI_ALIAS(fun);
+    #define MI_FORWARD2(fun, x, y)    MI_ALIAS(fun);
+    #define MI_FORWARD3(fun, x, y, z) MI_ALIAS(fun);
+  #else
+    #define MI_FORWARD0(fun, x) \
+      { \
+        fun(x); \
+      }
+    #define MI_FORWARD1(fun, x) \
+      { \
+        return fun(x); \
+      }
+    #define MI_FORWARD2(fun, x, y) \
+      { \
+        return fun(x, y); \
+      }
+    #define MI_FORWARD3(fun, x, y, z) \
+      { \
+        return fun(x, y, z); \
+      }
+  #endif
 
-// The attributes of libc's own declarations (nonnull, malloc) are theirs; ours need not repeat them.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wpragmas"
-#pragma GCC diagnostic ignored "-Wunknown-warning-option"
-#pragma GCC diagnostic ignored "-Wmissing-attributes"
-#pragma GCC diagnostic ignored "-Wattribute-alias"
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+  // The attributes of libc's own declarations (nonnull, malloc) are theirs; ours need not repeat them.
+  #pragma GCC diagnostic push
+  #pragma GCC diagnostic ignored "-Wpragmas"
+  #pragma GCC diagnostic ignored "-Wunknown-warning-option"
+  #pragma GCC diagnostic ignored "-Wmissing-attributes"
+  #pragma GCC diagnostic ignored "-Wattribute-alias"
+  #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-#if defined(__cplusplus)
+  #if defined(__cplusplus)
 extern "C" {
-#endif
+  #endif
 
 // clang-format off
 
@@ -97,7 +109,8 @@ MI_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_F
 MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_FORWARD1(mi_pvalloc, size)
 
 // ---- C++: operator new and delete -----------------------------------------------------------------------------------
-// By their mangled names, so that C can define them: the last letter of _Znw is the type of size_t.
+// By their mangled names, so that C can define them: the last letter of _Znw is the type of size_t.  Weak, so that a
+// program may have its own, for instance from mimalloc-new-delete.h.
 
 #if SIZE_MAX == UINT64_MAX || defined(__EMSCRIPTEN__)
   #define MI_NEW(name, rest) name##m##rest
@@ -105,36 +118,36 @@ MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_F
   #define MI_NEW(name, rest) name##j##rest
 #endif
 
-MI_PUBLIC void* MI_NEW(_Znw,)(size_t size)                                              MI_FORWARD1(mi_new, size)
-MI_PUBLIC void* MI_NEW(_Zna,)(size_t size)                                              MI_FORWARD1(mi_new, size)
-MI_PUBLIC void* MI_NEW(_Znw,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
-MI_PUBLIC void* MI_NEW(_Zna,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
-MI_PUBLIC void* MI_NEW(_Znw,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
-MI_PUBLIC void* MI_NEW(_Zna,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
-MI_PUBLIC void* MI_NEW(_Znw,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
-MI_PUBLIC void* MI_NEW(_Zna,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
+MI_PUBLIC mi_weak void* MI_NEW(_Znw,)(size_t size)                                              MI_FORWARD1(mi_new, size)
+MI_PUBLIC mi_weak void* MI_NEW(_Zna,)(size_t size)                                              MI_FORWARD1(mi_new, size)
+MI_PUBLIC mi_weak void* MI_NEW(_Znw,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
+MI_PUBLIC mi_weak void* MI_NEW(_Zna,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
+MI_PUBLIC mi_weak void* MI_NEW(_Znw,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
+MI_PUBLIC mi_weak void* MI_NEW(_Zna,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
+MI_PUBLIC mi_weak void* MI_NEW(_Znw,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
+MI_PUBLIC mi_weak void* MI_NEW(_Zna,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
 
-MI_PUBLIC void _ZdlPv(void* p)                                                          MI_FORWARD0(mi_free, p)
-MI_PUBLIC void _ZdaPv(void* p)                                                          MI_FORWARD0(mi_free, p)
-MI_PUBLIC void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
-MI_PUBLIC void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
-MI_PUBLIC void _ZdlPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
-MI_PUBLIC void _ZdaPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
-MI_PUBLIC void _ZdlPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
-MI_PUBLIC void _ZdaPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
-MI_PUBLIC void _ZdlPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
-MI_PUBLIC void _ZdaPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
-MI_PUBLIC void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
-MI_PUBLIC void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
+MI_PUBLIC mi_weak void _ZdlPv(void* p)                                                          MI_FORWARD0(mi_free, p)
+MI_PUBLIC mi_weak void _ZdaPv(void* p)                                                          MI_FORWARD0(mi_free, p)
+MI_PUBLIC mi_weak void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
+MI_PUBLIC mi_weak void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
+MI_PUBLIC mi_weak void _ZdlPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
+MI_PUBLIC mi_weak void _ZdaPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
+MI_PUBLIC mi_weak void _ZdlPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
+MI_PUBLIC mi_weak void _ZdaPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
+MI_PUBLIC mi_weak void _ZdlPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
+MI_PUBLIC mi_weak void _ZdaPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
+MI_PUBLIC mi_weak void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
+MI_PUBLIC mi_weak void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
 
 // clang-format on
 
 // ---- glibc's extras: without them a program would ask an allocator that it does not use -----------------------------
 
-#if defined(__GLIBC__)
+  #if defined(__GLIBC__)
 
-  #include <malloc.h>
-  #include <stdio.h>
+    #include <malloc.h>
+    #include <stdio.h>
 
 MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
   (void)pad;
@@ -153,7 +166,7 @@ static size_t override_bytes(int64_t n) {
   return n < 0 ? 0 : (size_t)n;
 }
 
-  #if __GLIBC_PREREQ(2, 33)
+    #if __GLIBC_PREREQ(2, 33)
 MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
   size_t           pages = override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
@@ -165,7 +178,7 @@ MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   info.keepcost = info.fordblks;
   return info;
 }
-  #endif
+    #endif
 
 MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -198,12 +211,12 @@ MI_PUBLIC int malloc_info(int options, FILE* file) mi_attr_noexcept {
   return 0;
 }
 
-#endif
+  #endif
 
-#if defined(__cplusplus)
+  #if defined(__cplusplus)
 }
-#endif
+  #endif
 
-#pragma GCC diagnostic pop
+  #pragma GCC diagnostic pop
 
 #endif

@@ -79,7 +79,9 @@ bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
   return true;
 }
 
-void mi_stats_reset(void) mi_attr_noexcept { _mi_stats_reset(); }
+void mi_stats_reset(void) mi_attr_noexcept {
+  _mi_stats_reset();
+}
 
 void mi_stats_merge(void) mi_attr_noexcept {
   // Threads have no numbers of their own that would have to be added.
@@ -283,7 +285,9 @@ void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   stats_print_process(&line, &process, stats.committed.peak);
 }
 
-void mi_process_info_print(void) mi_attr_noexcept { mi_process_info_print_out(NULL, NULL); }
+void mi_process_info_print(void) mi_attr_noexcept {
+  mi_process_info_print_out(NULL, NULL);
+}
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
 

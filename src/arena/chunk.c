@@ -187,7 +187,7 @@ static void slices_mark(mi_region_t* region, size_t slice, size_t n, bool dirty)
 // Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
 static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
   uint32_t starts =
-    (chunk->kind == MI_CHUNK_MEDIUM ? chunk_free_groups(chunk->free_bits) : mi_runs32(chunk->free_bits, n));
+      (chunk->kind == MI_CHUNK_MEDIUM ? chunk_free_groups(chunk->free_bits) : mi_runs32(chunk->free_bits, n));
   uint32_t backed = starts & mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
   return mi_ctz32(backed != 0 ? backed : starts);
 }
@@ -211,7 +211,8 @@ static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chun
   size_t extra = (align <= 1 || (kind == MI_CHUNK_MEDIUM && align <= CHUNK_GROUP) ? 0 : align - 1);
   size_t slice = slices_find(region, n + extra, kind);
   if (slice == SIZE_MAX) return false;
-  if (extra > 0) slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
+  if (extra > 0)
+    slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
   run->region = region;
   run->slice = slice;
   run->n_slices = n;

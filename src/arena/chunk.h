@@ -5,8 +5,6 @@
 // A3  A slice that is not dirty reads as zero.
 // A4  n_purgeable is the number of slices that are free and dirty, over all regions.
 #pragma once
-#ifndef MI_ARENA_CHUNK_H
-#define MI_ARENA_CHUNK_H
 
 #include "region.h"
 
@@ -44,5 +42,3 @@ extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken
 
 // Gives up to n purgeable slices back to the system; returns how many were given.
 size_t _mi_slices_purge(size_t n);
-
-#endif

@@ -5,16 +5,16 @@
 #include "../support/stat.h"
 
 // Less than this is not worth a thread: 4 MiB.
-#define PURGE_START_SLICES ((4 * MI_MiB) / MI_SLICE_SIZE)
+#define PURGE_START_SLICES    ((4 * MI_MiB) / MI_SLICE_SIZE)
 // The thread ends after this many rounds without work, so that a quiet process has no thread of ours.
-#define PURGE_QUIET_ROUNDS 8
+#define PURGE_QUIET_ROUNDS    8
 // Without a thread, the clock is read once in so many frees.
 #define PURGE_CALLS_PER_CLOCK 32
 
 static void (*purge_on_start)(void);
 static bool (*purge_on_tick)(void);
-static mi_atomic(uint32_t) purge_running; // 1: the background thread exists, or is being started
-static mi_atomic(uint32_t) purge_asked;   // a round was asked for
+static mi_atomic(uint32_t) purge_running;   // 1: the background thread exists, or is being started
+static mi_atomic(uint32_t) purge_asked;     // a round was asked for
 static mi_atomic(bool)     purge_no_thread; // one could not be started
 static mi_atomic(uint32_t) purge_calls;
 static mi_atomic(int64_t)  purge_last_ms;

@@ -10,8 +10,6 @@
 // P2  Where there may be no thread (option background_thread off, or it cannot be started), the calls that free slices
 //     look at the clock instead.
 #pragma once
-#ifndef MI_ARENA_PURGE_H
-#define MI_ARENA_PURGE_H
 
 #include "chunk.h"
 
@@ -30,5 +28,3 @@ void _mi_purge_init(void (*on_start)(void), bool (*on_tick)(void));
 
 // In the child of a fork there is no background thread any more.
 void _mi_purge_after_fork(void);
-
-#endif

@@ -15,18 +15,16 @@
 // Region 0 is the one that fast paths know.  More are added only when it is full or could not be made large
 // (RLIMIT_AS), and for requests that do not fit in any; those are found by a search on the slow path.
 #pragma once
-#ifndef MI_ARENA_REGION_H
-#define MI_ARENA_REGION_H
 
 #include "../base/bits.h"
 #include "../prim/lock.h"
 
-#define MI_SLICE_SHIFT   16
-#define MI_SLICE_SIZE    ((size_t)1 << MI_SLICE_SHIFT) // 64 KiB
-#define MI_CHUNK_SLICES  32
-#define MI_CHUNK_SIZE    (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
+#define MI_SLICE_SHIFT     16
+#define MI_SLICE_SIZE      ((size_t)1 << MI_SLICE_SHIFT) // 64 KiB
+#define MI_CHUNK_SLICES    32
+#define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
-#define MI_REGION_COUNT  64   // limits of address space are met by few regions: each is at least 1/16 of the limit
+#define MI_REGION_COUNT    64 // limits of address space are met by few regions: each is at least 1/16 of the limit
 
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free
@@ -49,20 +47,20 @@ typedef struct mi_chunk_s {
 
 typedef struct mi_region_s {
   // Read by every free (R1).
-  uintptr_t base;
-  size_t    n_slices;
-  char*     table;
+  uintptr_t   base;
+  size_t      n_slices;
+  char*       table;
   // Owned by the arena lock.
-  size_t    n_chunks;    // in the reservation
-  size_t    n_open;      // chunks whose memory may be used
-  size_t    n_used;      // chunks [n_used, n_open) were never handed out
+  size_t      n_chunks; // in the reservation
+  size_t      n_open;   // chunks whose memory may be used
+  size_t      n_used;   // chunks [n_used, n_open) were never handed out
   mi_chunk_t* chunks;
-  uint64_t* free_chunks; // bit i: chunk i < n_used is wholly free
-  size_t    free_hint;   // no bit is set in words below
-  uint32_t  buckets[MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // lists of chunks by what they can still give
-  uint64_t  nonempty[MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
-  size_t    reserved_size;
-  bool      is_single;   // one block that fits nowhere else; its table has one descriptor
+  uint64_t*   free_chunks;                                  // bit i: chunk i < n_used is wholly free
+  size_t      free_hint;                                    // no bit is set in words below
+  uint32_t    buckets[MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // lists of chunks by what they can still give
+  uint64_t    nonempty[MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
+  size_t      reserved_size;
+  bool        is_single; // one block that fits nowhere else; its table has one descriptor
 } mi_region_t;
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
@@ -77,7 +75,7 @@ bool _mi_region_init(void);
 // NULL when out of address space or of regions.  Caller holds the arena lock.
 mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
 // Gives a region back to the system; nothing of it is in use.  Not region 0.  Caller holds the arena lock.
-void _mi_region_remove(mi_region_t* region);
+void         _mi_region_remove(mi_region_t* region);
 
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_region_open(mi_region_t* region, size_t n);
@@ -101,5 +99,3 @@ static inline char* _mi_region_slice_start(const mi_region_t* region, size_t sli
 static inline size_t _mi_region_index(const mi_region_t* region) {
   return (size_t)(region - _mi_regions);
 }
-
-#endif

@@ -3,8 +3,6 @@
 // mi_assert checks what callers promise, mi_assert_internal an invariant of ours; the condition is always compiled,
 // and costs nothing below its level (MI_DEBUG: 0 none, 1 mi_assert, 2 also internal, 3 also expensive).
 #pragma once
-#ifndef MI_BASE_ASSERT_H
-#define MI_BASE_ASSERT_H
 
 #include "compiler.h"
 
@@ -24,5 +22,3 @@ mi_cold void _mi_assert_fail(const char* expr, const char* file, unsigned line, 
 #define mi_assert(e)           mi_assert_at(1, e)
 #define mi_assert_internal(e)  mi_assert_at(2, e)
 #define mi_assert_expensive(e) mi_assert_at(3, e)
-
-#endif

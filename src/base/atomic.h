@@ -2,40 +2,38 @@
 //
 // An operation names its memory order at the end (`_relaxed`, `_acquire`, `_release`, `_acq_rel`); there is no default.
 #pragma once
-#ifndef MI_BASE_ATOMIC_H
-#define MI_BASE_ATOMIC_H
 
 #include "compiler.h"
 
 #if defined(__cplusplus)
   #include <atomic>
-  #define mi_atomic(type)            std::atomic<type>
-  #define mi_memory_order(o)         std::memory_order_##o
-  #define mi_atomic_ns(f)            std::f
+  #define mi_atomic(type)    std::atomic<type>
+  #define mi_memory_order(o) std::memory_order_##o
+  #define mi_atomic_ns(f)    std::f
 #else
   #include <stdatomic.h>
-  #define mi_atomic(type)            _Atomic(type)
-  #define mi_memory_order(o)         memory_order_##o
-  #define mi_atomic_ns(f)            f
+  #define mi_atomic(type)    _Atomic(type)
+  #define mi_memory_order(o) memory_order_##o
+  #define mi_atomic_ns(f)    f
 #endif
 
-#define mi_load_relaxed(p)           mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(relaxed))
-#define mi_load_acquire(p)           mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(acquire))
-#define mi_store_relaxed(p, x)       mi_atomic_ns(atomic_store_explicit)(p, x, mi_memory_order(relaxed))
-#define mi_store_release(p, x)       mi_atomic_ns(atomic_store_explicit)(p, x, mi_memory_order(release))
-#define mi_exchange_acquire(p, x)    mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(acquire))
-#define mi_exchange_acq_rel(p, x)    mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(acq_rel))
-#define mi_fetch_add_relaxed(p, x)   mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(relaxed))
-#define mi_fetch_sub_relaxed(p, x)   mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(relaxed))
-#define mi_fetch_add_acq_rel(p, x)   mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(acq_rel))
-#define mi_fetch_sub_acq_rel(p, x)   mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(acq_rel))
-#define mi_fetch_or_relaxed(p, x)    mi_atomic_ns(atomic_fetch_or_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_load_relaxed(p)         mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(relaxed))
+#define mi_load_acquire(p)         mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(acquire))
+#define mi_store_relaxed(p, x)     mi_atomic_ns(atomic_store_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_store_release(p, x)     mi_atomic_ns(atomic_store_explicit)(p, x, mi_memory_order(release))
+#define mi_exchange_acquire(p, x)  mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(acquire))
+#define mi_exchange_acq_rel(p, x)  mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(acq_rel))
+#define mi_fetch_add_relaxed(p, x) mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_fetch_sub_relaxed(p, x) mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_fetch_add_acq_rel(p, x) mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(acq_rel))
+#define mi_fetch_sub_acq_rel(p, x) mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(acq_rel))
+#define mi_fetch_or_relaxed(p, x)  mi_atomic_ns(atomic_fetch_or_explicit)(p, x, mi_memory_order(relaxed))
 #define mi_cas_weak(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_weak_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
 #define mi_cas_strong(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_strong_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
-#define mi_fence_seq_cst()           mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
-#define mi_compiler_fence()          mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
+#define mi_fence_seq_cst()  mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
+#define mi_compiler_fence() mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
 
 static mi_always_inline void mi_cpu_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -46,5 +44,3 @@ static mi_always_inline void mi_cpu_pause(void) {
   mi_compiler_fence();
 #endif
 }
-
-#endif

@@ -1,29 +1,51 @@
 // Bit and size arithmetic.  Layer: base.
 #pragma once
-#ifndef MI_BASE_BITS_H
-#define MI_BASE_BITS_H
 
 #include "compiler.h"
 
 #define MI_SIZE_BITS (8 * sizeof(size_t))
 
 // Index of the lowest and of the highest set bit; x must not be 0.
-static inline size_t mi_ctz32(uint32_t x) { return (size_t)__builtin_ctz(x); }
-static inline size_t mi_ctz64(uint64_t x) { return (size_t)__builtin_ctzll(x); }
-static inline size_t mi_msb64(uint64_t x) { return 63u - (size_t)__builtin_clzll(x); }
-static inline size_t mi_popcount32(uint32_t x) { return (size_t)__builtin_popcount(x); }
+static inline size_t mi_ctz32(uint32_t x) {
+  return (size_t)__builtin_ctz(x);
+}
+static inline size_t mi_ctz64(uint64_t x) {
+  return (size_t)__builtin_ctzll(x);
+}
+static inline size_t mi_msb64(uint64_t x) {
+  return 63u - (size_t)__builtin_clzll(x);
+}
+static inline size_t mi_popcount32(uint32_t x) {
+  return (size_t)__builtin_popcount(x);
+}
 
-static inline bool mi_is_pow2(size_t x) { return x != 0 && (x & (x - 1)) == 0; }
+static inline bool mi_is_pow2(size_t x) {
+  return x != 0 && (x & (x - 1)) == 0;
+}
 
 // Rounding to a power of two; the sum must not overflow.
-static inline size_t mi_align_up(size_t x, size_t align) { return (x + align - 1) & ~(align - 1); }
-static inline size_t mi_align_down(size_t x, size_t align) { return x & ~(align - 1); }
-static inline size_t mi_div_up(size_t x, size_t d) { return (x + d - 1) / d; }
-static inline size_t mi_min(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t mi_max(size_t a, size_t b) { return a > b ? a : b; }
-static inline size_t mi_clamp(size_t x, size_t lo, size_t hi) { return x < lo ? lo : (x > hi ? hi : x); }
+static inline size_t mi_align_up(size_t x, size_t align) {
+  return (x + align - 1) & ~(align - 1);
+}
+static inline size_t mi_align_down(size_t x, size_t align) {
+  return x & ~(align - 1);
+}
+static inline size_t mi_div_up(size_t x, size_t d) {
+  return (x + d - 1) / d;
+}
+static inline size_t mi_min(size_t a, size_t b) {
+  return a < b ? a : b;
+}
+static inline size_t mi_max(size_t a, size_t b) {
+  return a > b ? a : b;
+}
+static inline size_t mi_clamp(size_t x, size_t lo, size_t hi) {
+  return x < lo ? lo : (x > hi ? hi : x);
+}
 
-static inline bool mi_is_aligned(const void* p, size_t align) { return ((uintptr_t)p & (align - 1)) == 0; }
+static inline bool mi_is_aligned(const void* p, size_t align) {
+  return ((uintptr_t)p & (align - 1)) == 0;
+}
 
 // *product = a * b; returns true when it does not fit.
 static inline bool mi_mul_overflows(size_t a, size_t b, size_t* product) {
@@ -31,7 +53,9 @@ static inline bool mi_mul_overflows(size_t a, size_t b, size_t* product) {
 }
 
 // The low n bits set, 0 <= n <= 32.
-static inline uint32_t mi_mask32(size_t n) { return n >= 32 ? UINT32_MAX : (((uint32_t)1 << n) - 1); }
+static inline uint32_t mi_mask32(size_t n) {
+  return n >= 32 ? UINT32_MAX : (((uint32_t)1 << n) - 1);
+}
 
 // Bit i of the result is set when bits i .. i+n-1 of x are all set (1 <= n <= 32).  Doubling: five steps at most.
 static inline uint32_t mi_runs32(uint32_t x, size_t n) {
@@ -47,8 +71,9 @@ static inline uint32_t mi_runs32(uint32_t x, size_t n) {
 // Length of the longest run of set bits.
 static inline size_t mi_longest_run32(uint32_t x) {
   size_t n = 0;
-  while (x != 0) { x &= x >> 1; n++; }
+  while (x != 0) {
+    x &= x >> 1;
+    n++;
+  }
   return n;
 }
-
-#endif

@@ -1,36 +1,34 @@
 // What we need from the compiler, under one name each.  Layer: base.
 #pragma once
-#ifndef MI_BASE_COMPILER_H
-#define MI_BASE_COMPILER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #if defined(__GNUC__) || defined(__clang__)
-  #define mi_likely(x)      (__builtin_expect(!!(x), 1))
-  #define mi_unlikely(x)    (__builtin_expect(!!(x), 0))
-  #define mi_noinline       __attribute__((noinline))
-  #define mi_always_inline  inline __attribute__((always_inline))
-  #define mi_cold           __attribute__((noinline, cold))
-  #define mi_hidden         __attribute__((visibility("hidden")))
-  #define mi_weak           __attribute__((weak))
-  #define mi_aligned(n)     __attribute__((aligned(n)))
-  #define mi_printf(f, a)   __attribute__((format(printf, f, a)))
-  #define mi_unused         __attribute__((unused))
-  #define mi_prefetch_w(p)  __builtin_prefetch((p), 1)
+  #define mi_likely(x)     (__builtin_expect(!!(x), 1))
+  #define mi_unlikely(x)   (__builtin_expect(!!(x), 0))
+  #define mi_noinline      __attribute__((noinline))
+  #define mi_always_inline inline __attribute__((always_inline))
+  #define mi_cold          __attribute__((noinline, cold))
+  #define mi_hidden        __attribute__((visibility("hidden")))
+  #define mi_weak          __attribute__((weak))
+  #define mi_aligned(n)    __attribute__((aligned(n)))
+  #define mi_printf(f, a)  __attribute__((format(printf, f, a)))
+  #define mi_unused        __attribute__((unused))
+  #define mi_prefetch_w(p) __builtin_prefetch((p), 1)
 #else
-  #define mi_likely(x)      (x)
-  #define mi_unlikely(x)    (x)
+  #define mi_likely(x)   (x)
+  #define mi_unlikely(x) (x)
   #define mi_noinline
-  #define mi_always_inline  inline
+  #define mi_always_inline inline
   #define mi_cold
   #define mi_hidden
   #define mi_weak
   #define mi_aligned(n)
   #define mi_printf(f, a)
   #define mi_unused
-  #define mi_prefetch_w(p)  ((void)(p))
+  #define mi_prefetch_w(p) ((void)(p))
 #endif
 
 // The thread's own variables.  Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
@@ -48,7 +46,7 @@
 
 #define MI_CACHE_LINE 64
 
-// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/revoke.c).
+// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).
 #if defined(__SANITIZE_THREAD__)
   #define MI_TSAN 1
 #elif defined(__has_feature)
@@ -64,8 +62,8 @@
 #endif
 
 // Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)
-#if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(__cplusplus) && !MI_TSAN && \
-  !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
+#if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && \
+    !defined(__cplusplus) && !MI_TSAN && !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
   #define MI_HAS_IFUNC 1
 #else
   #define MI_HAS_IFUNC 0
@@ -74,5 +72,3 @@
 #define MI_KiB ((size_t)1 << 10)
 #define MI_MiB ((size_t)1 << 20)
 #define MI_GiB ((size_t)1 << 30)
-
-#endif

@@ -4,6 +4,7 @@
 // F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
 //     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
 //     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
+//     A page that another thread had CLAIMED at that moment is lost to the child: at most one per thread.
 // F3  Pages are taken over when the child first needs a new page: most children only exec.
 #include "fork.h"
 
@@ -14,7 +15,10 @@
 
 mi_atomic(bool) _mi_fork_has_orphans;
 
+static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all other locks
+
 static void fork_prepare(void) {
+  _mi_lock_acquire(&fork_adopt_lock);
   _mi_thread_late_lock();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_pool_lock_all();
@@ -28,6 +32,7 @@ static void fork_parent(void) {
   _mi_pool_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_late_unlock();
+  _mi_lock_release(&fork_adopt_lock);
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
@@ -72,7 +77,7 @@ static void fork_adopt_region(mi_region_t* region) {
   for (size_t i = 0; i < n_slices; i++) {
     mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, i);
     if (_mi_page_kind(page) != MI_PAGE_BLOCKS) continue;
-    mi_theap_t* home = mi_load_relaxed(&page->home);
+    mi_theap_t* home = mi_load_relaxed(&page->home); // nobody adopts before we are done, so the order does not matter
     if (home == NULL || !home->is_orphan) continue;
     if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED) fork_adopt_page(page);
   }
@@ -84,8 +89,7 @@ static void fork_reuse(mi_theap_t* theap, void* arg) {
 }
 
 void _mi_fork_adopt_orphans(void) {
-  static mi_lock_t lock; // one thread at a time
-  _mi_lock_acquire(&lock);
+  _mi_lock_acquire(&fork_adopt_lock);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) {
     for (size_t i = 0; i < MI_REGION_COUNT; i++) {
       if (_mi_regions[i].base != 0 && !_mi_regions[i].is_single) fork_adopt_region(&_mi_regions[i]);
@@ -93,5 +97,5 @@ void _mi_fork_adopt_orphans(void) {
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
   }
-  _mi_lock_release(&lock);
+  _mi_lock_release(&fork_adopt_lock);
 }

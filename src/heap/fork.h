@@ -1,7 +1,5 @@
 // What a fork does to us.  Layer: heap.
 #pragma once
-#ifndef MI_HEAP_FORK_H
-#define MI_HEAP_FORK_H
 
 #include "theap.h"
 
@@ -10,6 +8,4 @@ void _mi_fork_init(void);
 // In the child: pages of threads that it does not have are to be taken over when memory is needed.  Called outside of
 // enter and leave.
 extern mi_atomic(bool) _mi_fork_has_orphans;
-void _mi_fork_adopt_orphans(void);
-
-#endif
+void                   _mi_fork_adopt_orphans(void);

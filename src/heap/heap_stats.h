@@ -1,7 +1,5 @@
 // How many blocks there are, by block size.  Layer: heap.
 #pragma once
-#ifndef MI_HEAP_HEAP_STATS_H
-#define MI_HEAP_HEAP_STATS_H
 
 #include <stddef.h>
 
@@ -15,5 +13,3 @@ typedef struct mi_class_stat_s {
 // Walks all pages of the process and fills in at most `max` entries, one for each size class in increasing order;
 // returns how many.  Other threads may go on: the numbers are then of no single moment.
 size_t _mi_heap_class_stats(mi_class_stat_t* table, size_t max);
-
-#endif

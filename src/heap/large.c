@@ -8,11 +8,11 @@
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
 // faults of the new place cost about as much as copying 256 KiB.
-#define LARGE_REMAP_MIN (256 * MI_KiB)
+#define LARGE_REMAP_MIN       (256 * MI_KiB)
 // Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
 #define LARGE_REMAP_COUNT_MAX 1024
 // What does not fit well into a region gets one of its own.
-#define LARGE_ALIGN_MAX (32 * MI_MiB)
+#define LARGE_ALIGN_MAX       (32 * MI_MiB)
 
 static mi_atomic(size_t) large_n_remapped;
 
@@ -133,7 +133,8 @@ static void large_move(char* from, char* to, size_t size) {
 
 static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   size_t n_old = page->n_slices;
-  if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX) return NULL;
+  if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX)
+    return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page) || _mi_page_region(page)->is_single) return NULL;
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
   mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED);

@@ -3,8 +3,6 @@
 // L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h).
 // L2  A block may start at an offset within its page (aligned-at allocation).
 #pragma once
-#ifndef MI_HEAP_LARGE_H
-#define MI_HEAP_LARGE_H
 
 #include "../page/page.h"
 
@@ -17,5 +15,3 @@ bool _mi_large_free(mi_page_t* page);
 // The block resized without copying: in place, or its memory moved by the system.  NULL when it must be copied.
 // `zero`: what is new reads as zero.
 void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero);
-
-#endif

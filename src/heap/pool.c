@@ -4,8 +4,8 @@
 #include "../support/stat.h"
 
 typedef struct mi_pool_s {
-  mi_lock_t              lock;
-  mi_atomic(mi_page_t*)  first;
+  mi_lock_t             lock;
+  mi_atomic(mi_page_t*) first;
 } mi_pool_t;
 
 static mi_pool_t pools[MI_CLASS_COUNT];

@@ -3,8 +3,6 @@
 // S1  A page is in the pool of its class while its word says SHARED, and until its claimer has taken it out.
 // S2  `first` may be read without the lock, as a hint that there is nothing.
 #pragma once
-#ifndef MI_HEAP_POOL_H
-#define MI_HEAP_POOL_H
 
 #include "../page/page.h"
 
@@ -22,5 +20,3 @@ void _mi_page_regain(mi_page_t* page, mi_chain_t free);
 
 void _mi_pool_lock_all(void);
 void _mi_pool_unlock_all(void);
-
-#endif

@@ -226,8 +226,7 @@ static mi_noinline void theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_b
   if (!_mi_theap_owns(theap, page)) _mi_outbox_add(theap, page, block);
   else if (page_push_free(page, block)) theap_page_changed(theap, page);
   if (theap_wants_look(visit)) theap_look(theap, visit);
-  _mi_theap_leave(theap, visit);
-  _mi_theap_after_slow(theap);
+  _mi_theap_leave_slow(theap, visit);
 }
 
 void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block) {
@@ -246,7 +245,8 @@ void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
   if (mi_unlikely(!_mi_theap_try_enter(theap, &visit))) {
     theap_free_revoked(theap, page, (mi_block_t*)p, visit);
   }
-  else if (mi_unlikely(theap_wants_look(visit) || !_mi_theap_owns(theap, page) || page->free == NULL || page->used == 1)) {
+  else if (mi_unlikely(theap_wants_look(visit) || !_mi_theap_owns(theap, page) || page->free == NULL ||
+                       page->used == 1)) {
     theap_free_slow(theap, page, (mi_block_t*)p, visit);
   }
   else {
@@ -255,15 +255,14 @@ void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
   }
 }
 
-void _mi_theap_after_slow(mi_theap_t* theap) {
-  if (mi_unlikely(theap->has_deleted)) {
-    theap->has_deleted = false;
-    _mi_purge_schedule();
-  }
-  if (mi_unlikely(theap->n_owned_pushes >= THEAP_OWNED_PUSHES)) {
-    theap->n_owned_pushes = 0;
-    _mi_purge_wake();
-  }
+void _mi_theap_leave_slow(mi_theap_t* theap, uint32_t visit) {
+  bool has_deleted = theap->has_deleted;
+  bool has_pushed = (theap->n_owned_pushes >= THEAP_OWNED_PUSHES);
+  theap->has_deleted = false;
+  if (has_pushed) theap->n_owned_pushes = 0;
+  _mi_theap_leave(theap, visit);
+  if (mi_unlikely(has_deleted)) _mi_purge_schedule();
+  if (mi_unlikely(has_pushed)) _mi_purge_wake();
 }
 
 // ---- letting go -----------------------------------------------------------------------------------------------------

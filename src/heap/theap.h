@@ -11,8 +11,6 @@
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
 // H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
 #pragma once
-#ifndef MI_HEAP_THEAP_H
-#define MI_HEAP_THEAP_H
 
 #include "../page/page.h"
 
@@ -29,11 +27,11 @@ typedef struct mi_page_list_s {
 } mi_page_list_t;
 
 typedef struct mi_class_state_s {
-  mi_page_list_t queue;      // pages that had room when last seen; refill begins with the first
-  mi_page_list_t full;       // pages that had none
-  int32_t        left_seen;  // the bin's `left` when it was last looked at
-  uint32_t       n_unused;   // looks in a row that found that nothing was taken from it
-  uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
+  mi_page_list_t queue;     // pages that had room when last seen; refill begins with the first
+  mi_page_list_t full;      // pages that had none
+  int32_t        left_seen; // the bin's `left` when it was last looked at
+  uint32_t       n_unused;  // looks in a row that found that nothing was taken from it
+  uint32_t       n_pages;   // made by this theap and not given back by it: how far the class has grown
 } mi_class_state_t;
 
 // Blocks of one page that others own, on their way back to it.
@@ -54,11 +52,11 @@ struct mi_theap_s {
   uint32_t            n_owned_pushes;       // batches pushed to pages whose owner may be asleep
   uint32_t            n_slow;               // slow paths taken: the heartbeat of deferred frees
   // Under the registry lock (heap/thread.c):
-  mi_theap_t*         next;                 // in the registry
-  bool                is_live;              // a thread has it
-  bool                is_orphan;            // its thread did not survive a fork
-  bool                is_released;          // it was idle and has nothing left to give
-  uint32_t            visits_seen;          // at the last look
+  mi_theap_t*         next;        // in the registry
+  bool                is_live;     // a thread has it
+  bool                is_orphan;   // its thread did not survive a fork
+  bool                is_released; // it was idle and has nothing left to give
+  uint32_t            visits_seen; // at the last look
   mi_class_state_t    classes[MI_CLASS_COUNT];
   mi_batch_t          outbox[MI_OUTBOX_SIZE];
 };
@@ -68,8 +66,8 @@ mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a
 // The default theap of the calling thread.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
 // all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
 extern mi_thread_local mi_theap_t* _mi_theap_default;
-extern mi_theap_t _mi_theap_none;
-extern mi_theap_t _mi_theap_dead;
+extern mi_theap_t                  _mi_theap_none;
+extern mi_theap_t                  _mi_theap_dead;
 
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
 
@@ -125,8 +123,8 @@ void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block);
 // The same for a thread that has no theap.
 void _mi_page_free_remote(mi_page_t* page, void* block);
 
-// Looks at what the slow paths left to do: purge policy, sleeping owners.  Called without locks, outside enter/leave.
-void _mi_theap_after_slow(mi_theap_t* theap);
+// Leaves, and then does what the visit has left to do: purge policy, sleeping owners.
+void _mi_theap_leave_slow(mi_theap_t* theap, uint32_t visit);
 
 // Gives up all that the theap holds; for its own thread.
 void _mi_theap_release(mi_theap_t* theap);
@@ -153,5 +151,3 @@ void _mi_theap_release_pages(mi_theap_t* theap);
 
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
 void _mi_outbox_flush(mi_theap_t* theap);
-
-#endif

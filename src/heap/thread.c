@@ -18,17 +18,17 @@
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
 
-mi_theap_t       _mi_theap_none;
-mi_theap_t       _mi_theap_dead;
+mi_theap_t        _mi_theap_none;
+mi_theap_t        _mi_theap_dead;
 mi_atomic(size_t) _mi_thread_count;
-mi_lock_t        _mi_registry_lock;
+mi_lock_t         _mi_registry_lock;
 
 static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
 static mi_theap_t  theap_late;  // T2
 static mi_lock_t   theap_late_lock;
-static mi_theap_t* registry;    // all theaps that were ever made; they are used again, not given back (H5)
+static mi_theap_t* registry; // all theaps that were ever made; they are used again, not given back (H5)
 
-static char*  theap_memory;     // where the next theap is made, and how many fit there
+static char*  theap_memory; // where the next theap is made, and how many fit there
 static size_t theap_memory_left;
 
 static bool thread_can_revoke;
@@ -38,8 +38,7 @@ static bool thread_can_revoke;
 // resolver of the program's may allocate then.  A resolver of our own runs before those.
 #if MI_HAS_IFUNC
 
-static void thread_nothing(void) {
-}
+static void thread_nothing(void) {}
 
 static void (*thread_early(void))(void) {
   if (_mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
@@ -57,8 +56,7 @@ static void thread_resolve_early(void) {
 
 #else
 
-static void thread_resolve_early(void) {
-}
+static void thread_resolve_early(void) {}
 
 #endif
 

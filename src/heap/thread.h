@@ -1,7 +1,5 @@
 // Threads come and go: who has a theap, and what a sleeping one must give up.  Layer: heap.
 #pragma once
-#ifndef MI_HEAP_THREAD_H
-#define MI_HEAP_THREAD_H
 
 #include "theap.h"
 
@@ -27,5 +25,3 @@ void _mi_thread_install_hooks(void);
 
 // Calls visit for each theap that was ever made, under the registry lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
-
-#endif

@@ -80,7 +80,8 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
   size_t os_page = _mi_prim_os_page_size();
   // Blocks that end within the OS page where the first one ends, or within `bytes`.
   char*  end = (char*)mi_align_up((uintptr_t)start + mi_max(size, bytes), os_page);
-  size_t n = mi_min((size_t)(end - start) / size, mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
+  size_t n = mi_min((size_t)(end - start) / size,
+                    mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
   mi_assert_internal(n > 0);
   if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && (page->flags & MI_PAGE_IS_ZERO) != 0) {
     char* from = (char*)mi_align_up((uintptr_t)start, os_page);

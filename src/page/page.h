@@ -15,8 +15,6 @@
 //     then its own theap in `home` is the owner.
 // P5  kind, cls, capacity do not change while a block of the page is in use.
 #pragma once
-#ifndef MI_PAGE_PAGE_H
-#define MI_PAGE_PAGE_H
 
 #include "../arena/chunk.h"
 #include "../base/assert.h"
@@ -35,8 +33,8 @@ typedef enum mi_page_kind_e {
 typedef struct mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
-  mi_block_t*            free;       // blocks freed by the owner; LARGE: the block
-  struct mi_page_s*      next;       // in a queue of its owner or in a pool
+  mi_block_t*            free; // blocks freed by the owner; LARGE: the block
+  struct mi_page_s*      next; // in a queue of its owner or in a pool
   struct mi_page_s*      prev;
   uint16_t               bin_offset; // of its class's bin in any theap
   uint16_t               used;
@@ -153,5 +151,3 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
 }
-
-#endif

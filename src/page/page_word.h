@@ -29,8 +29,6 @@
 // release).  Weaker than release in a push: the taker may follow a link that is not written yet.  Pushes are
 // read-modify-writes, so they continue the release sequence of the park or share before them.
 #pragma once
-#ifndef MI_PAGE_PAGE_WORD_H
-#define MI_PAGE_PAGE_WORD_H
 
 #if !defined(MI_PAGE_WORD_MODEL) // the model brings its own atomics and blocks
   #include "../base/atomic.h"
@@ -41,12 +39,7 @@ typedef mi_atomic(uint64_t) mi_page_word_t;
   #define mi_block_set_next(b, n) ((b)->next = (n))
 #endif
 
-typedef enum mi_page_state_e {
-  MI_PAGE_OWNED,
-  MI_PAGE_PARKED,
-  MI_PAGE_SHARED,
-  MI_PAGE_CLAIMED
-} mi_page_state_t;
+typedef enum mi_page_state_e { MI_PAGE_OWNED, MI_PAGE_PARKED, MI_PAGE_SHARED, MI_PAGE_CLAIMED } mi_page_state_t;
 
 #define MI_WORD_COUNT_SHIFT 48
 #define MI_WORD_STATE_SHIFT 62
@@ -58,7 +51,8 @@ typedef struct mi_chain_s {
 } mi_chain_t;
 
 static inline uint64_t page_word_make(mi_page_state_t state, size_t count, const mi_block_t* first) {
-  return ((uint64_t)state << MI_WORD_STATE_SHIFT) | ((uint64_t)count << MI_WORD_COUNT_SHIFT) | (uint64_t)(uintptr_t)first;
+  return ((uint64_t)state << MI_WORD_STATE_SHIFT) | ((uint64_t)count << MI_WORD_COUNT_SHIFT) |
+         (uint64_t)(uintptr_t)first;
 }
 
 static inline mi_page_state_t _mi_page_word_state(uint64_t word) {
@@ -124,5 +118,3 @@ static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_chain_t* free) {
 static inline mi_chain_t _mi_page_word_own(mi_page_word_t* word) {
   return _mi_page_word_take(word, MI_PAGE_OWNED);
 }
-
-#endif

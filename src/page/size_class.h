@@ -7,17 +7,15 @@
 // a rest at the end of the page is widened until they fill it (5120 -> 5376: still 12 blocks), since that costs nothing.
 // Sizes above 1 KiB are multiples of 128, the step of the table.
 #pragma once
-#ifndef MI_PAGE_SIZE_CLASS_H
-#define MI_PAGE_SIZE_CLASS_H
 
 #include "../base/bits.h"
 
-#define MI_CLASS_COUNT     77
-#define MI_SMALL_MAX       1024           // one entry of _mi_bin_offset_small per size
-#define MI_MEDIUM_MAX      (32 * MI_KiB)  // one entry of _mi_bin_offset_medium per 128 bytes
-#define MI_BIN_SHIFT       4              // a bin is 16 bytes (heap/theap.h)
-#define MI_CLASS_SIZE_MAX  (512 * MI_KiB) // larger blocks have a page of their own
-#define MI_CLASS_NONE      255
+#define MI_CLASS_COUNT    77
+#define MI_SMALL_MAX      1024           // one entry of _mi_bin_offset_small per size
+#define MI_MEDIUM_MAX     (32 * MI_KiB)  // one entry of _mi_bin_offset_medium per 128 bytes
+#define MI_BIN_SHIFT      4              // a bin is 16 bytes (heap/theap.h)
+#define MI_CLASS_SIZE_MAX (512 * MI_KiB) // larger blocks have a page of their own
+#define MI_CLASS_NONE     255
 
 // The offset of the bin of a size in any theap, 16 x its class: one load less on the fast path than a class would need
 // instructions to become an address.  Both tables are filled in by _mi_size_class_init.  Before that they are zero,
@@ -48,5 +46,3 @@ static inline size_t _mi_class_block_size(size_t cls) {
 // The smallest class of at least `size` bytes whose blocks are all aligned to `align` (a power of two up to a slice);
 // pages start at a slice boundary, so that is one whose block size is a multiple.  MI_CLASS_NONE if there is none.
 size_t _mi_size_class_aligned(size_t size, size_t align);
-
-#endif

@@ -33,7 +33,7 @@
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
 #if MI_FAULT_INJECTION
-static mi_atomic(size_t) prim_fail_at;     // 0: off
+static mi_atomic(size_t) prim_fail_at; // 0: off
 static mi_atomic(size_t) prim_fail_calls;
 static mi_atomic(bool)   prim_fail_repeat;
 
@@ -75,9 +75,9 @@ size_t _mi_prim_os_page_size(void) {
 
 static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
   if (prim_must_fail()) return ENOMEM;
-  int saved = errno;
+  int   saved = errno;
   void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
-  int err = (p == MAP_FAILED ? errno : 0);
+  int   err = (p == MAP_FAILED ? errno : 0);
   errno = saved;
   if (err == 0) *start = p;
   return err;

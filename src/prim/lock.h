@@ -5,8 +5,6 @@
 // It neither allocates nor has a destructor, and the child of a fork may reset it.  Critical sections of ours are short,
 // so a contender spins for a while first; an oversubscribed machine makes it sleep instead of burning its time slice.
 #pragma once
-#ifndef MI_PRIM_LOCK_H
-#define MI_PRIM_LOCK_H
 
 #include "prim.h"
 
@@ -33,6 +31,3 @@ static inline void _mi_lock_release(mi_lock_t* lock) {
     _mi_prim_wake(&lock->state, false);
   }
 }
-
-
-#endif

@@ -4,8 +4,6 @@
 // Sizes are in bytes and addresses are multiples of the OS page size unless said otherwise.  Calls that can fail return
 // 0 or an errno value; none of them changes errno, allocates, or takes a lock of ours.
 #pragma once
-#ifndef MI_PRIM_PRIM_H
-#define MI_PRIM_PRIM_H
 
 #include "../base/atomic.h"
 
@@ -40,37 +38,37 @@ size_t _mi_prim_address_space_limit(void);
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 
-int64_t  _mi_prim_clock_ms(void);              // monotonic
-uint64_t _mi_prim_random(void);                // for placement, not for secrets; never blocks
-size_t   _mi_prim_numa_node_count(void);       // at least 1
+int64_t     _mi_prim_clock_ms(void);        // monotonic
+uint64_t    _mi_prim_random(void);          // for placement, not for secrets; never blocks
+size_t      _mi_prim_numa_node_count(void); // at least 1
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
 const char* _mi_prim_environment_entry(size_t i);
-void     _mi_prim_write_stderr(const char* text, size_t length);
-void     _mi_prim_abort(void);
+void        _mi_prim_write_stderr(const char* text, size_t length);
+void        _mi_prim_abort(void);
 
 typedef struct mi_process_info_s {
   int64_t elapsed_ms, user_ms, system_ms;
-  size_t  rss_current, rss_peak;               // bytes
-  size_t  page_faults;                         // major faults
+  size_t  rss_current, rss_peak; // bytes
+  size_t  page_faults;           // major faults
 } mi_process_info_t;
-void     _mi_prim_process_info(mi_process_info_t* info);
+void _mi_prim_process_info(mi_process_info_t* info);
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 // Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm.
-void  _mi_prim_thread_exit_init(void (*done)(void));
-int   _mi_prim_thread_exit_arm(void);
+void _mi_prim_thread_exit_init(void (*done)(void));
+int  _mi_prim_thread_exit_arm(void);
 // Handlers around fork.
-void  _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 // A detached thread with all signals blocked, invisible to the program as far as the system allows.
-int   _mi_prim_thread_start(void (*run)(void));
-void  _mi_prim_yield(void);
+int  _mi_prim_thread_start(void (*run)(void));
+void _mi_prim_yield(void);
 // Sleeps while *word == expected, until woken or for timeout_ms (< 0: for ever).  May return early.
-void  _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms);
-void  _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
+void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms);
+void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 // All running threads of the process pass a full memory barrier.  ENOTSUP where the system cannot.
-int   _mi_prim_barrier_all_init(void);
-int   _mi_prim_barrier_all(void);
+int  _mi_prim_barrier_all_init(void);
+int  _mi_prim_barrier_all(void);
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
@@ -80,5 +78,3 @@ int   _mi_prim_barrier_all(void);
   #define MI_FAULT_INJECTION 0
 #endif
 size_t _mi_prim_fail_nth(size_t n, bool repeat);
-
-#endif

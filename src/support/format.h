@@ -7,8 +7,6 @@
 // No precision, no floating point.  %p is 0x and upper case digits; a NULL string is (null); any other conversion is
 // copied as it stands and ends the formatting, since the arguments behind it cannot be known.
 #pragma once
-#ifndef MI_SUPPORT_FORMAT_H
-#define MI_SUPPORT_FORMAT_H
 
 #include <stdarg.h>
 
@@ -17,5 +15,3 @@
 // Writes at most size - 1 characters and a terminator (nothing at all if size is 0); returns the characters written.
 size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) mi_printf(3, 0);
 size_t _mi_format(char* buf, size_t size, const char* fmt, ...) mi_printf(3, 4);
-
-#endif

@@ -60,9 +60,13 @@ typedef struct message_thread_s {
 static mi_thread_local message_thread_t message_thread;
 static mi_atomic(uintptr_t)             message_main_thread; // 0: not known yet
 
-uintptr_t _mi_message_thread_id(void) { return (uintptr_t)&message_thread; }
+uintptr_t _mi_message_thread_id(void) {
+  return (uintptr_t)&message_thread;
+}
 
-void _mi_message_init(void) { mi_store_relaxed(&message_main_thread, _mi_message_thread_id()); }
+void _mi_message_init(void) {
+  mi_store_relaxed(&message_main_thread, _mi_message_thread_id());
+}
 
 static bool message_is_main_thread(void) {
   uintptr_t main_thread = mi_load_relaxed(&message_main_thread);
@@ -88,7 +92,9 @@ static bool message_earlier_try_hold(void) {
   return false;
 }
 
-static void message_earlier_release(void) { mi_store_release(&message_earlier_is_held, false); }
+static void message_earlier_release(void) {
+  mi_store_release(&message_earlier_is_held, false);
+}
 
 static void message_earlier_add(const char* text, size_t length) {
   if (!message_earlier_try_hold()) return;
@@ -209,7 +215,9 @@ void _mi_message_warning(const char* fmt, ...) {
   va_end(args);
 }
 
-void mi_register_error(mi_error_fun* fun, void* arg) { message_hook_set(&message_error_hook, (message_fun_t)fun, arg); }
+void mi_register_error(mi_error_fun* fun, void* arg) {
+  message_hook_set(&message_error_hook, (message_fun_t)fun, arg);
+}
 
 // Memory that was overwritten or freed twice is somebody's attack or somebody's bug; builds that look for either stop.
 static bool message_is_fatal(int err) {

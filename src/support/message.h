@@ -9,8 +9,6 @@
 //
 // Messages are lines: a newline is added where there is none, except by _mi_message_raw and _mi_message_write.
 #pragma once
-#ifndef MI_SUPPORT_MESSAGE_H
-#define MI_SUPPORT_MESSAGE_H
 
 #include "../../include/mimalloc.h"
 #include "../base/compiler.h"
@@ -19,9 +17,9 @@
 void _mi_message_write(mi_output_fun* out, void* arg, const char* text);
 void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) mi_printf(3, 4);
 
-void _mi_message_print(const char* fmt, ...) mi_printf(1, 2);    // always
-void _mi_message_verbose(const char* fmt, ...) mi_printf(1, 2);  // with option verbose
-void _mi_message_trace(const char* fmt, ...) mi_printf(1, 2);    // with option verbose >= 2
+void _mi_message_print(const char* fmt, ...) mi_printf(1, 2);   // always
+void _mi_message_verbose(const char* fmt, ...) mi_printf(1, 2); // with option verbose
+void _mi_message_trace(const char* fmt, ...) mi_printf(1, 2);   // with option verbose >= 2
 
 // With option show_errors, max_warnings times; with verbose always.
 mi_cold void _mi_message_warning(const char* fmt, ...) mi_printf(1, 2);
@@ -38,5 +36,3 @@ void _mi_message_init(void);
 
 // In the child of a fork: whoever was registering a function is not there any more.
 void _mi_message_after_fork(void);
-
-#endif

@@ -130,7 +130,9 @@ static mi_atomic(bool) option_is_chosen;  // mi_option_set was called
 
 #define OPTION_VALUE_MAX 64 // characters of a value that count
 
-static char option_upper(char c) { return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c); }
+static char option_upper(char c) {
+  return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
 
 static bool option_is_one_of(const char* text, const char* const* words) {
   for (; *words != NULL; words++) {
@@ -228,7 +230,9 @@ static void option_warn_invalid(mi_option_t option, const char* name) {
     _mi_format(line, sizeof(line), text, name);
     _mi_message_raw(NULL, NULL, "mimalloc: warning: %s\n", line);
   }
-  else { _mi_message_warning(text, name); }
+  else {
+    _mi_message_warning(text, name);
+  }
 }
 
 // Looks `option` up.  Warns only after the state is set: the warning itself asks for options.
@@ -291,9 +295,13 @@ bool _mi_options_all_default(void) {
 
 // ---- the public functions -------------------------------------------------------------------------------------------
 
-static bool option_exists(mi_option_t option) { return (int)option >= 0 && (int)option < (int)_mi_option_last; }
+static bool option_exists(mi_option_t option) {
+  return (int)option >= 0 && (int)option < (int)_mi_option_last;
+}
 
-long mi_option_get(mi_option_t option) { return option_exists(option) ? _mi_option_get_fast(option) : 0; }
+long mi_option_get(mi_option_t option) {
+  return option_exists(option) ? _mi_option_get_fast(option) : 0;
+}
 
 long mi_option_get_clamp(mi_option_t option, long min, long max) {
   long value = mi_option_get(option);
@@ -307,7 +315,9 @@ size_t mi_option_get_size(mi_option_t option) {
   return (size_t)value > SIZE_MAX / 1024 ? SIZE_MAX : (size_t)value * 1024;
 }
 
-bool mi_option_is_enabled(mi_option_t option) { return mi_option_get(option) != 0; }
+bool mi_option_is_enabled(mi_option_t option) {
+  return mi_option_get(option) != 0;
+}
 
 void mi_option_set(mi_option_t option, long value) {
   mi_store_relaxed(&option_is_chosen, true);
@@ -331,13 +341,21 @@ void mi_option_set_default(mi_option_t option, long value) {
   if (mi_load_acquire(&cell->state) <= MI_OPTION_DEFAULTED) mi_store_relaxed(&cell->base, value);
 }
 
-void mi_option_set_enabled(mi_option_t option, bool enable) { mi_option_set(option, enable ? 1 : 0); }
+void mi_option_set_enabled(mi_option_t option, bool enable) {
+  mi_option_set(option, enable ? 1 : 0);
+}
 
-void mi_option_set_enabled_default(mi_option_t option, bool enable) { mi_option_set_default(option, enable ? 1 : 0); }
+void mi_option_set_enabled_default(mi_option_t option, bool enable) {
+  mi_option_set_default(option, enable ? 1 : 0);
+}
 
-void mi_option_enable(mi_option_t option) { mi_option_set(option, 1); }
+void mi_option_enable(mi_option_t option) {
+  mi_option_set(option, 1);
+}
 
-void mi_option_disable(mi_option_t option) { mi_option_set(option, 0); }
+void mi_option_disable(mi_option_t option) {
+  mi_option_set(option, 0);
+}
 
 // ---- printing -------------------------------------------------------------------------------------------------------
 
@@ -374,4 +392,6 @@ void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   _mi_message_raw(out, arg, "mimalloc: mem tracking: %s\n", option_tracking());
 }
 
-void mi_options_print(void) mi_attr_noexcept { mi_options_print_out(NULL, NULL); }
+void mi_options_print(void) mi_attr_noexcept {
+  mi_options_print_out(NULL, NULL);
+}

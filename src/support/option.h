@@ -11,8 +11,6 @@
 // O3  mi_option_set alone writes `chosen`.  Threads that read the environment at the same time write the same value to
 //     `base`, so no lock is needed and the child of a fork cannot find one held.
 #pragma once
-#ifndef MI_SUPPORT_OPTION_H
-#define MI_SUPPORT_OPTION_H
 
 #include "../../include/mimalloc.h"
 #include "../base/assert.h"
@@ -49,7 +47,7 @@ mi_cold long _mi_option_read(mi_option_t option);
 static inline long _mi_option_get_fast(mi_option_t option) {
   mi_assert_internal((int)option >= 0 && (int)option < (int)MI_OPTION_COUNT);
   mi_option_cell_t* cell = &_mi_option_cells[option];
-  int state = mi_load_acquire(&cell->state); // O2
+  int               state = mi_load_acquire(&cell->state); // O2
   if (mi_unlikely(state == MI_OPTION_UNREAD)) return _mi_option_read(option);
   return state == MI_OPTION_CHOSEN ? mi_load_relaxed(&cell->chosen) : mi_load_relaxed(&cell->base);
 }
@@ -63,5 +61,3 @@ void _mi_options_settle(void);
 
 // Is nothing set, neither by the environment (once it is settled) nor by a call?
 bool _mi_options_all_default(void);
-
-#endif

@@ -8,7 +8,9 @@ mi_static_assert(MI_STAT_VERSION != 4 || sizeof(size_t) != 8 || sizeof(mi_stats_
 
 mi_live_stats_t _mi_stats;
 
-static int64_t stat_max(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t stat_max(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
 
 static mi_stat_count_t stat_read_count(mi_live_count_t* live) {
   mi_stat_count_t count;

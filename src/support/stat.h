@@ -7,8 +7,6 @@
 // different fields need not be of one moment.  A decrease may be seen before the increase it belongs to: only
 // _mi_stats_snapshot promises that nothing is negative and current <= peak <= total.
 #pragma once
-#ifndef MI_SUPPORT_STAT_H
-#define MI_SUPPORT_STAT_H
 
 #include "../../include/mimalloc-stats.h"
 #include "../base/atomic.h"
@@ -42,7 +40,8 @@ static inline void _mi_stat_increase(mi_live_count_t* count, int64_t n) {
   int64_t now = mi_fetch_add_relaxed(&count->current, n) + n;
   mi_fetch_add_relaxed(&count->total, n);
   int64_t peak = mi_load_relaxed(&count->peak);
-  while (now > peak && !mi_cas_weak(&count->peak, &peak, now, relaxed, relaxed)) {}
+  while (now > peak && !mi_cas_weak(&count->peak, &peak, now, relaxed, relaxed)) {
+  }
 }
 
 static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
@@ -54,5 +53,3 @@ void _mi_stats_snapshot(mi_stats_t* out);
 
 // Totals and peaks become what is current, counters 0.
 void _mi_stats_reset(void);
-
-#endif
