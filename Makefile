@@ -45,7 +45,7 @@ demo: ## factors NUMBER with this allocator and with the system's; shows statist
 test: test-release test-debug test-cxx test-sanitizers test-clang ## all tests in all builds, and quick real programs
 
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
-	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config
+	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
 	@$(call check,release)
 
 test-debug: ## all tests with internal checks on

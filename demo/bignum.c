@@ -94,13 +94,21 @@ char* bn_to_decimal(bn_t* a) {
   return text;
 }
 
-bool bn_is_word(bn_t* a, uint32_t word) { return word == 0 ? a->length == 0 : a->length == 1 && a->limb[0] == word; }
+bool bn_is_word(bn_t* a, uint32_t word) {
+  return word == 0 ? a->length == 0 : a->length == 1 && a->limb[0] == word;
+}
 
-bool bn_is_even(bn_t* a) { return a->length == 0 || a->limb[0] % 2 == 0; }
+bool bn_is_even(bn_t* a) {
+  return a->length == 0 || a->limb[0] % 2 == 0;
+}
 
-bool bn_fits_word(bn_t* a) { return a->length <= 1; }
+bool bn_fits_word(bn_t* a) {
+  return a->length <= 1;
+}
 
-uint32_t bn_to_word(bn_t* a) { return a->length == 0 ? 0 : a->limb[0]; }
+uint32_t bn_to_word(bn_t* a) {
+  return a->length == 0 ? 0 : a->limb[0];
+}
 
 static unsigned word_bits(uint32_t word) {
   unsigned bits = 0;
@@ -146,7 +154,9 @@ bn_t* bn_sub(bn_t* a, bn_t* b) {
   return bn_trim(difference);
 }
 
-bn_t* bn_distance(bn_t* a, bn_t* b) { return bn_compare(a, b) >= 0 ? bn_sub(a, b) : bn_sub(b, a); }
+bn_t* bn_distance(bn_t* a, bn_t* b) {
+  return bn_compare(a, b) >= 0 ? bn_sub(a, b) : bn_sub(b, a);
+}
 
 bn_t* bn_mul(bn_t* a, bn_t* b) {
   bn_t* product = bn_new((size_t)a->length + b->length);
@@ -271,7 +281,9 @@ static bn_t* bn_divide(bn_t* a, bn_t* b, bn_t** remainder) {
   return bn_trim(quotient);
 }
 
-bn_t* bn_div(bn_t* a, bn_t* b) { return bn_divide(a, b, NULL); }
+bn_t* bn_div(bn_t* a, bn_t* b) {
+  return bn_divide(a, b, NULL);
+}
 
 bn_t* bn_mod(bn_t* a, bn_t* b) {
   bn_t* remainder;

@@ -163,9 +163,13 @@ static relation_t* relation_find(search_t* s, expansion_t* e) {
 
 // ---- the matrix -----------------------------------------------------------------------------------------------------
 
-static size_t words_for(size_t bits) { return (bits + 63) / 64; }
+static size_t words_for(size_t bits) {
+  return (bits + 63) / 64;
+}
 
-static bool bit_is_set(const uint64_t* bits, size_t i) { return (bits[i / 64] >> i % 64 & 1) != 0; }
+static bool bit_is_set(const uint64_t* bits, size_t i) {
+  return (bits[i / 64] >> i % 64 & 1) != 0;
+}
 
 static void bits_add(uint64_t* bits, const uint64_t* other, size_t count) {
   for (size_t i = 0; i < words_for(count); i++) bits[i] ^= other[i];

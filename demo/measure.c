@@ -15,7 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-static double seconds_of(const struct timeval* t) { return (double)t->tv_sec + (double)t->tv_usec * 1e-6; }
+static double seconds_of(const struct timeval* t) {
+  return (double)t->tv_sec + (double)t->tv_usec * 1e-6;
+}
 
 static double now(void) {
   struct timespec t;

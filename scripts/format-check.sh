@@ -16,10 +16,11 @@ if ! command -v $tool > /dev/null 2>&1 && ! scripts/need.sh $tool > /dev/null 2>
 fi
 
 files=$(find src demo test -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
-# clang-format knows an include guard only if nothing comes before it; then a second guard is one too many.
+# #pragma once suffices; with a guard behind it clang-format would indent all of the file.
 twice_guarded=$(grep -l '^#pragma once$' $files | xargs -r grep -l '^#ifndef .*_H$')
 if [ "${1:-}" = --fix ]; then
-  [ -z "$twice_guarded" ] || sed -i '/^#pragma once$/d' $twice_guarded
+  [ -z "$twice_guarded" ] || perl -0pi -e \
+    's/^#pragma once\n#ifndef (\w+_H)\n#define \1\n/#pragma once\n/m and s/\n+#endif[^\n]*\n+\z/\n/' $twice_guarded
   for file in $files; do
     pass=0 # it does not always arrive in one step
     until $tool "$file" | cmp -s - "$file" || [ $pass -ge 20 ]; do
@@ -30,7 +31,7 @@ if [ "${1:-}" = --fix ]; then
   exit 0
 fi
 if [ -n "$twice_guarded" ]; then
-  echo "#pragma once beside an include guard, in:" $twice_guarded
+  echo "an include guard beside #pragma once, in:" $twice_guarded
   echo "'make format' removes it"
   exit 1
 fi

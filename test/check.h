@@ -9,16 +9,16 @@
 // (modes/support.h).
 #pragma once
 #ifndef MI_TEST_CHECK_H
-#define MI_TEST_CHECK_H
+  #define MI_TEST_CHECK_H
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+  #include <errno.h>
+  #include <stdarg.h>
+  #include <stdbool.h>
+  #include <stdio.h>
+  #include <string.h>
+  #include <unistd.h>
 
-#define CHECK_SHOWN_MAX 50 // failures that are shown; a loop that goes wrong would bury the first of them
+  #define CHECK_SHOWN_MAX 50 // failures that are shown; a loop that goes wrong would bury the first of them
 
 static long check_n_done, check_n_failed; // atomically
 
@@ -27,10 +27,11 @@ static inline void check_write(const char* text) {
   if (write(2, text, length) < 0) return;
 }
 
-#if defined(__GNUC__)
+  #if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
-#endif
-static inline void check_failed(const char* file, int line, const char* what, const char* fmt, ...) {
+  #endif
+static inline void
+check_failed(const char* file, int line, const char* what, const char* fmt, ...) {
   char    which[512], text[1024];
   int     saved = errno;
   long    n = __atomic_add_fetch(&check_n_failed, 1, __ATOMIC_RELAXED);
@@ -50,25 +51,25 @@ static inline bool check_count(bool is_true) {
   return is_true;
 }
 
-#define CHECK(condition) \
-  do { \
-    if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, "%s", ""); \
-  } while (0)
-
-#if !defined(CHECK_FOR)
-  #define CHECK_FOR(condition, ...) \
+  #define CHECK(condition) \
     do { \
-      if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+      if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, "%s", ""); \
     } while (0)
-#endif
 
-#define CHECK_EQ(a, b) \
-  do { \
-    long long check_a = (long long)(a), check_b = (long long)(b); \
-    if (!check_count(check_a == check_b)) { \
-      check_failed(__FILE__, __LINE__, #a " == " #b, "%lld, not %lld", check_a, check_b); \
-    } \
-  } while (0)
+  #if !defined(CHECK_FOR)
+    #define CHECK_FOR(condition, ...) \
+      do { \
+        if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
+      } while (0)
+  #endif
+
+  #define CHECK_EQ(a, b) \
+    do { \
+      long long check_a = (long long)(a), check_b = (long long)(b); \
+      if (!check_count(check_a == check_b)) { \
+        check_failed(__FILE__, __LINE__, #a " == " #b, "%lld, not %lld", check_a, check_b); \
+      } \
+    } while (0)
 
 // What main returns: 0 if every check held, and there was one.
 static inline int check_result(void) {

@@ -68,7 +68,9 @@ static size_t argument(int argc, char** argv, int i, size_t otherwise, size_t ma
   return value;
 }
 
-static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL); }
+static void rest(void) {
+  nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
 
 static bool ring_put(ring_t* ring, message_t* message) {
   size_t at = atomic_load_explicit(&ring->written, memory_order_relaxed);

@@ -42,7 +42,9 @@ static size_t argument(int argc, char** argv, int i, size_t otherwise) {
 }
 
 // The tag of a block is this, changed by a random number: the sum of these must come back in the end.
-static uint64_t key_of(uint64_t slot) { return (slot + 1) * 0xD6E8FEB86659FD93u; }
+static uint64_t key_of(uint64_t slot) {
+  return (slot + 1) * 0xD6E8FEB86659FD93u;
+}
 
 static block_t* block_new(uint64_t random, uint64_t slot) {
   block_t* block = malloc(sizeof(block_t) + (random & 0xFF) * 241 / 256);

@@ -42,7 +42,9 @@ static void* allocate(size_t size) {
   return block;
 }
 
-static char letter_of(uint32_t key) { return (char)('a' + key % 26); }
+static char letter_of(uint32_t key) {
+  return (char)('a' + key % 26);
+}
 
 // The node with this key; its children are numbered as in a heap.
 static node_t* tree_build(size_t depth, uint32_t key) {

@@ -41,7 +41,8 @@ static bool thread_can_revoke;
 static void thread_nothing(void) {}
 
 static void (*thread_early(void))(void) {
-  if (_mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
+  // In a static program it runs before there is thread-local storage at all; then nobody can allocate yet.
+  if (_mi_prim_has_thread_storage() && _mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
   return &thread_nothing;
 }
 

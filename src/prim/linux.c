@@ -283,6 +283,25 @@ void _mi_prim_process_info(mi_process_info_t* info) {
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 
+// By hand: nothing of libc may be called yet, and errno is thread-local itself.
+bool _mi_prim_has_thread_storage(void) {
+#if defined(__x86_64__) && defined(__LP64__)
+  uintptr_t base = 0;
+  long      result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "0"((long)SYS_arch_prctl), "D"(0x1003L /* ARCH_GET_FS */), "S"(&base)
+                   : "rcx", "r11", "memory");
+  return result == 0 && base != 0;
+#elif defined(__aarch64__)
+  uintptr_t base;
+  __asm__ volatile("mrs %0, tpidr_el0" : "=r"(base));
+  return base != 0;
+#else
+  return true;
+#endif
+}
+
 static pthread_key_t prim_exit_key;
 static bool          prim_has_exit_key;
 static void (*prim_exit_done)(void);

@@ -53,6 +53,9 @@ typedef struct mi_process_info_s {
 } mi_process_info_t;
 void _mi_prim_process_info(mi_process_info_t* info);
 
+// Is there thread-local storage yet?  Callable while the program is still being relocated.
+bool _mi_prim_has_thread_storage(void);
+
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 // Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm.

@@ -157,7 +157,9 @@ typedef struct resize_s {
       return expression; \
     }
 
-static inline void* reallocarr_result(void* p, size_t size) { return mi_reallocarr(&p, 1, size) == 0 ? p : NULL; }
+static inline void* reallocarr_result(void* p, size_t size) {
+  return mi_reallocarr(&p, 1, size) == 0 ? p : NULL;
+}
 
 RESIZE(realloc, mi_realloc(p, size))
 RESIZE(reallocn, mi_reallocn(p, 1, size))

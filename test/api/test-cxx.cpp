@@ -29,7 +29,9 @@ static bool throws_bad_alloc(F f) {
     void* p = f();
     mi_free(p);
     return false;
-  } catch (const std::bad_alloc&) { return true; }
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
 }
 
 static const size_t too_large = (size_t)1 << (sizeof(void*) == 8 ? 60 : 31);
@@ -67,7 +69,9 @@ static void check_handler() {
   bool caught = false;
   try {
     mi_free(mi_new(hidden(too_large)));
-  } catch (const from_handler&) { caught = true; }
+  } catch (const from_handler&) {
+    caught = true;
+  }
   CHECK(caught);
   n_handler_calls = 0;
   mi_free(mi_new(100));

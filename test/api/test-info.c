@@ -15,7 +15,8 @@ static void check_process_info(void) {
   CHECK(p != NULL);
   memset(p, 0xAB, block_size);
   double start = now_seconds();
-  while (now_seconds() - start < 0.02) {}
+  while (now_seconds() - start < 0.02) {
+  }
   size_t elapsed = 0, user = 0, system_time = 0, rss = 0, peak_rss = 0, commit = 0, peak_commit = 0, faults = 0;
   mi_process_info(&elapsed, &user, &system_time, &rss, &peak_rss, &commit, &peak_commit, &faults);
   CHECK(elapsed >= 15 && elapsed < 1000 * 1000);

@@ -130,7 +130,9 @@ int main(int argc, char** argv) {
   bool is_clean = true;
   for (char** e = environ; *e != NULL; e++) is_clean = is_clean && strncmp(*e, "MIMALLOC_", 9) != 0;
   if (is_clean) {
-    for (size_t i = 0; i < COUNT_OF(cases); i++) { CHECK_FOR(run_child(i, default_delay) == 0, "%s", cases[i].entry); }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+      CHECK_FOR(run_child(i, default_delay) == 0, "%s", cases[i].entry);
+    }
   }
   check_numbers();
   check_out_of_range();

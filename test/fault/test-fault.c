@@ -31,7 +31,9 @@ typedef struct run_s {
   size_t  n_wrong;   // NULL without ENOMEM, changed contents
 } run_t;
 
-static size_t n_written(size_t size) { return size < max_written ? size : max_written; }
+static size_t n_written(size_t size) {
+  return size < max_written ? size : max_written;
+}
 
 static void wrong(run_t* r, const char* what, size_t size) {
   if (r->n_wrong++ < 5) printf("  %s, size %zu, errno %d\n", what, size, errno);

@@ -48,8 +48,12 @@ typedef struct model_s {
       } \
     } while (0)
 
-static inline size_t model_pick(model_t* m, size_t n) { return n == 0 ? 0 : (size_t)(m->next(m->source) % n); }
-static inline bool   model_chance(model_t* m, unsigned percent) { return m->next(m->source) % 100 < percent; }
+static inline size_t model_pick(model_t* m, size_t n) {
+  return n == 0 ? 0 : (size_t)(m->next(m->source) % n);
+}
+static inline bool model_chance(model_t* m, unsigned percent) {
+  return m->next(m->source) % 100 < percent;
+}
 
 // Sizes are small most of the time; large ones stay rare or nothing else would be exercised.
 static inline size_t model_size(model_t* m) {

@@ -5,7 +5,9 @@
 #include "../check.h"
 #include "model.h"
 
-static uint64_t next_random(void* source) { return rng_next((rng_t*)source); }
+static uint64_t next_random(void* source) {
+  return rng_next((rng_t*)source);
+}
 
 // Blocks are written whole, so live bytes are resident; the rest is fragmentation, caches, and free pages on their way
 // back to the system.

@@ -80,7 +80,9 @@ static inline uint64_t test_seed(int argc, char** argv) {
 
 enum { skip_code = 77 }; // what main returns when nothing could be tested
 
-static inline void test_skip(const char* what, const char* why) { printf("skipped: %s: %s\n", what, why); }
+static inline void test_skip(const char* what, const char* why) {
+  printf("skipped: %s: %s\n", what, why);
+}
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
@@ -100,9 +102,13 @@ static inline rng_t rng_make(uint64_t seed) {
   return r;
 }
 
-static inline uint64_t rng_next(rng_t* r) { return mix64(r->state += 0x9E3779B97F4A7C15u); }
+static inline uint64_t rng_next(rng_t* r) {
+  return mix64(r->state += 0x9E3779B97F4A7C15u);
+}
 
-static inline size_t rng_below(rng_t* r, size_t n) { return n == 0 ? 0 : (size_t)(rng_next(r) % n); }
+static inline size_t rng_below(rng_t* r, size_t n) {
+  return n == 0 ? 0 : (size_t)(rng_next(r) % n);
+}
 
 // A size near a place where size classes usually begin or end: (8..16) * 2^k, one less, and one more.
 static inline size_t boundary_size(uint64_t x, size_t max) {
@@ -122,7 +128,9 @@ static inline size_t log_size(uint64_t x, size_t max) {
   return size > max ? max : size;
 }
 
-static inline size_t rng_size(rng_t* r, size_t max) { return log_size(rng_next(r), max); }
+static inline size_t rng_size(rng_t* r, size_t max) {
+  return log_size(rng_next(r), max);
+}
 
 // ---- patterns -------------------------------------------------------------------------------------------------------
 // Byte i of a block with key k is a function of (k, i) alone: a block that grew only needs its tail filled.
@@ -185,7 +193,9 @@ static inline bool is_zero(const void* block, size_t from, size_t to) {
   return true;
 }
 
-static inline bool is_aligned(const void* p, size_t alignment) { return ((uintptr_t)p & (alignment - 1)) == 0; }
+static inline bool is_aligned(const void* p, size_t alignment) {
+  return ((uintptr_t)p & (alignment - 1)) == 0;
+}
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
@@ -195,20 +205,26 @@ static inline double clock_seconds(clockid_t clock) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static inline double now_seconds(void) { return clock_seconds(CLOCK_MONOTONIC); }
-static inline double cpu_seconds(void) { return clock_seconds(CLOCK_PROCESS_CPUTIME_ID); }
+static inline double now_seconds(void) {
+  return clock_seconds(CLOCK_MONOTONIC);
+}
+static inline double cpu_seconds(void) {
+  return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 static inline void sleep_ms(unsigned ms) {
   struct timespec t;
   t.tv_sec = (time_t)(ms / 1000);
   t.tv_nsec = (long)(ms % 1000) * 1000000;
-  while (nanosleep(&t, &t) != 0 && errno == EINTR) {}
+  while (nanosleep(&t, &t) != 0 && errno == EINTR) {
+  }
 }
 
 static inline void watchdog_bark(int signal_number) {
   static const char text[] = "watchdog: the test hangs\n";
   (void)signal_number;
-  if (write(2, text, sizeof(text) - 1) < 0) {}
+  if (write(2, text, sizeof(text) - 1) < 0) {
+  }
   _exit(124);
 }
 
@@ -250,7 +266,9 @@ static inline size_t rss_now(void) {
   return rss != 0 ? rss : proc_bytes("/proc/self/status", "\nVmRSS:");
 }
 
-static inline size_t rss_peak(void) { return proc_bytes("/proc/self/status", "\nVmHWM:"); }
+static inline size_t rss_peak(void) {
+  return proc_bytes("/proc/self/status", "\nVmHWM:");
+}
 
 // How many mappings the kernel keeps for us, 0 where unknown.
 static inline size_t mapping_count(void) {
@@ -278,6 +296,8 @@ static inline bool rss_within(const char* what, size_t bytes, size_t bound) {
   return bytes <= bound || !rss_is_meaningful();
 }
 
-static inline size_t minus(size_t a, size_t b) { return a > b ? a - b : 0; }
+static inline size_t minus(size_t a, size_t b) {
+  return a > b ? a - b : 0;
+}
 
 #endif

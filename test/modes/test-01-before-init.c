@@ -22,14 +22,20 @@ static void ignore_beat(bool force, unsigned long long beat, void* arg) {
 static void* first_block;
 static bool  was_right = true;
 
-static void expect(bool cond) { was_right = was_right && cond; }
+static void expect(bool cond) {
+  was_right = was_right && cond;
+}
 
-static void first_free_null(void) { mi_free(NULL); }
+static void first_free_null(void) {
+  mi_free(NULL);
+}
 static void first_free_foreign(void) {
   static char c[64];
   mi_cfree(hidden_pointer(c));
 }
-static void first_usable_null(void) { expect(mi_usable_size(NULL) == 0); }
+static void first_usable_null(void) {
+  expect(mi_usable_size(NULL) == 0);
+}
 static void first_usable(void) {
   static char c[64];
   expect(mi_usable_size(hidden_pointer(c)) == 0);
@@ -58,7 +64,9 @@ static void first_aligned(void) {
   first_block = mi_malloc_aligned(64, 8192);
   expect(is_aligned(first_block, 8192) && first_block);
 }
-static void first_memalign(void) { expect(mi_posix_memalign(&first_block, 64, 64) == 0); }
+static void first_memalign(void) {
+  expect(mi_posix_memalign(&first_block, 64, 64) == 0);
+}
 static void first_strdup(void) {
   first_block = mi_strdup("early");
   expect(strcmp((char*)first_block, "early") == 0);
@@ -71,25 +79,55 @@ static void first_too_large(void) {
   errno = 0;
   expect(mi_malloc(hidden(SIZE_MAX)) == NULL && errno == ENOMEM);
 }
-static void first_expand(void) { expect(mi_expand(NULL, 10) == NULL); }
-static void first_good_size(void) { expect(mi_good_size(100) >= 100); }
-static void first_collect(void) { mi_collect(true); }
-static void first_is_ours(void) { expect(!mi_is_in_heap_region(&first_block)); }
-static void first_option(void) { expect(mi_option_get(mi_option_max_errors) == 32); }
-static void first_option_set(void) { mi_option_set(mi_option_purge_delay, 5); }
-static void first_stats(void) { mi_stats_print_out(&ignore_text, NULL); }
+static void first_expand(void) {
+  expect(mi_expand(NULL, 10) == NULL);
+}
+static void first_good_size(void) {
+  expect(mi_good_size(100) >= 100);
+}
+static void first_collect(void) {
+  mi_collect(true);
+}
+static void first_is_ours(void) {
+  expect(!mi_is_in_heap_region(&first_block));
+}
+static void first_option(void) {
+  expect(mi_option_get(mi_option_max_errors) == 32);
+}
+static void first_option_set(void) {
+  mi_option_set(mi_option_purge_delay, 5);
+}
+static void first_stats(void) {
+  mi_stats_print_out(&ignore_text, NULL);
+}
 static void first_info(void) {
   size_t rss = 0;
   mi_process_info(NULL, NULL, NULL, &rss, NULL, NULL, NULL, NULL);
 }
-static void first_output(void) { mi_register_output(&ignore_text, NULL); }
-static void first_error(void) { mi_register_error(&ignore_error, NULL); }
-static void first_deferred(void) { mi_register_deferred_free(&ignore_beat, NULL); }
-static void first_process_init(void) { mi_process_init(); }
-static void first_process_done(void) { mi_process_done(); }
-static void first_thread_init(void) { mi_thread_init(); }
-static void first_thread_done(void) { mi_thread_done(); }
-static void first_version(void) { expect(mi_version() > 0); }
+static void first_output(void) {
+  mi_register_output(&ignore_text, NULL);
+}
+static void first_error(void) {
+  mi_register_error(&ignore_error, NULL);
+}
+static void first_deferred(void) {
+  mi_register_deferred_free(&ignore_beat, NULL);
+}
+static void first_process_init(void) {
+  mi_process_init();
+}
+static void first_process_done(void) {
+  mi_process_done();
+}
+static void first_thread_init(void) {
+  mi_thread_init();
+}
+static void first_thread_done(void) {
+  mi_thread_done();
+}
+static void first_version(void) {
+  expect(mi_version() > 0);
+}
 static void first_nothing(void) {}
 
 typedef void            first_fun(void);
@@ -142,12 +180,24 @@ static void at_level(size_t level) {
   mi_free(zeroed);
 }
 
-__attribute__((constructor(101))) static void   at_101(void) { at_level(0); }
-__attribute__((constructor(102))) static void   at_102(void) { at_level(1); }
-__attribute__((constructor(200))) static void   at_200(void) { at_level(2); }
-__attribute__((constructor(1000))) static void  at_1000(void) { at_level(3); }
-__attribute__((constructor(65535))) static void at_65535(void) { at_level(4); }
-__attribute__((constructor)) static void        at_last(void) { at_level(5); }
+__attribute__((constructor(101))) static void at_101(void) {
+  at_level(0);
+}
+__attribute__((constructor(102))) static void at_102(void) {
+  at_level(1);
+}
+__attribute__((constructor(200))) static void at_200(void) {
+  at_level(2);
+}
+__attribute__((constructor(1000))) static void at_1000(void) {
+  at_level(3);
+}
+__attribute__((constructor(65535))) static void at_65535(void) {
+  at_level(4);
+}
+__attribute__((constructor)) static void at_last(void) {
+  at_level(5);
+}
 
 static int child_main(void) {
   for (size_t level = 0; level < n_levels; level++) {

@@ -40,7 +40,9 @@ struct early {
 
 static thread_local early early_object;
 
-static void live(size_t number) { early_object.blocks[0] = mi_realloc(early_object.blocks[0], 10 + number % 1000); }
+static void live(size_t number) {
+  early_object.blocks[0] = mi_realloc(early_object.blocks[0], 10 + number % 1000);
+}
 
 static void run_threads(size_t n) {
   for (size_t i = 0; i < n; i += 8) {

@@ -68,8 +68,12 @@ static void* counted_calloc_aligned_at(void* p, size_t count, size_t size) {
   (void)p;
   return mi_calloc_aligned_at(count, size, 64, 8);
 }
-static void* counted_reallocn(void* p, size_t count, size_t size) { return mi_reallocn(p, count, size); }
-static void* counted_recalloc(void* p, size_t count, size_t size) { return mi_recalloc(p, count, size); }
+static void* counted_reallocn(void* p, size_t count, size_t size) {
+  return mi_reallocn(p, count, size);
+}
+static void* counted_recalloc(void* p, size_t count, size_t size) {
+  return mi_recalloc(p, count, size);
+}
 static void* counted_recalloc_aligned(void* p, size_t count, size_t size) {
   return mi_recalloc_aligned(p, count, size, 64);
 }
@@ -82,7 +86,9 @@ static void* counted_aligned_recalloc(void* p, size_t count, size_t size) {
 static void* counted_offset_recalloc(void* p, size_t count, size_t size) {
   return mi_aligned_offset_recalloc(p, count, size, 64, 8);
 }
-static void* counted_reallocarray(void* p, size_t count, size_t size) { return mi_reallocarray(p, count, size); }
+static void* counted_reallocarray(void* p, size_t count, size_t size) {
+  return mi_reallocarray(p, count, size);
+}
 static void* counted_reallocarr(void* p, size_t count, size_t size) {
   return mi_reallocarr(&p, count, size) == 0 ? p : NULL;
 }

@@ -20,7 +20,9 @@ static void* kept[n_levels][n_kept];
 static int   n_wrong;
 static bool  has_run[n_levels];
 
-static void expect(bool cond) { n_wrong += !cond; }
+static void expect(bool cond) {
+  n_wrong += !cond;
+}
 
 // Early code may not rely on stdio or the environment: it only allocates.
 static void at_level(int level) {
@@ -61,16 +63,30 @@ static void check_kept(int level) {
   }
 }
 
-__attribute__((constructor(101))) static void   at_101(void) { at_level(0); }
-__attribute__((constructor(102))) static void   at_102(void) { at_level(1); }
-__attribute__((constructor(200))) static void   at_200(void) { at_level(2); }
-__attribute__((constructor(1000))) static void  at_1000(void) { at_level(3); }
-__attribute__((constructor(65535))) static void at_65535(void) { at_level(4); }
-__attribute__((constructor)) static void        at_default(void) { at_level(5); }
+__attribute__((constructor(101))) static void at_101(void) {
+  at_level(0);
+}
+__attribute__((constructor(102))) static void at_102(void) {
+  at_level(1);
+}
+__attribute__((constructor(200))) static void at_200(void) {
+  at_level(2);
+}
+__attribute__((constructor(1000))) static void at_1000(void) {
+  at_level(3);
+}
+__attribute__((constructor(65535))) static void at_65535(void) {
+  at_level(4);
+}
+__attribute__((constructor)) static void at_default(void) {
+  at_level(5);
+}
 
 #if defined(__GLIBC__)
 
-static void run_at_preinit(void) { at_level(at_preinit); }
+static void run_at_preinit(void) {
+  at_level(at_preinit);
+}
 __attribute__((section(".preinit_array"), used)) static void (*const preinit_entry)(void) = &run_at_preinit;
 #endif
 

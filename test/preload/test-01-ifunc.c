@@ -10,7 +10,9 @@
 
 static char* early_block;
 
-static int the_choice(int x) { return x + 1; }
+static int the_choice(int x) {
+  return x + 1;
+}
 
 // A resolver may call only what is relocated already, which its own program is not: nothing but malloc and free.
 static int (*resolve_chosen(void))(int) {

@@ -24,7 +24,9 @@ static void* get(size_t size) {
 }
 
 // The compiler must not know that it is the block we had: it would drop what was written to it.
-static void put(void* p) { free(hidden_pointer(p)); }
+static void put(void* p) {
+  free(hidden_pointer(p));
+}
 
 static void run_all(size_t n, void* (*job)(void*)) {
   pthread_t threads[128];
@@ -64,7 +66,9 @@ static void* busy_thread(void* arg) {
   return NULL;
 }
 
-static void oversubscribed(void) { run_all(100, &busy_thread); }
+static void oversubscribed(void) {
+  run_all(100, &busy_thread);
+}
 
 // Epoch-based reclamation: blocks are freed late, in large batches, by whichever thread comes along.
 enum { batch_size = 8192, n_batches = 16 };

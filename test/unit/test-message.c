@@ -295,8 +295,12 @@ static void expect(const char* text, void* arg, int* mine) {
   __atomic_add_fetch(&n_lines, (long)n, __ATOMIC_RELAXED);
 }
 
-static void expect_a(const char* text, void* arg) { expect(text, arg, &number_of_a); }
-static void expect_b(const char* text, void* arg) { expect(text, arg, &number_of_b); }
+static void expect_a(const char* text, void* arg) {
+  expect(text, arg, &number_of_a);
+}
+static void expect_b(const char* text, void* arg) {
+  expect(text, arg, &number_of_b);
+}
 
 enum { N_SPEAKERS = 3, N_LINES = 3000 };
 static bool is_over; // atomically

@@ -30,7 +30,9 @@ static void forget_output(void) {
   output[0] = 0;
 }
 
-static bool was_said(const char* text) { return strstr(output, text) != NULL; }
+static bool was_said(const char* text) {
+  return strstr(output, text) != NULL;
+}
 
 static void unread(mi_option_t option, long initial) {
   mi_store_relaxed(&_mi_option_cells[option].base, initial);
@@ -333,7 +335,8 @@ static void check_threads(void) {
   for (long round = 1; round <= N_ROUNDS; round++) {
     unread(mi_option_os_tag, 100);
     __atomic_store_n(&round_now, round, __ATOMIC_RELEASE);
-    for (volatile long i = 0; i < round % 500; i++) {}
+    for (volatile long i = 0; i < round % 500; i++) {
+    }
     mi_option_set(mi_option_os_tag, round);
     CHECK_EQ(mi_option_get(mi_option_os_tag), round);
     while (__atomic_load_n(&n_arrived, __ATOMIC_ACQUIRE) < round * N_READERS) sched_yield();

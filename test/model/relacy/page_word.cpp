@@ -29,7 +29,9 @@ struct push_take : scenario<push_take, 3> {
       mi_block_set_next(first, last);
       page.push(1, first, last, 2);
     }
-    else { page.push(2, page.use(2)); }
+    else {
+      page.push(2, page.use(2));
+    }
   }
   void after() { page.check_at_end(0); }
 };
@@ -42,7 +44,9 @@ struct park_push : scenario<park_push, 3> {
       page.check();
       if (!_mi_page_word_park(&page.word)) page.put_free(_mi_page_word_take(&page.word, MI_PAGE_OWNED));
     }
-    else { page.push((int)i, page.use((int)i)); }
+    else {
+      page.push((int)i, page.use((int)i));
+    }
   }
   void after() { page.check_at_end(1); }
 };
@@ -74,7 +78,9 @@ struct share_adopt : scenario<share_adopt, 3> {
       page.check();
       page.release();
     }
-    else if (i == 1) { page.pool_adopt(1); }
+    else if (i == 1) {
+      page.pool_adopt(1);
+    }
     else {
       page.push(2, page.use(1));
       page.push(2, page.use(2));
@@ -93,7 +99,9 @@ struct owns : scenario<owns, 2> {
       if (page.owns(0)) page.put_free({block, 1});
       else page.push(0, block);
     }
-    else { page.pool_adopt(1); }
+    else {
+      page.pool_adopt(1);
+    }
   }
   void after() { page.check_at_end(1); }
 };
