@@ -20,7 +20,7 @@ files=$(find src demo test -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | so
 twice_guarded=$(grep -l '^#pragma once$' $files | xargs -r grep -l '^#ifndef .*_H$')
 if [ "${1:-}" = --fix ]; then
   [ -z "$twice_guarded" ] || perl -0pi -e \
-    's/^#pragma once\n#ifndef (\w+_H)\n#define \1\n/#pragma once\n/m and s/\n+#endif[^\n]*\n+\z/\n/' $twice_guarded
+    's/^#pragma once\n#ifndef (\w+_H)\n *#define \1\n/#pragma once\n/m and s/\n+#endif[^\n]*\n+\z/\n/' $twice_guarded
   for file in $files; do
     pass=0 # it does not always arrive in one step
     until $tool "$file" | cmp -s - "$file" || [ $pass -ge 20 ]; do

@@ -8,17 +8,15 @@
 // Any thread may check.  Nothing here allocates or changes errno.  A test that uses chance prints its seed
 // (modes/support.h).
 #pragma once
-#ifndef MI_TEST_CHECK_H
-  #define MI_TEST_CHECK_H
 
-  #include <errno.h>
-  #include <stdarg.h>
-  #include <stdbool.h>
-  #include <stdio.h>
-  #include <string.h>
-  #include <unistd.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-  #define CHECK_SHOWN_MAX 50 // failures that are shown; a loop that goes wrong would bury the first of them
+#define CHECK_SHOWN_MAX 50 // failures that are shown; a loop that goes wrong would bury the first of them
 
 static long check_n_done, check_n_failed; // atomically
 
@@ -27,9 +25,9 @@ static inline void check_write(const char* text) {
   if (write(2, text, length) < 0) return;
 }
 
-  #if defined(__GNUC__)
+#if defined(__GNUC__)
 __attribute__((format(printf, 4, 5)))
-  #endif
+#endif
 static inline void
 check_failed(const char* file, int line, const char* what, const char* fmt, ...) {
   char    which[512], text[1024];
@@ -51,25 +49,25 @@ static inline bool check_count(bool is_true) {
   return is_true;
 }
 
-  #define CHECK(condition) \
-    do { \
-      if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, "%s", ""); \
-    } while (0)
+#define CHECK(condition) \
+  do { \
+    if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, "%s", ""); \
+  } while (0)
 
-  #if !defined(CHECK_FOR)
-    #define CHECK_FOR(condition, ...) \
-      do { \
-        if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
-      } while (0)
-  #endif
-
-  #define CHECK_EQ(a, b) \
+#if !defined(CHECK_FOR)
+  #define CHECK_FOR(condition, ...) \
     do { \
-      long long check_a = (long long)(a), check_b = (long long)(b); \
-      if (!check_count(check_a == check_b)) { \
-        check_failed(__FILE__, __LINE__, #a " == " #b, "%lld, not %lld", check_a, check_b); \
-      } \
+      if (!check_count(condition)) check_failed(__FILE__, __LINE__, #condition, __VA_ARGS__); \
     } while (0)
+#endif
+
+#define CHECK_EQ(a, b) \
+  do { \
+    long long check_a = (long long)(a), check_b = (long long)(b); \
+    if (!check_count(check_a == check_b)) { \
+      check_failed(__FILE__, __LINE__, #a " == " #b, "%lld, not %lld", check_a, check_b); \
+    } \
+  } while (0)
 
 // What main returns: 0 if every check held, and there was one.
 static inline int check_result(void) {
@@ -80,5 +78,3 @@ static inline int check_result(void) {
   check_write(text);
   return done > 0 && failed == 0 ? 0 : 1;
 }
-
-#endif

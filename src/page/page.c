@@ -65,7 +65,7 @@ void _mi_page_delete(mi_page_t* page) {
 }
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a
-// small heap and many classes would fall into the same few sets of the cache: 1.9 x the time of the churn benchmark.  So
+// small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
 // each page begins with another block and goes round.
 static size_t page_first_made(const mi_page_t* page) {
   return (_mi_page_slice(page) / page->n_slices * 5 % 16) * page->capacity / 16;

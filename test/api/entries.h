@@ -1,10 +1,8 @@
 // Every way to get, resize and give back a block, as tables: a test that must hold for all of them walks these.
 #pragma once
-#ifndef MI_TEST_ENTRIES_H
-  #define MI_TEST_ENTRIES_H
 
-  #include <mimalloc.h>
-  #include "../modes/support.h"
+#include <mimalloc.h>
+#include "../modes/support.h"
 
 enum {
   E_ZERO = 1,    // the result is zeroed
@@ -25,13 +23,13 @@ typedef struct get_s {
   unsigned flags;
 } get_t;
 
-  #define GET(name, expression) \
-    static inline void* get_##name(size_t size, size_t alignment, size_t offset) { \
-      (void)size; \
-      (void)alignment; \
-      (void)offset; \
-      return expression; \
-    }
+#define GET(name, expression) \
+  static inline void* get_##name(size_t size, size_t alignment, size_t offset) { \
+    (void)size; \
+    (void)alignment; \
+    (void)offset; \
+    return expression; \
+  }
 
 static inline void* posix_memalign_result(size_t size, size_t alignment) {
   void* p = NULL;
@@ -150,12 +148,12 @@ typedef struct resize_s {
   unsigned flags;
 } resize_t;
 
-  #define RESIZE(name, expression) \
-    static inline void* resize_##name(void* p, size_t size, size_t alignment, size_t offset) { \
-      (void)alignment; \
-      (void)offset; \
-      return expression; \
-    }
+#define RESIZE(name, expression) \
+  static inline void* resize_##name(void* p, size_t size, size_t alignment, size_t offset) { \
+    (void)alignment; \
+    (void)offset; \
+    return expression; \
+  }
 
 static inline void* reallocarr_result(void* p, size_t size) {
   return mi_reallocarr(&p, 1, size) == 0 ? p : NULL;
@@ -207,12 +205,12 @@ typedef struct put_s {
   unsigned flags; // E_ALIGN: only for blocks that were got with this alignment; E_SMALL: from *_small only
 } put_t;
 
-  #define PUT(name, statement) \
-    static inline void put_##name(void* p, size_t size, size_t alignment) { \
-      (void)size; \
-      (void)alignment; \
-      statement; \
-    }
+#define PUT(name, statement) \
+  static inline void put_##name(void* p, size_t size, size_t alignment) { \
+    (void)size; \
+    (void)alignment; \
+    statement; \
+  }
 
 PUT(free, mi_free(p))
 PUT(free_size, mi_free_size(p, size))
@@ -248,5 +246,3 @@ static inline bool blocks_are_padded(void) {
   mi_free(p);
   return padded;
 }
-
-#endif

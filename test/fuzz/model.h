@@ -8,10 +8,8 @@
 // M3  In a block of the zeroing family nothing beyond `n_dirty` has been written since it was first got.
 // M4  n_live_bytes is the sum of the usable sizes.
 #pragma once
-#ifndef MI_TEST_FUZZ_MODEL_H
-  #define MI_TEST_FUZZ_MODEL_H
 
-  #include "../api/entries.h"
+#include "../api/entries.h"
 
 enum { model_max_blocks = 2000, model_max_size = 4 << 20 };
 
@@ -36,17 +34,17 @@ typedef struct model_s {
   uint32_t by_address[model_max_blocks];
 } model_t;
 
-  // Reports and counts; the run goes on, so that one fault shows all that it breaks.
-  #define MODEL_CHECK(m, cond, ...) \
-    do { \
-      if (!(cond)) { \
-        if ((m)->n_failed++ < 20) { \
-          printf("operation %zu: not so: %s: ", (m)->n_ops, #cond); \
-          printf(__VA_ARGS__); \
-          printf("\n"); \
-        } \
+// Reports and counts; the run goes on, so that one fault shows all that it breaks.
+#define MODEL_CHECK(m, cond, ...) \
+  do { \
+    if (!(cond)) { \
+      if ((m)->n_failed++ < 20) { \
+        printf("operation %zu: not so: %s: ", (m)->n_ops, #cond); \
+        printf(__VA_ARGS__); \
+        printf("\n"); \
       } \
-    } while (0)
+    } \
+  } while (0)
 
 static inline size_t model_pick(model_t* m, size_t n) {
   return n == 0 ? 0 : (size_t)(m->next(m->source) % n);
@@ -230,5 +228,3 @@ static inline void model_step(model_t* m) {
     while (m->n_live > 0 && model_chance(m, 99)) model_put_at(m, model_pick(m, m->n_live));
   } // a slump
 }
-
-#endif

@@ -6,45 +6,43 @@
 //   MI_TEST_SCALE=n   n times the work: 1 by default, 10 and more for a soak
 //   MI_TEST_NO_RSS=1  memory bounds are printed but not checked (emulators, valgrind)
 #pragma once
-#ifndef MI_TEST_SUPPORT_H
-  #define MI_TEST_SUPPORT_H
 
-  #include <errno.h>
-  #include <fcntl.h>
-  #include <signal.h>
-  #include <stdbool.h>
-  #include <stddef.h>
-  #include <stdint.h>
-  #include <stdio.h>
-  #include <stdlib.h>
-  #include <string.h>
-  #include <time.h>
-  #include <unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
-  #if defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_THREAD__)
+  #define TEST_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+  #define TEST_ASAN 1
+#elif defined(__has_feature)
+  #if __has_feature(thread_sanitizer)
     #define TEST_TSAN 1
-  #elif defined(__SANITIZE_ADDRESS__)
+  #elif __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
     #define TEST_ASAN 1
-  #elif defined(__has_feature)
-    #if __has_feature(thread_sanitizer)
-      #define TEST_TSAN 1
-    #elif __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-      #define TEST_ASAN 1
-    #endif
   #endif
-  #if !defined(TEST_TSAN)
-    #define TEST_TSAN 0
-  #endif
-  #if !defined(TEST_ASAN)
-    #define TEST_ASAN 0
-  #endif
-  #define TEST_SANITIZED (TEST_TSAN || TEST_ASAN)
+#endif
+#if !defined(TEST_TSAN)
+  #define TEST_TSAN 0
+#endif
+#if !defined(TEST_ASAN)
+  #define TEST_ASAN 0
+#endif
+#define TEST_SANITIZED (TEST_TSAN || TEST_ASAN)
 
-  #define KiB ((size_t)1 << 10)
-  #define MiB ((size_t)1 << 20)
-  #define GiB ((size_t)1 << 30)
+#define KiB ((size_t)1 << 10)
+#define MiB ((size_t)1 << 20)
+#define GiB ((size_t)1 << 30)
 
-  #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.
 static inline size_t hidden(size_t x) {
@@ -299,5 +297,3 @@ static inline bool rss_within(const char* what, size_t bytes, size_t bound) {
 static inline size_t minus(size_t a, size_t b) {
   return a > b ? a - b : 0;
 }
-
-#endif

@@ -7,6 +7,14 @@
 #include <sys/wait.h>
 #include "support.h"
 
+#if TEST_TSAN
+// The allocator's own thread starts in the child as soon as there is something to give back.
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) {
+  return "die_after_fork=0";
+}
+#endif
+
 enum { n_workers = 4, n_inherited = 200, child_seconds = 20 };
 
 static atomic_bool    must_stop;
