@@ -59,7 +59,7 @@ if(mi_has_no_interposition)
 endif()
 if(NOT APPLE AND NOT WIN32)
   # nodelete: threads that live on after a dlclose still have our exit hook, and their blocks.
-  list(APPEND mi_link_flags -Wl,-Bsymbolic-functions -Wl,--hash-style=gnu -Wl,-z,nodelete)
+  list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)
 endif()
 
 # One load finds the thread's theap, and no call that might itself allocate.  The price: opened with dlopen, the library

@@ -17,22 +17,24 @@ mi_cold void* _mi_malloc_failed(size_t size);
 // The resize of mi_realloc, where new bytes of the result read as zero if `zero`.
 void* _mi_realloc(void* p, size_t new_size, bool zero);
 
-// Clears a block of at least `size` bytes; a class's block may be cleared up to a multiple of 16.
+// Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).  From both ends, so that
+// few tests do for all sizes.
 static mi_always_inline void _mi_clear_small(void* p, size_t size) {
-  typedef struct {
+  typedef struct mi_pair_s {
     uint64_t words[2];
   } mi_pair_t;
-  mi_pair_t* pairs = (mi_pair_t*)p;
-  if (mi_unlikely(size <= 8)) {
-    pairs->words[0] = 0;
+  const mi_pair_t zero = {{0, 0}};
+  mi_pair_t*      first = (mi_pair_t*)p;
+  if (size <= 8) {
+    first->words[0] = 0;
     return;
   }
-  size_t n = (size + 15) / 16;
-  do {
-    n--;
-    pairs[n].words[0] = 0;
-    pairs[n].words[1] = 0;
-  } while (n > 0);
+  mi_pair_t* last = first + (size - 1) / 16;
+  first[0] = *last = zero;
+  if (size <= 32) return;
+  first[1] = last[-1] = zero;
+  if (size <= 64) return;
+  first[2] = first[3] = last[-2] = last[-3] = zero;
 }
 
 // count * size into *total; false (and errno) when that is too much.

@@ -27,6 +27,14 @@ static mi_always_inline void* bin_pop(mi_bin_t* bin) {
   return block;
 }
 
+static mi_noinline void* malloc_big(size_t size) {
+  if (mi_likely(size <= MI_CLASS_SIZE_MAX)) {
+    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_size_class_of_big(size) << MI_BIN_SHIFT));
+    if (mi_likely(p != NULL)) return p;
+  }
+  return _mi_malloc_slow(size, false);
+}
+
 void* mi_malloc(size_t size) mi_attr_noexcept {
   if (mi_likely(size <= MI_SMALL_MAX)) {
     void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
@@ -35,6 +43,9 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   else if (mi_likely(size <= MI_MEDIUM_MAX)) {
     void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_medium[(size - 1) / 128]));
     if (mi_likely(p != NULL)) return p;
+  }
+  else {
+    return malloc_big(size);
   }
   return _mi_malloc_slow(size, false);
 }
@@ -96,13 +107,12 @@ mi_cold void* _mi_malloc_failed(size_t size) {
   return NULL;
 }
 
-void* _mi_malloc_class(size_t cls, bool zero) {
-  mi_theap_t* theap = _mi_thread_theap();
+static void* malloc_class(mi_theap_t* theap, size_t cls, bool zero) {
   mi_block_t* block = NULL;
   bool        is_zero = false;
   if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
   if (mi_unlikely(theap == NULL)) {
-    if (_mi_theap_default == &_mi_theap_dead) block = (mi_block_t*)_mi_thread_late_malloc(cls, &is_zero);
+    block = (mi_block_t*)_mi_thread_late_malloc(cls, &is_zero);
   }
   else {
     mi_hooks_on_slow_malloc(theap);
@@ -116,10 +126,23 @@ void* _mi_malloc_class(size_t cls, bool zero) {
   return block;
 }
 
+// The calling thread's theap into *theap, NULL after its exit.  False when out of memory.
+static bool malloc_get_theap(mi_theap_t** theap) {
+  *theap = _mi_thread_theap();
+  return *theap != NULL || _mi_theap_default == &_mi_theap_dead;
+}
+
+void* _mi_malloc_class(size_t cls, bool zero) {
+  mi_theap_t* theap;
+  return malloc_get_theap(&theap) ? malloc_class(theap, cls, zero) : NULL;
+}
+
 static void* malloc_any(size_t size, bool zero) {
-  if (size <= MI_CLASS_SIZE_MAX) return _mi_malloc_class(_mi_size_class_of(size), zero);
-  if (_mi_thread_theap() == NULL && _mi_theap_default != &_mi_theap_dead) return NULL;
-  return _mi_large_malloc(size, 1, 0, zero);
+  mi_theap_t* theap;
+  if (!malloc_get_theap(&theap)) return NULL;
+  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(theap, _mi_size_class_by_table(size), zero);
+  void* p = (theap == NULL ? NULL : _mi_large_malloc_kept(theap, size, zero));
+  return p != NULL ? p : _mi_large_malloc(size, 1, 0, zero);
 }
 
 mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
@@ -145,7 +168,7 @@ static void free_large(mi_page_t* page, void* p) {
     _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
                      (void*)_mi_page_large_block(page), size);
   }
-  else if (!_mi_large_free(page)) {
+  else if (!_mi_large_free(_mi_theap_is_real(_mi_theap_default) ? _mi_theap_default : NULL, page)) {
     _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
   }
 }

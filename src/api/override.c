@@ -6,6 +6,7 @@
 // Every entry of libc that allocates must be here, or a block of one allocator would reach the other's free: the list is
 // held against the exported symbols by test/override.
 #include <errno.h>
+#include <string.h>
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
@@ -63,13 +64,6 @@ MI_PUBLIC void   free(void* p) mi_attr_noexcept                             MI_F
 MI_PUBLIC void*  aligned_alloc(size_t align, size_t size) mi_attr_noexcept  MI_FORWARD2(mi_aligned_alloc, align, size)
 MI_PUBLIC void   free_sized(void* p, size_t size) mi_attr_noexcept;
 MI_PUBLIC void   free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept;
-#if !defined(strdup)
-MI_PUBLIC char*  strdup(const char* s) mi_attr_noexcept                     MI_FORWARD1(mi_strdup, s)
-#endif
-#if !defined(strndup)
-MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          MI_FORWARD2(mi_strndup, s, n)
-#endif
-
 MI_PUBLIC void free_sized(void* p, size_t size) mi_attr_noexcept { mi_free_size(p, size); }
 MI_PUBLIC void free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept {
   mi_free_size_aligned(p, size, align);
@@ -84,7 +78,6 @@ MI_PUBLIC void*  pvalloc(size_t size) mi_attr_noexcept                      MI_F
 MI_PUBLIC void   cfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
 MI_PUBLIC void   vfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
 MI_PUBLIC void*  reallocf(void* p, size_t size) mi_attr_noexcept            MI_FORWARD2(mi_reallocf, p, size)
-MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept MI_FORWARD3(mi_reallocarray, p, count, size)
 MI_PUBLIC mi_weak int reallocarr(void* p, size_t count, size_t size) mi_attr_noexcept MI_FORWARD3(mi_reallocarr, p, count, size)
 MI_PUBLIC size_t malloc_size(const void* p) mi_attr_noexcept                MI_FORWARD1(mi_usable_size, p)
 MI_PUBLIC size_t malloc_good_size(size_t size) mi_attr_noexcept             MI_FORWARD1(mi_good_size, size)
@@ -95,6 +88,34 @@ MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept;
 MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept               { return mi_usable_size(p); }
 #endif
 MI_PUBLIC void*  _aligned_malloc(size_t size, size_t align) mi_attr_noexcept MI_FORWARD2(mi_malloc_aligned, size, align)
+
+// A program may have a malloc and free of its own but none of these (Chromium does); then what they return must come from
+// the program's malloc, for it goes to the program's free.  So they ask for the malloc that everybody sees, which is ours
+// unless there is such a program.  (A reference that the linker may bind to another definition: no -Bsymbolic.)
+extern void* override_visible_malloc(size_t size) __asm__("malloc");
+extern void* override_visible_realloc(void* p, size_t size) __asm__("realloc");
+
+static char* override_copy(const char* s, size_t length) {
+  char* t = (char*)override_visible_malloc(length + 1);
+  if (t == NULL) return NULL;
+  memcpy(t, s, length);
+  t[length] = 0;
+  return t;
+}
+
+#if !defined(strdup)
+MI_PUBLIC char*  strdup(const char* s) mi_attr_noexcept                     { return override_copy(s, strlen(s)); }
+#endif
+#if !defined(strndup)
+MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          { return override_copy(s, strnlen(s, n)); }
+#endif
+MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept;
+MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
+  size_t total;
+  if (!mi_mul_overflows(count, size, &total)) return override_visible_realloc(p, total);
+  errno = ENOMEM; // as libc's
+  return NULL;
+}
 
 // ---- libc's own names for them --------------------------------------------------------------------------------------
 

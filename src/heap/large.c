@@ -14,6 +14,9 @@
 // What does not fit well into a region gets one of its own.
 #define LARGE_ALIGN_MAX       (32 * MI_MiB)
 
+// What a thread may keep (L3): 4 MiB.
+#define LARGE_KEEP_SLICES 64
+
 static mi_atomic(size_t) large_n_remapped;
 
 static size_t large_slices(size_t size) {
@@ -63,10 +66,8 @@ void* _mi_large_malloc(size_t size, size_t align, size_t offset, bool zero) {
   return _mi_page_large_block(page);
 }
 
-bool _mi_large_free(mi_page_t* page) {
-  // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
-  uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
-  if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
+// The page is CLAIMED: gives it back to the arena.
+static void large_give_back(mi_page_t* page) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
@@ -86,7 +87,41 @@ bool _mi_large_free(mi_page_t* page) {
     _mi_slices_free(region, slice, n, is_clean);
     _mi_purge_schedule();
   }
+}
+
+static bool large_may_keep(const mi_page_t* page) {
+  return page->n_slices <= LARGE_KEEP_SLICES && (page->flags & MI_PAGE_REMAPPED) == 0 &&
+         _mi_page_large_block(page) == _mi_page_start(page);
+}
+
+bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
+  // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
+  uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
+  if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
+  if (theap != NULL && large_may_keep(page)) page = mi_exchange_acq_rel(&theap->kept_large, page);
+  if (page != NULL) large_give_back(page);
   return true;
+}
+
+void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
+  if (mi_load_relaxed(&theap->kept_large) == NULL) return NULL;
+  mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL); // or the background thread was faster
+  if (page == NULL) return NULL;
+  size_t n = large_slices(size);
+  if (n > page->n_slices || page->n_slices > n + n / 4) {
+    mi_store_release(&theap->kept_large, page);
+    return NULL;
+  }
+  void* p = _mi_page_large_block(page);
+  if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
+  page->flags &= (uint8_t)~MI_PAGE_IS_ZERO;
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  return p;
+}
+
+void _mi_large_drop_kept(mi_theap_t* theap) {
+  mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL);
+  if (page != NULL) large_give_back(page);
 }
 
 // ---- resizing -------------------------------------------------------------------------------------------------------
@@ -149,7 +184,7 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   moved->flags |= MI_PAGE_REMAPPED;
   mi_fetch_add_relaxed(&large_n_remapped, 1);
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run.n_slices * MI_SLICE_SIZE));
-  _mi_large_free(page);
+  _mi_large_free(NULL, page);
   return _mi_page_large_block(moved);
 }
 

@@ -43,17 +43,17 @@ static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
 }
 
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  mi_batch_t* batch = &theap->outbox[((uintptr_t)page / MI_DESCRIPTOR_SIZE) % MI_OUTBOX_SIZE];
+  mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (batch->page != page) {
     if (batch->page != NULL) outbox_close(theap, batch);
     batch->page = page;
     batch->first = NULL;
     batch->last = block;
     batch->count = 0;
+    batch->limit = _mi_class_info[page->cls].outbox_limit;
   }
-  mi_block_set_next(block, batch->first);
-  batch->first = block;
-  if (++batch->count >= _mi_class_info[page->cls].outbox_limit) outbox_close(theap, batch);
+  _mi_outbox_link(batch, block);
+  if (batch->count >= batch->limit) outbox_close(theap, batch);
 }
 
 void _mi_outbox_flush(mi_theap_t* theap) {

@@ -9,6 +9,7 @@
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
+#include "large.h"
 #include "pool.h"
 
 // With more than one thread, a thread keeps so many full pages of a class; others are parked, so that whoever frees into
@@ -229,8 +230,16 @@ static mi_noinline void theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_b
   _mi_theap_leave_slow(theap, visit);
 }
 
-void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block) {
-  theap_free_slow(theap, page, (mi_block_t*)block, _mi_theap_enter(theap));
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) {
+  uint32_t    visit = _mi_theap_enter(theap);
+  mi_batch_t* batch = _mi_outbox_batch(theap, page);
+  if (mi_likely(batch->page == page && batch->count + 1 < batch->limit && !theap_wants_look(visit))) {
+    _mi_outbox_link(batch, (mi_block_t*)p);
+    _mi_theap_leave(theap, visit);
+  }
+  else {
+    theap_free_slow(theap, page, (mi_block_t*)p, visit);
+  }
 }
 
 static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
@@ -242,6 +251,7 @@ static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_bl
 void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
   uint32_t visit;
   _mi_theap_bin(theap, page->bin_offset)->left = 0;
+  page -= page->back;
   if (mi_unlikely(!_mi_theap_try_enter(theap, &visit))) {
     theap_free_revoked(theap, page, (mi_block_t*)p, visit);
   }
@@ -271,6 +281,7 @@ void _mi_theap_forget(mi_theap_t* theap) {
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
+  mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL); // lost, as its bins are
   mi_store_relaxed(&theap->visits, 0);
   theap->is_orphan = false;
 }
@@ -305,4 +316,5 @@ void _mi_theap_release(mi_theap_t* theap) {
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);
   _mi_theap_leave(theap, visit);
+  _mi_large_drop_kept(theap);
 }

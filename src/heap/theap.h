@@ -36,29 +36,31 @@ typedef struct mi_class_state_s {
 
 // Blocks of one page that others own, on their way back to it.
 typedef struct mi_batch_s {
-  mi_page_t*  page;
+  mi_page_t*  page; // NULL: closed
   mi_block_t* first;
   mi_block_t* last;
-  size_t      count;
+  uint32_t    count;
+  uint32_t    limit; // of its class
 } mi_batch_t;
 
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
 struct mi_theap_s {
-  mi_bin_t            bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
-  mi_atomic(uint32_t) visits;               // enters and leaves so far: odd while between the two
-  mi_atomic(uint32_t) revoked;              // somebody else wants to touch it, or does
-  bool                has_deleted;          // pages were given back since the last look at the purge policy
-  uint32_t            n_owned_pushes;       // batches pushed to pages whose owner may be asleep
-  uint32_t            n_slow;               // slow paths taken: the heartbeat of deferred frees
+  mi_bin_t              bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_atomic(uint32_t)   visits;               // enters and leaves so far: odd while between the two
+  mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
+  bool                  has_deleted;          // pages were given back since the last look at the purge policy
+  uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
+  uint32_t              n_slow;               // slow paths taken: the heartbeat of deferred frees
+  mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
   // Under the registry lock (heap/thread.c):
-  mi_theap_t*         next;        // in the registry
-  bool                is_live;     // a thread has it
-  bool                is_orphan;   // its thread did not survive a fork
-  bool                is_released; // it was idle and has nothing left to give
-  uint32_t            visits_seen; // at the last look
-  mi_class_state_t    classes[MI_CLASS_COUNT];
-  mi_batch_t          outbox[MI_OUTBOX_SIZE];
+  mi_theap_t*           next;        // in the registry
+  bool                  is_live;     // a thread has it
+  bool                  is_orphan;   // its thread did not survive a fork
+  bool                  is_released; // it was idle and has nothing left to give
+  uint32_t              visits_seen; // at the last look
+  mi_class_state_t      classes[MI_CLASS_COUNT];
+  mi_batch_t            outbox[MI_OUTBOX_SIZE];
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
@@ -115,10 +117,10 @@ void _mi_theap_init(mi_theap_t* theap);
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
 
 // Frees a block of a page whose home is this theap, when its bin has no room (and `left` says -1).
-void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* block);
+void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p);
 
 // Frees a block of a page whose home is another theap.
-void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* block);
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p);
 
 // The same for a thread that has no theap.
 void _mi_page_free_remote(mi_page_t* page, void* block);
@@ -150,4 +152,15 @@ void _mi_theap_forget(mi_theap_t* theap);
 void _mi_theap_release_pages(mi_theap_t* theap);
 
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+
+static mi_always_inline mi_batch_t* _mi_outbox_batch(mi_theap_t* theap, const mi_page_t* page) {
+  return &theap->outbox[((uintptr_t)page / MI_DESCRIPTOR_SIZE) % MI_OUTBOX_SIZE];
+}
+
+static mi_always_inline void _mi_outbox_link(mi_batch_t* batch, mi_block_t* block) {
+  mi_block_set_next(block, batch->first);
+  batch->first = block;
+  batch->count++;
+}
+
 void _mi_outbox_flush(mi_theap_t* theap);

@@ -15,6 +15,7 @@
 #include "../arena/purge.h"
 #include "../support/stat.h"
 #include "fork.h"
+#include "large.h"
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
 
@@ -236,6 +237,7 @@ static void theap_take_back(mi_theap_t* theap) {
   while ((mi_load_acquire(&theap->visits) & 1) != 0) _mi_prim_yield(); // it woke up just now
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);
+  _mi_large_drop_kept(theap);
   theap->has_deleted = false;
   theap->is_released = true;
   mi_store_release(&theap->revoked, 0);

@@ -22,15 +22,18 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   page->next = page->prev = NULL;
   page->used = page->extended = page->capacity = 0;
   page->flags = 0;
+  page->back = 0;
   mi_store_relaxed(&page->block_size, 0u);
   mi_store_relaxed(&page->kind, (uint8_t)kind);
 }
 
-// The size in all descriptors of the page, and the way back in those behind the first: any block finds its page.
+// What a block needs to find in the descriptor of its own slice: its size, its bin, and the way back to the first.
 static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t block_size) {
   mi_store_relaxed(&page->block_size, block_size);
   for (uint32_t i = 1; i < page->n_slices; i++) {
-    page[i].n_slices = i;
+    page[i].back = i;
+    page[i].bin_offset = page->bin_offset;
+    mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
     mi_store_relaxed(&page[i].block_size, block_size);
     mi_store_relaxed(&page[i].kind, (uint8_t)interior);
   }
@@ -139,7 +142,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
   page->free = (mi_block_t*)(void*)(_mi_region_slice_start(run.region, run.slice) + offset);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {
-    interior->n_slices = (uint32_t)(interior - page);
+    interior->back = (uint32_t)(interior - page);
     mi_store_relaxed(&interior->kind, (uint8_t)MI_PAGE_INTERIOR);
   }
   return page;

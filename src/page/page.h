@@ -10,7 +10,8 @@
 // P1  used = extended - length of `free`, and used <= extended <= capacity.
 // P2  Blocks [0, extended) were linked once; from there on the memory has not been touched since the page was made.
 // P3  `home` is the theap whose bins take blocks of this page without asking anybody.  It says nothing about who may
-//     touch the page (that is `word`): blocks in a bin count as used.  NULL unless this is a first slice of blocks.
+//     touch the page (that is `word`): blocks in a bin count as used.  It is the same in the descriptors of all slices of
+//     the page, as are bin_offset and block_size, and NULL in those of anything else.
 // P4  Whoever makes a page OWNED by another theap writes `home` before `word`: a thread that reads OWNED (acquire) and
 //     then its own theap in `home` is the owner.
 // P5  kind, cls, capacity do not change while a block of the page is in use.
@@ -26,7 +27,7 @@ typedef struct mi_theap_s mi_theap_t;
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
   MI_PAGE_BLOCKS,   // first slice of a page of blocks
-  MI_PAGE_INTERIOR, // a later slice of one; `n_slices` says how many slices back the first is
+  MI_PAGE_INTERIOR, // a later slice of a page
   MI_PAGE_LARGE     // first slice of a page with one block
 } mi_page_kind_t;
 
@@ -46,7 +47,7 @@ typedef struct mi_page_s {
   uint8_t                flags;
   uint32_t               n_slices;
   mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
-  uint32_t               unused;
+  uint32_t               back;       // of any slice of a page: how many slices back the first one is
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
@@ -75,9 +76,7 @@ static inline mi_page_kind_t _mi_page_kind(const mi_page_t* page) {
 static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
   mi_page_t* page = _mi_page_at(p);
   if (mi_unlikely(page == NULL)) return NULL;
-  mi_page_kind_t kind = _mi_page_kind(page);
-  if (kind == MI_PAGE_INTERIOR) return page - page->n_slices;
-  return kind == MI_PAGE_NONE ? NULL : page;
+  return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->back;
 }
 
 static inline mi_region_t* _mi_page_region(const mi_page_t* page) {
@@ -130,7 +129,10 @@ static inline bool _mi_page_has_room(const mi_page_t* page) {
 }
 
 static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
-  mi_store_relaxed(&page->home, theap); // ordered by the word that follows (P4)
+  uint32_t i = 0;
+  do {
+    mi_store_relaxed(&page[i].home, theap); // ordered by the word that follows (P4)
+  } while (++i < page->n_slices);
 }
 
 // Walks the page's lists and checks P1; for debug builds.

@@ -121,14 +121,9 @@ void _mi_size_class_init(void) {
   }
 }
 
-#define SIZE_CLASS_4K 48 // class of 4096 bytes; from there on four a doubling
-
 size_t _mi_size_class_of(size_t size) {
   mi_assert_internal(size <= MI_CLASS_SIZE_MAX);
-  if (size <= 4 * MI_KiB) return size_class_from(0, size);
-  // 2^k < size <= 2^(k+1): the class of 2^k is 4 (k - 12) above that of 4 KiB; then at most four steps.
-  size_t k = mi_msb64(size - 1);
-  return size_class_from(SIZE_CLASS_4K + 4 * (k - 12), size);
+  return size <= 4 * MI_KiB ? size_class_from(0, size) : _mi_size_class_of_big(size);
 }
 
 size_t _mi_size_class_aligned(size_t size, size_t align) {

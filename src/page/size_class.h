@@ -39,6 +39,24 @@ void _mi_size_class_init(void);
 // Class of a size up to MI_CLASS_SIZE_MAX; without the tables.
 size_t _mi_size_class_of(size_t size);
 
+#define MI_CLASS_4K 48 // the class of 4096 bytes; from there on four a doubling
+
+// The same for 4 KiB < size <= MI_CLASS_SIZE_MAX.
+static mi_always_inline size_t _mi_size_class_of_big(size_t size) {
+  // 2^k < size <= 2^(k+1): a quarter of 2^k is the step, and two bits of size - 1 say which.
+  size_t k = mi_msb64(size - 1);
+  size_t cls = MI_CLASS_4K + 1 + 4 * (k - 12) + (((size - 1) >> (k - 2)) & 3);
+  // The class below may have been widened enough.
+  return cls - (_mi_class_info[cls - 1].block_size >= size ? 1 : 0);
+}
+
+// The same for any size up to MI_CLASS_SIZE_MAX, once the tables are filled in.
+static inline size_t _mi_size_class_by_table(size_t size) {
+  if (mi_likely(size <= MI_SMALL_MAX)) return _mi_bin_offset_small[size] >> MI_BIN_SHIFT;
+  if (mi_likely(size <= MI_MEDIUM_MAX)) return _mi_bin_offset_medium[(size - 1) / 128] >> MI_BIN_SHIFT;
+  return _mi_size_class_of_big(size);
+}
+
 static inline size_t _mi_class_block_size(size_t cls) {
   return _mi_class_info[cls].block_size;
 }

@@ -266,18 +266,18 @@ static void check_json(void) {
     CHECK_FOR(found != NULL, "%s", key); \
     if (found != NULL) at = found + 1; \
   } while (0);
-  AT("stat_version")
-  AT("mimalloc_version")
-  AT("process")
-  AT("elapsed_msecs")
-  AT("user_msecs") AT("system_msecs") AT("page_faults") AT("rss_current") AT("rss_peak") AT("commit_current")
-      AT("commit_peak")
+  // clang-format off
+  AT("stat_version") AT("mimalloc_version")
+  AT("process") AT("elapsed_msecs") AT("user_msecs") AT("system_msecs") AT("page_faults")
+  AT("rss_current") AT("rss_peak") AT("commit_current") AT("commit_peak")
 #define MI_STAT_COUNT(name)   AT(#name)
 #define MI_STAT_COUNTER(name) AT(#name)
-          MI_STAT_FIELDS()
+  MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-              AT("malloc_bins") AT("block_size") AT("page_bins") AT("page_size") mi_free(json);
+  AT("malloc_bins") AT("block_size") AT("page_bins") AT("page_size")
+  // clang-format on
+  mi_free(json);
 
   static char         buf[40 * KiB];
   static const size_t sizes[] = {1, 2, 64, 1000, 10000};
