@@ -140,7 +140,7 @@ void* _mi_malloc_class(size_t cls, bool zero) {
 static void* malloc_any(size_t size, bool zero) {
   mi_theap_t* theap;
   if (!malloc_get_theap(&theap)) return NULL;
-  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(theap, _mi_size_class_by_table(size), zero);
+  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(theap, _mi_size_class_of(size), zero);
   void* p = (theap == NULL ? NULL : _mi_large_malloc_kept(theap, size, zero));
   return p != NULL ? p : _mi_large_malloc(size, 1, 0, zero);
 }

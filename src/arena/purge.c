@@ -16,6 +16,7 @@ static bool (*purge_on_tick)(void);
 static mi_atomic(uint32_t) purge_running;   // 1: the background thread exists, or is being started
 static mi_atomic(uint32_t) purge_asked;     // a round was asked for
 static mi_atomic(bool)     purge_no_thread; // one could not be started
+static mi_atomic(bool)     purge_stopped;
 static mi_atomic(uint32_t) purge_calls;
 static mi_atomic(int64_t)  purge_last_ms;
 
@@ -39,7 +40,11 @@ static void purge_thread(void) {
   int quiet = 0;
   for (;;) {
     int64_t interval = purge_interval();
-    _mi_prim_wait(&purge_running, 1, interval > 0 ? interval : 10);
+    if (!mi_load_acquire(&purge_stopped)) _mi_prim_wait(&purge_running, 1, interval > 0 ? interval : 10);
+    if (mi_load_acquire(&purge_stopped)) {
+      mi_store_release(&purge_running, 0);
+      return;
+    }
     bool more = purge_on_tick != NULL && purge_on_tick();
     if (interval >= 0) purge_round();
     if (mi_exchange_acq_rel(&purge_asked, 0) != 0 || _mi_slices_purgeable() >= PURGE_START_SLICES) more = true;
@@ -56,7 +61,9 @@ static void purge_thread(void) {
 static bool purge_start_thread(void) {
   uint32_t none = 0;
   if (mi_load_relaxed(&purge_running) != 0) return true;
-  if (mi_load_relaxed(&purge_no_thread) || !_mi_option_get_fast(mi_option_background_thread)) return false;
+  if (mi_load_relaxed(&purge_no_thread) || mi_load_relaxed(&purge_stopped) ||
+      !_mi_option_get_fast(mi_option_background_thread))
+    return false;
   if (!mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return true;
   if (purge_on_start != NULL) purge_on_start();
   if (_mi_prim_thread_start(&purge_thread) == 0) return true;
@@ -94,6 +101,11 @@ void _mi_purge_all(void) {
 void _mi_purge_init(void (*on_start)(void), bool (*on_tick)(void)) {
   purge_on_start = on_start;
   purge_on_tick = on_tick;
+}
+
+void _mi_purge_stop(void) {
+  mi_store_release(&purge_stopped, true);
+  _mi_prim_wake(&purge_running, true);
 }
 
 void _mi_purge_after_fork(void) {

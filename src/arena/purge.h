@@ -26,5 +26,8 @@ void _mi_purge_wake(void);
 // while it expects to have more to do.
 void _mi_purge_init(void (*on_start)(void), bool (*on_tick)(void));
 
+// The background thread is to end now: the last thread of the program has ended, and the process shall not wait for ours.
+void _mi_purge_stop(void);
+
 // In the child of a fork there is no background thread any more.
 void _mi_purge_after_fork(void);

@@ -61,10 +61,11 @@ static void fork_adopt_page(mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;
   page->flags = 0;
-  page->used = page->extended = page->capacity;
+  page->extended = page->capacity;
+  _mi_page_set_used(page, page->capacity);
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
-    if (page->used == 0) {
+    if (_mi_page_used(page) == 0) {
       _mi_page_delete(page);
       return;
     }

@@ -4,23 +4,25 @@
 
 #include "theap.h"
 
-// Blocks in use of a page that others may be changing: a number that was right at some time during the walk.  Blocks in
-// bins and outboxes count as used.
-static size_t stats_page_used(mi_page_t* page) {
+// Blocks in use of a page that others may be changing, so only its atomic fields are read: a number that was right at some
+// time during the walk.  Blocks in bins and outboxes count as used.
+static size_t stats_page_used(mi_page_t* page, size_t capacity) {
   uint64_t        word = mi_load_acquire(&page->word);
-  size_t          count = _mi_page_word_chain(word).count;
   mi_page_state_t state = _mi_page_word_state(word);
-  if (state == MI_PAGE_SHARED) return (size_t)page->capacity - mi_min(count, page->capacity);
-  if (state == MI_PAGE_PARKED) return (size_t)page->capacity - mi_min(count, page->capacity);
-  return (size_t)page->used - mi_min(count, page->used);
+  size_t          count = _mi_page_word_chain(word).count; // of a page without an owner, all free blocks
+  size_t          used = (state == MI_PAGE_SHARED || state == MI_PAGE_PARKED ? capacity : _mi_page_used(page));
+  return used - mi_min(count, used);
 }
 
 static void stats_add_page(mi_class_stat_t* table, size_t max, mi_page_t* page) {
-  if (_mi_page_kind(page) != MI_PAGE_BLOCKS || page->cls >= max) return;
-  mi_class_stat_t* row = &table[page->cls];
-  row->n_pages++;
-  row->n_blocks_used += stats_page_used(page);
-  row->n_blocks_capacity += page->capacity;
+  size_t block_size = _mi_page_block_size(page);
+  if (_mi_page_kind(page) != MI_PAGE_BLOCKS || block_size == 0) return;
+  size_t cls = _mi_size_class_of(block_size);
+  if (cls >= max) return;
+  size_t capacity = _mi_class_info[cls].capacity;
+  table[cls].n_pages++;
+  table[cls].n_blocks_used += stats_page_used(page, capacity);
+  table[cls].n_blocks_capacity += capacity;
 }
 
 size_t _mi_heap_class_stats(mi_class_stat_t* table, size_t max) {

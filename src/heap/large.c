@@ -72,7 +72,6 @@ static void large_give_back(mi_page_t* page) {
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
   bool         is_clean = false;
-  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(n * MI_SLICE_SIZE));
   if ((page->flags & MI_PAGE_REMAPPED) != 0) {
     is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
     mi_fetch_sub_relaxed(&large_n_remapped, 1);
@@ -98,6 +97,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
   uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
+  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (theap != NULL && large_may_keep(page)) page = mi_exchange_acq_rel(&theap->kept_large, page);
   if (page != NULL) large_give_back(page);
   return true;
@@ -115,6 +115,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   page->flags &= (uint8_t)~MI_PAGE_IS_ZERO;
+  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
   return p;
 }

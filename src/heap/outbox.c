@@ -12,7 +12,7 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
   if (was == MI_PAGE_SHARED) _mi_pool_remove(page);
   _mi_page_regain(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
   for (;;) {
-    if (page->used == 0) {
+    if (_mi_page_used(page) == 0) {
       if (theap != NULL) _mi_theap_page_delete(theap, page);
       else _mi_page_delete(page);
       return;

@@ -32,7 +32,7 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   mi_chain_t free;
   _mi_lock_acquire(&pool->lock);
   free.first = page->free;
-  free.count = (size_t)(page->capacity - page->used);
+  free.count = page->capacity - _mi_page_used(page);
   page->free = NULL; // it goes with the word
   pool_push(pool, page);
   bool shared = _mi_page_word_share(&page->word, held, free);
@@ -48,7 +48,7 @@ void _mi_page_regain(mi_page_t* page, mi_chain_t free) {
   size_t n_unmade = (size_t)(page->capacity - page->extended);
   mi_assert_internal(page->free == NULL && free.count >= n_unmade);
   page->free = free.first;
-  page->used = (uint16_t)(page->extended - (free.count - n_unmade));
+  _mi_page_set_used(page, page->extended - (free.count - n_unmade));
   mi_assert_expensive(_mi_page_is_valid(page));
 }
 

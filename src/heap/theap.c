@@ -173,7 +173,7 @@ static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
     page_list_remove(&theap->classes[page->cls].full, page);
     _mi_theap_page_enqueue(theap, page);
   }
-  if (page->used == 0) theap_page_is_empty(theap, page);
+  if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
 }
 
 // Returns whether theap_page_changed has something to do.
@@ -181,8 +181,9 @@ static mi_always_inline bool page_push_free(mi_page_t* page, mi_block_t* block) 
   mi_block_t* first = page->free;
   mi_block_set_next(block, first);
   page->free = block;
-  page->used--;
-  return first == NULL || page->used == 0;
+  size_t used = _mi_page_used(page) - 1;
+  _mi_page_set_used(page, used);
+  return first == NULL || used == 0;
 }
 
 static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
@@ -256,7 +257,7 @@ void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
     theap_free_revoked(theap, page, (mi_block_t*)p, visit);
   }
   else if (mi_unlikely(theap_wants_look(visit) || !_mi_theap_owns(theap, page) || page->free == NULL ||
-                       page->used == 1)) {
+                       _mi_page_used(page) == 1)) {
     theap_free_slow(theap, page, (mi_block_t*)p, visit);
   }
   else {
@@ -291,7 +292,7 @@ static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
   page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
-    if (page->used == 0) {
+    if (_mi_page_used(page) == 0) {
       _mi_theap_page_delete(theap, page);
       return;
     }

@@ -77,7 +77,6 @@ static bool thread_process_init(void) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
       thread_resolve_early();
-      _mi_size_class_init();
       bool ok = _mi_region_init();
       _mi_prim_thread_exit_init(&thread_exit);
       thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
@@ -170,9 +169,10 @@ void _mi_thread_release(bool is_exit) {
   _mi_lock_acquire(&_mi_registry_lock);
   theap->is_live = false;
   _mi_lock_release(&_mi_registry_lock);
-  mi_fetch_sub_relaxed(&_mi_thread_count, 1);
   _mi_stat_decrease(&_mi_stats.threads, 1);
-  _mi_purge_schedule();
+  bool is_last = (mi_fetch_sub_relaxed(&_mi_thread_count, 1) == 1);
+  if (is_exit && is_last) _mi_purge_stop();
+  else _mi_purge_schedule();
 }
 
 void* _mi_thread_late_malloc(size_t cls, bool* is_zero) {

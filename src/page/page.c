@@ -20,7 +20,8 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   mi_store_relaxed(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
   page->free = NULL;
   page->next = page->prev = NULL;
-  page->used = page->extended = page->capacity = 0;
+  page->extended = page->capacity = 0;
+  _mi_page_set_used(page, 0);
   page->flags = 0;
   page->back = 0;
   mi_store_relaxed(&page->block_size, 0u);
@@ -59,7 +60,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset) {
 
 void _mi_page_delete(mi_page_t* page) {
   size_t n_slices = page->n_slices;
-  mi_assert_internal(page->used == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
+  mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
   _mi_stat_decrease(&_mi_stats.pages, 1);
   _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(n_slices * MI_SLICE_SIZE));
   page_set_slices(page, MI_PAGE_NONE, 0);
@@ -102,14 +103,14 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
 
 void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {
   if (chain.count == 0) return;
-  mi_assert_internal(chain.count <= page->used);
+  mi_assert_internal(chain.count <= _mi_page_used(page));
   if (page->free != NULL) {
     mi_block_t* last = chain.first;
     while (last->next != NULL) last = last->next;
     mi_block_set_next(last, page->free);
   }
   page->free = chain.first;
-  page->used = (uint16_t)(page->used - chain.count);
+  _mi_page_set_used(page, _mi_page_used(page) - chain.count);
 }
 
 bool _mi_page_is_valid(const mi_page_t* page) {
@@ -121,8 +122,8 @@ bool _mi_page_is_valid(const mi_page_t* page) {
     if (offset % size != 0 || offset / size >= page->capacity) return false;
     n_free++;
   }
-  return page->used <= page->extended && page->extended <= page->capacity &&
-         n_free == (size_t)(page->extended - page->used);
+  return _mi_page_used(page) <= page->extended && page->extended <= page->capacity &&
+         n_free == page->extended - _mi_page_used(page);
 }
 
 // ---- pages of one large block ---------------------------------------------------------------------------------------

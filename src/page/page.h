@@ -38,7 +38,7 @@ typedef struct mi_page_s {
   struct mi_page_s*      next; // in a queue of its owner or in a pool
   struct mi_page_s*      prev;
   uint16_t               bin_offset; // of its class's bin in any theap
-  uint16_t               used;
+  mi_atomic(uint16_t)    used;       // written by the holder; statistics read it
   uint16_t               extended;
   uint16_t               capacity;
   mi_atomic(uint8_t)     kind; // mi_page_kind_t
@@ -99,6 +99,14 @@ static inline char* _mi_page_block(const mi_page_t* page, size_t i) {
   return _mi_page_start(page) + i * _mi_page_block_size(page);
 }
 
+static inline size_t _mi_page_used(const mi_page_t* page) {
+  return mi_load_relaxed(&((mi_page_t*)page)->used);
+}
+
+static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
+  mi_store_relaxed(&page->used, (uint16_t)n);
+}
+
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
 // A new page of that class, OWNED by nobody's bins yet (home NULL).  NULL: out of memory.
@@ -115,9 +123,9 @@ void _mi_page_extend(mi_page_t* page, size_t bytes);
 static inline mi_chain_t _mi_page_take_free(mi_page_t* page) {
   mi_chain_t chain;
   chain.first = page->free;
-  chain.count = (size_t)(page->extended - page->used);
+  chain.count = page->extended - _mi_page_used(page);
   page->free = NULL;
-  page->used = page->extended;
+  _mi_page_set_used(page, page->extended);
   return chain;
 }
 

@@ -98,33 +98,38 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
   {462848,    9, 64,  1,  1,   1},
   {524288,    8, 64,  1,  1,   1},
 };
+#define R1(cls)  (cls) << MI_BIN_SHIFT,
+#define R2(cls)  R1(cls) R1(cls)
+#define R4(cls)  R2(cls) R2(cls)
+#define R8(cls)  R4(cls) R4(cls)
+#define R16(cls) R8(cls) R8(cls)
+#define R32(cls) R16(cls) R16(cls)
+#define R64(cls) R32(cls) R32(cls)
+
+// Sizes 0 to 1024.
+const uint16_t _mi_bin_offset_small[] = {
+  R8(0) R1(0) R8(1) R16(2) R16(3) R16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
+  R16(15) R16(16) R32(17) R32(18) R32(19) R32(20) R32(21) R32(22) R32(23) R32(24) R64(25) R64(26) R64(27) R64(28)
+  R64(29) R64(30) R64(31) R64(32)
+};
+
+// Sizes 1 to 128, 129 to 256, ...; the first eight entries, up to 1024, are not used.
+const uint16_t _mi_bin_offset_medium[] = {
+  R8(0) R1(33) R1(34) R1(35) R1(36) R1(37) R1(38) R1(39) R1(40) R2(41) R2(42) R2(43) R2(44) R2(45) R2(46) R2(47)
+  R2(48) R8(49) R2(49) R8(50) R1(50) R4(51) R1(51) R8(52) R16(53) R16(54) R1(54) R16(55) R8(56) R4(56) R2(56) R1(56)
+  R32(57) R2(57) R1(57) R32(58) R32(59) R16(60) R8(60) R4(60) R1(60)
+};
+#undef R1
+#undef R2
+#undef R4
+#undef R8
+#undef R16
+#undef R32
+#undef R64
 // clang-format on
 
-uint16_t _mi_bin_offset_small[MI_SMALL_MAX + 1];
-uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
-
-// Index of the first class with block size >= size, searching upwards from class `from`.
-static size_t size_class_from(size_t from, size_t size) {
-  while (_mi_class_info[from].block_size < size) from++;
-  return from;
-}
-
-void _mi_size_class_init(void) {
-  size_t cls = 0;
-  for (size_t size = 0; size <= MI_SMALL_MAX; size++) {
-    cls = size_class_from(cls, size);
-    _mi_bin_offset_small[size] = (uint16_t)(cls << MI_BIN_SHIFT);
-  }
-  for (size_t i = MI_SMALL_MAX / 128; i < MI_MEDIUM_MAX / 128; i++) {
-    cls = size_class_from(cls, (i + 1) * 128);
-    _mi_bin_offset_medium[i] = (uint16_t)(cls << MI_BIN_SHIFT);
-  }
-}
-
-size_t _mi_size_class_of(size_t size) {
-  mi_assert_internal(size <= MI_CLASS_SIZE_MAX);
-  return size <= 4 * MI_KiB ? size_class_from(0, size) : _mi_size_class_of_big(size);
-}
+mi_static_assert(sizeof(_mi_bin_offset_small) == (MI_SMALL_MAX + 1) * sizeof(uint16_t), "an entry for each size");
+mi_static_assert(sizeof(_mi_bin_offset_medium) == MI_MEDIUM_MAX / 128 * sizeof(uint16_t), "an entry for 128 bytes");
 
 size_t _mi_size_class_aligned(size_t size, size_t align) {
   size = mi_max(size, align);

@@ -17,11 +17,9 @@
 #define MI_CLASS_SIZE_MAX (512 * MI_KiB) // larger blocks have a page of their own
 #define MI_CLASS_NONE     255
 
-// The offset of the bin of a size in any theap, 16 x its class: one load less on the fast path than a class would need
-// instructions to become an address.  Both tables are filled in by _mi_size_class_init.  Before that they are zero,
-// class 0, whose bins are then empty too: the first malloc goes down the slow path like any that finds its bin empty.
-extern uint16_t _mi_bin_offset_small[MI_SMALL_MAX + 1];
-extern uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
+// The offset of the bin of a size in any theap, 16 x its class: the fast path has nothing left to compute.
+extern const uint16_t _mi_bin_offset_small[MI_SMALL_MAX + 1];
+extern const uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
 
 typedef struct mi_class_info_s {
   uint32_t block_size;
@@ -34,14 +32,9 @@ typedef struct mi_class_info_s {
 
 extern const mi_class_info_t _mi_class_info[MI_CLASS_COUNT];
 
-void _mi_size_class_init(void);
-
-// Class of a size up to MI_CLASS_SIZE_MAX; without the tables.
-size_t _mi_size_class_of(size_t size);
-
 #define MI_CLASS_4K 48 // the class of 4096 bytes; from there on four a doubling
 
-// The same for 4 KiB < size <= MI_CLASS_SIZE_MAX.
+// The class of a size with 4 KiB < size <= MI_CLASS_SIZE_MAX.
 static mi_always_inline size_t _mi_size_class_of_big(size_t size) {
   // 2^k < size <= 2^(k+1): a quarter of 2^k is the step, and two bits of size - 1 say which.
   size_t k = mi_msb64(size - 1);
@@ -50,8 +43,8 @@ static mi_always_inline size_t _mi_size_class_of_big(size_t size) {
   return cls - (_mi_class_info[cls - 1].block_size >= size ? 1 : 0);
 }
 
-// The same for any size up to MI_CLASS_SIZE_MAX, once the tables are filled in.
-static inline size_t _mi_size_class_by_table(size_t size) {
+// The class of any size up to MI_CLASS_SIZE_MAX.
+static inline size_t _mi_size_class_of(size_t size) {
   if (mi_likely(size <= MI_SMALL_MAX)) return _mi_bin_offset_small[size] >> MI_BIN_SHIFT;
   if (mi_likely(size <= MI_MEDIUM_MAX)) return _mi_bin_offset_medium[(size - 1) / 128] >> MI_BIN_SHIFT;
   return _mi_size_class_of_big(size);

@@ -276,8 +276,8 @@ static void check_json(void) {
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
   AT("malloc_bins") AT("block_size") AT("page_bins") AT("page_size")
-  // clang-format on
-  mi_free(json);
+      // clang-format on
+      mi_free(json);
 
   static char         buf[40 * KiB];
   static const size_t sizes[] = {1, 2, 64, 1000, 10000};
