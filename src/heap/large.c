@@ -9,6 +9,9 @@
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
 // faults of the new place cost about as much as copying 256 KiB.
 #define LARGE_REMAP_MIN       (256 * MI_KiB)
+// ... unless the new place is backed already: then up to this size copying is cheaper than the faults that the memory
+// which is given up for it will cost the next block (docs/decisions/005).
+#define LARGE_COPY_MAX (8 * MI_MiB)
 // Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
 #define LARGE_REMAP_COUNT_MAX 1024
 // What does not fit well into a region gets one of its own.
@@ -181,9 +184,14 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
     large_clear(&tail);
   }
   mi_page_t* moved = _mi_page_new_large(run, 0);
-  large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE);
-  moved->flags |= MI_PAGE_REMAPPED;
-  mi_fetch_add_relaxed(&large_n_remapped, 1);
+  if (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX) {
+    memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
+  }
+  else {
+    large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE);
+    moved->flags |= MI_PAGE_REMAPPED;
+    mi_fetch_add_relaxed(&large_n_remapped, 1);
+  }
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run.n_slices * MI_SLICE_SIZE));
   _mi_large_free(NULL, page);
   return _mi_page_large_block(moved);

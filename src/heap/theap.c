@@ -16,9 +16,10 @@
 // them can make them available again without waiting for this thread.
 #define THEAP_FULL_KEEP 4
 
-// Every so many slow frees (a power of two) the bin of another class is looked at; it is thought to be unused when nothing
-// was taken from it between so many looks.
-#define THEAP_FREES_PER_LOOK 8
+// Every so many slow frees (a power of two) the bins of some other classes are looked at; one is thought to be unused when
+// nothing was taken from it between so many looks.
+#define THEAP_FREES_PER_LOOK 32
+#define THEAP_BINS_PER_LOOK  2
 #define THEAP_UNUSED_LOOKS   2
 
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
@@ -140,11 +141,7 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_bin_t* bin = &theap->bins[cls];
   mi_assert_internal(bin->head == NULL);
-  // A bin that runs empty is in use: it may hold twice as much.
-  int32_t room = 2 * bin->room;
-  int32_t room_max = _mi_class_info[cls].room;
-  if (room > room_max) room = room_max;
-  else if (room == 0) room = 1;
+  int32_t  room = _mi_class_info[cls].room; // a bin that runs empty is in use
   uint32_t visit = _mi_theap_enter(theap);
   theap->n_slow++;
   mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
@@ -204,8 +201,7 @@ static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
 // A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot takes
 // no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and holds half as much from then
 // on.  Nothing was taken: `left` has only become less.
-static void theap_look(mi_theap_t* theap, uint32_t visit) {
-  size_t            cls = visit / (2 * THEAP_FREES_PER_LOOK) % MI_CLASS_COUNT;
+static void theap_look_at(mi_theap_t* theap, size_t cls) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
   if (bin->head == NULL || bin->left > state->left_seen) {
@@ -216,6 +212,11 @@ static void theap_look(mi_theap_t* theap, uint32_t visit) {
     theap_bin_flush(theap, cls);
   }
   state->left_seen = bin->left;
+}
+
+static void theap_look(mi_theap_t* theap, uint32_t visit) {
+  size_t first = visit / (2 * THEAP_FREES_PER_LOOK) * THEAP_BINS_PER_LOOK;
+  for (size_t i = 0; i < THEAP_BINS_PER_LOOK; i++) theap_look_at(theap, (first + i) % MI_CLASS_COUNT);
 }
 
 // Is it time for a look?  Visits are odd numbers that grow by two.
