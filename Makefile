@@ -73,11 +73,11 @@ test-programs: ## real programs under LD_PRELOAD, all of them (installs database
 	@$(call user-build,mimalloc)
 	@python3 test/programs/run.py --all --lib $(USER_BUILD)/libmimalloc.so
 
-bench: ## benchmarks against the system's malloc, medians of RUNS runs
-	@scripts/need.sh cmake make gcc
-	@$(call user-build,mimalloc demo)
-	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER) | sed -n '/^medians/,$$p'
-	@if [ -x bench/run.py ]; then scripts/need.sh python3 && bench/run.py --lib $(USER_BUILD)/libmimalloc.so --runs $(RUNS); fi
+bench: ## benchmarks against the system's malloc, and against the allocators in PEERS=DIR (bench/fetch-peers.sh DIR)
+	@scripts/need.sh cmake make gcc python3
+	@$(call user-build,mimalloc demo bench)
+	@bench/compare.py --alloc ours=$(USER_BUILD)/libmimalloc.so $(if $(PEERS),--peers $(PEERS)) \
+	  --programs $(USER_BUILD)/bench --rounds $(RUNS)
 
 soak: ## tests with chance in them, with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)

@@ -11,7 +11,7 @@
 #define LARGE_REMAP_MIN       (256 * MI_KiB)
 // ... unless the new place is backed already: then up to this size copying is cheaper than the faults that the memory
 // which is given up for it will cost the next block (docs/decisions/005).
-#define LARGE_COPY_MAX (8 * MI_MiB)
+#define LARGE_COPY_MAX        (8 * MI_MiB)
 // Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
 #define LARGE_REMAP_COUNT_MAX 1024
 // What does not fit well into a region gets one of its own.
