@@ -1,0 +1,124 @@
+// Proves: one thread at a time is inside, all get in, what was written under the lock is seen under it; a try never
+// waits; who waits for long sleeps instead of burning its time, and is woken; the lock is free in the end.
+#include "../check.h"
+#include "../modes/support.h"
+#include "prim/lock.h"
+
+#include <pthread.h>
+
+enum { n_threads = 8, n_rounds = 20000, n_sleepers = 4 };
+
+static mi_lock_t           lock;
+static mi_atomic(uint32_t) n_inside;
+static mi_atomic(uint32_t) n_ready;
+static size_t              total; // plain, guarded by the lock
+static size_t              shares[n_threads];
+
+static uint32_t lock_state(void) {
+  return mi_load_relaxed(&lock.state);
+}
+
+static void start_together(uint32_t n) {
+  mi_fetch_add_acq_rel(&n_ready, 1);
+  while (mi_load_acquire(&n_ready) < n) sched_yield();
+}
+
+// Some rounds hold the lock across a yield, so that others meet it held also on one processor.
+static void inside(size_t round) {
+  CHECK_EQ(mi_fetch_add_relaxed(&n_inside, 1), 0);
+  total++;
+  if (round % 256 == 0) sched_yield();
+  CHECK_EQ(mi_fetch_sub_relaxed(&n_inside, 1), 1);
+}
+
+static void* contend(void* arg) {
+  size_t index = (size_t)(uintptr_t)arg;
+  start_together(n_threads);
+  for (size_t i = 0; i < n_rounds; i++) {
+    // Every other thread tries now and then, and goes on with something else when that fails.
+    if (index % 2 == 0 || i % 4 != 0) _mi_lock_acquire(&lock);
+    else if (!_mi_lock_try(&lock)) continue;
+    shares[index]++;
+    inside(i);
+    _mi_lock_release(&lock);
+  }
+  return NULL;
+}
+
+static void run(size_t n, void* (*body)(void*), pthread_t* threads) {
+  for (size_t i = 0; i < n; i++) pthread_create(&threads[i], NULL, body, (void*)(uintptr_t)i);
+}
+
+static void join(size_t n, pthread_t* threads) {
+  for (size_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
+}
+
+static void check_exclusion(void) {
+  pthread_t threads[n_threads];
+  size_t    sum = 0;
+  total = 0;
+  mi_store_relaxed(&n_ready, 0);
+  run(n_threads, &contend, threads);
+  join(n_threads, threads);
+  for (size_t i = 0; i < n_threads; i++) {
+    sum += shares[i];
+    CHECK_FOR(shares[i] >= n_rounds / 2, "thread %zu got in %zu times", i, shares[i]);
+  }
+  CHECK_EQ(total, sum);
+  CHECK_EQ(lock_state(), 0);
+}
+
+static void check_try(void) {
+  CHECK_EQ(lock_state(), 0);
+  CHECK(_mi_lock_try(&lock));
+  CHECK_EQ(lock_state(), 1);
+  CHECK(!_mi_lock_try(&lock));
+  CHECK_EQ(lock_state(), 1);
+  mi_store_relaxed(&lock.state, 2); // as if somebody slept
+  CHECK(!_mi_lock_try(&lock));
+  CHECK_EQ(lock_state(), 2);
+  _mi_lock_release(&lock);
+  CHECK_EQ(lock_state(), 0);
+  _mi_lock_acquire(&lock);
+  CHECK_EQ(lock_state(), 1);
+  _mi_lock_release(&lock);
+  CHECK_EQ(lock_state(), 0);
+}
+
+static void* sleep_for_it(void* arg) {
+  (void)arg;
+  start_together(n_sleepers + 1);
+  _mi_lock_acquire(&lock);
+  inside(0);
+  _mi_lock_release(&lock);
+  return NULL;
+}
+
+static void check_sleep(void) {
+  pthread_t threads[n_sleepers];
+  total = 0;
+  mi_store_relaxed(&n_ready, 0);
+  _mi_lock_acquire(&lock);
+  run(n_sleepers, &sleep_for_it, threads);
+  start_together(n_sleepers + 1);
+  while (lock_state() != 2) sched_yield();
+  sleep_ms(20); // the others, too
+  double before = cpu_seconds();
+  sleep_ms(200);
+  double spent = cpu_seconds() - before;
+  CHECK_FOR(spent < 0.1 || TEST_SANITIZED, "%.3f s of processor time while all sleep", spent);
+  CHECK_EQ(total, 0);
+  CHECK_EQ(lock_state(), 2);
+  _mi_lock_release(&lock);
+  join(n_sleepers, threads);
+  CHECK_EQ(total, n_sleepers);
+  CHECK_EQ(lock_state(), 0);
+}
+
+int main(void) {
+  watchdog(60);
+  check_try();
+  check_exclusion();
+  check_sleep();
+  return check_result();
+}

@@ -1,0 +1,98 @@
+// Proves: the tables give each size the smallest class that fits; blocks waste no more than was decided, fill their
+// pages, and the numbers derived from their size are what the header says.
+#include "../check.h"
+#include "../modes/support.h"
+#include "page/page_word.h"
+#include "page/size_class.h"
+
+#include "arena/region.h"
+
+static size_t naive_class(size_t size, size_t align) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    if (_mi_class_block_size(cls) >= size && _mi_class_block_size(cls) % align == 0) return cls;
+  }
+  return MI_CLASS_NONE;
+}
+
+// By all the ways that there are to look a size up.
+static void check_lookup(size_t size, size_t cls) {
+  CHECK_FOR(_mi_size_class_of(size) == cls, "size %zu: class %zu, not %zu", size, _mi_size_class_of(size), cls);
+  if (size <= MI_SMALL_MAX) CHECK_EQ(_mi_bin_offset_small[size], cls << MI_BIN_SHIFT);
+  else if (size <= MI_MEDIUM_MAX) CHECK_EQ(_mi_bin_offset_medium[(size - 1) / 128], cls << MI_BIN_SHIFT);
+  if (size > 4 * MI_KiB) CHECK_EQ(_mi_size_class_of_big(size), cls);
+}
+
+static void check_waste(size_t size, size_t cls) {
+  size_t block_size = _mi_class_block_size(cls);
+  size_t waste = block_size - size;
+  if (size <= 256) CHECK_FOR(waste < 16, "size %zu: block of %zu", size, block_size);
+  else if (size <= 4 * MI_KiB) CHECK_FOR(waste * 8 <= size + 8 * 16, "size %zu: block of %zu", size, block_size);
+  else CHECK_FOR(waste * 4 <= block_size, "size %zu: block of %zu", size, block_size);
+}
+
+static void check_sizes(void) {
+  size_t cls = 0; // the search, with what it knows from the size before
+  for (size_t size = 0; size <= MI_CLASS_SIZE_MAX; size++) {
+    while (_mi_class_block_size(cls) < size) cls++;
+    check_lookup(size, cls);
+    if (size > 0) check_waste(size, cls);
+  }
+  CHECK_EQ(cls, MI_CLASS_COUNT - 1);
+}
+
+static size_t at_most(size_t x, size_t most) {
+  return x < most ? x : most;
+}
+
+static size_t at_least(size_t x, size_t least) {
+  return x > least ? x : least;
+}
+
+static void check_class(size_t cls) {
+  const mi_class_info_t* info = &_mi_class_info[cls];
+  size_t                 size = info->block_size;
+  size_t                 page_size = info->n_slices * MI_SLICE_SIZE;
+  if (cls > 0) CHECK_FOR(size > _mi_class_block_size(cls - 1), "class %zu", cls);
+  CHECK_FOR(size % (size > MI_SMALL_MAX ? 128 : (size > 8 ? 16 : 8)) == 0, "class %zu of %zu", cls, size);
+  CHECK_FOR(naive_class(size, 1) == cls, "class %zu of %zu", cls, size);
+  CHECK_EQ(info->n_slices, size <= 8 * MI_KiB ? 1 : (size <= 64 * MI_KiB ? 8 : 64));
+  CHECK_FOR(info->capacity * size <= page_size, "class %zu does not fit its page", cls);
+  CHECK_FOR((info->capacity + 1u) * size > page_size, "class %zu leaves room for a block", cls);
+  CHECK_FOR(info->capacity >= 8 && info->capacity <= MI_WORD_COUNT_MAX, "class %zu", cls);
+  CHECK_EQ(info->outbox_limit, at_least(at_most(32, 4 * MI_KiB / size), 1));
+  CHECK_EQ(info->room, at_least(at_most(64, 16 * MI_KiB / size), 1));
+  CHECK_EQ(info->claim_at, at_least(info->capacity / 32u, 1));
+}
+
+static void check_classes(void) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(cls);
+  for (size_t size = 8; size <= MI_CLASS_SIZE_MAX; size *= 2) {
+    CHECK_FOR(_mi_class_block_size(_mi_size_class_of(size)) == size, "there is no class of %zu", size);
+  }
+  CHECK_EQ(_mi_class_block_size(MI_CLASS_4K), 4 * MI_KiB);
+  CHECK_EQ(_mi_class_block_size(MI_CLASS_COUNT - 1), MI_CLASS_SIZE_MAX);
+  CHECK(MI_CLASS_NONE >= MI_CLASS_COUNT);
+}
+
+static void check_aligned_at(size_t size) {
+  for (size_t align = 1; align <= MI_SLICE_SIZE; align *= 2) {
+    size_t cls = _mi_size_class_aligned(size, align);
+    CHECK_FOR(cls == naive_class(size, align), "size %zu align %zu: class %zu", size, align, cls);
+  }
+}
+
+static void check_aligned(void) {
+  for (size_t size = 0; size <= MI_CLASS_SIZE_MAX + 1000; size += (size < 2 * MI_KiB ? 1 : 61)) check_aligned_at(size);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    for (size_t d = 0; d < 3; d++) check_aligned_at(_mi_class_block_size(cls) + d - 1);
+  }
+  CHECK_EQ(_mi_size_class_aligned(SIZE_MAX, 1), MI_CLASS_NONE);
+  CHECK_EQ(_mi_size_class_aligned(SIZE_MAX, MI_SLICE_SIZE), MI_CLASS_NONE);
+}
+
+int main(void) {
+  check_classes();
+  check_sizes();
+  check_aligned();
+  return check_result();
+}
