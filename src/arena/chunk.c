@@ -325,7 +325,7 @@ static void slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
   _mi_slices_free(region, slice, n, err == 0);
 }
 
-#define PURGE_BATCH 32 // chunks per system call: bounds how long a large run is missing from the arena
+#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
 
 // Purges the highest run of wholly free, dirty chunks below chunk *end, at most `most` slices.  Returns how many slices
 // were dirty (0: there are none), and in *end where the run started.

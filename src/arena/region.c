@@ -157,8 +157,9 @@ static bool region_open_to(mi_region_t* region, size_t n) {
   size_t added = (n - open) * MI_CHUNK_SIZE;
   // Asked for by the program only: with a huge page behind each first touch, pages of large blocks, which fill slowly,
   // took 186 MiB for 64 MiB (docs/decisions).  Where the system gives huge pages to all, it does so here too.
-  if (open * MI_CHUNK_SIZE >= REGION_HUGE_FROM && _mi_option_get_fast(mi_option_allow_thp) >= 2) {
-    _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, true);
+  if (open * MI_CHUNK_SIZE >= REGION_HUGE_FROM) {
+    long allow = _mi_option_get_fast(mi_option_allow_thp);
+    if (allow != 1) _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, allow >= 2);
   }
   _mi_stat_increase(&_mi_stats.committed, (int64_t)added);
   region->n_open = n;

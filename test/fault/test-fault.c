@@ -240,7 +240,8 @@ static void check_here(bool repeat, uint64_t seed) {
          repeat ? "all from the n-th" : "n-th", n_runs, n_failures, n_refused, first_mappings, mapping_count());
   CHECK(n_failures > 5);
   CHECK(rss_within("growth of resident memory", minus(rss_now(), first_rss), 6 * MiB));
-  CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), 24 * MiB));
+  // What is being purged when memory is needed is not there, and new chunks are opened: up to 16 MiB at a time.
+  CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), 48 * MiB));
   CHECK(mapping_count() <= first_mappings + 50);
 }
 
