@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../heap/large.h"
 #include "../support/message.h"
 #include "api.h"
 
@@ -21,10 +20,7 @@ static void* aligned_try(size_t size, size_t alignment, size_t offset, bool zero
     size_t cls = _mi_size_class_aligned(size, alignment);
     if (cls != MI_CLASS_NONE) return _mi_malloc_class(cls, zero);
   }
-  void* unused = mi_malloc(0); // makes sure that thread and process are set up
-  if (unused == NULL) return NULL;
-  mi_free(unused);
-  return _mi_large_malloc(size, alignment, offset, zero);
+  return _mi_malloc_large(size, alignment, offset, zero);
 }
 
 static void* aligned_alloc_at(size_t size, size_t alignment, size_t offset, bool zero) {

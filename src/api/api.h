@@ -11,6 +11,9 @@ void* _mi_malloc_slow(size_t size, bool zero);
 // A block of a class, for those who have chosen it (alignment); NULL without a report.
 void* _mi_malloc_class(size_t cls, bool zero);
 
+// A block with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
+void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero);
+
 // Sets errno, reports, and returns NULL.
 mi_cold void* _mi_malloc_failed(size_t size);
 

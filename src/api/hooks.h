@@ -8,6 +8,6 @@
 
 void _mi_hooks_deferred_free(bool force);
 
-static inline void mi_hooks_on_slow_malloc(const mi_theap_t* theap) {
-  if (mi_unlikely(theap->n_slow % MI_HOOKS_INTERVAL == MI_HOOKS_INTERVAL - 1)) _mi_hooks_deferred_free(false);
+static inline void mi_hooks_on_slow_malloc(mi_theap_t* theap) {
+  if (mi_unlikely(++theap->n_slow % MI_HOOKS_INTERVAL == 0)) _mi_hooks_deferred_free(false);
 }

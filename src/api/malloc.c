@@ -50,6 +50,18 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   return _mi_malloc_slow(size, false);
 }
 
+// `page` is the descriptor of the block's own slice, and its home the calling thread's theap.
+static mi_always_inline void free_to_bin(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
+  if (mi_likely(--bin->left >= 0)) {
+    mi_block_t* block = (mi_block_t*)p;
+    block->next = bin->head;
+    bin->head = block;
+    return;
+  }
+  _mi_theap_free_overflow(theap, page, p);
+}
+
 static mi_noinline void free_slow(void* p);
 
 void mi_free(void* p) mi_attr_noexcept {
@@ -59,14 +71,7 @@ void mi_free(void* p) mi_attr_noexcept {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default)) {
-      mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
-      if (mi_likely(--bin->left >= 0)) {
-        mi_block_t* block = (mi_block_t*)p;
-        block->next = bin->head;
-        bin->head = block;
-        return;
-      }
-      _mi_theap_free_overflow(theap, page, p);
+      free_to_bin(theap, page, p);
       return;
     }
   }
@@ -137,6 +142,11 @@ void* _mi_malloc_class(size_t cls, bool zero) {
   return malloc_get_theap(&theap) ? malloc_class(theap, cls, zero) : NULL;
 }
 
+void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero) {
+  mi_theap_t* theap; // not needed, but the process must be set up
+  return malloc_get_theap(&theap) ? _mi_large_malloc(size, align, offset, zero) : NULL;
+}
+
 static void* malloc_any(size_t size, bool zero) {
   mi_theap_t* theap;
   if (!malloc_get_theap(&theap)) return NULL;
@@ -173,17 +183,6 @@ static void free_large(mi_page_t* page, void* p) {
   }
 }
 
-static void free_to_bin(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
-  if (--bin->left >= 0) {
-    block->next = bin->head;
-    bin->head = block;
-  }
-  else {
-    _mi_theap_free_overflow(theap, page, block);
-  }
-}
-
 static mi_noinline void free_slow(void* p) {
   if (p == NULL) return;
   mi_page_t* page = _mi_page_of(p);
@@ -197,7 +196,7 @@ static mi_noinline void free_slow(void* p) {
   }
   mi_theap_t* theap = _mi_theap_default;
   if (mi_load_relaxed(&page->home) == theap) {
-    free_to_bin(theap, page, (mi_block_t*)p); // a later slice of the page, or another region
+    free_to_bin(theap, page, p); // in a region above 0
     return;
   }
   if (mi_unlikely(!_mi_theap_is_real(theap))) theap = _mi_thread_theap();
@@ -269,7 +268,6 @@ static void* with_block_size(void* p, size_t* block_size) {
   if (p != NULL && block_size != NULL) *block_size = mi_usable_size(p);
   return p;
 }
-
 
 void* mi_umalloc(size_t size, size_t* block_size) mi_attr_noexcept {
   return with_block_size(mi_malloc(size), block_size);

@@ -10,10 +10,6 @@
 #include "api.h"
 #include "hooks.h"
 
-#if !defined(MI_SECURE)
-  #define MI_SECURE 0
-#endif
-
 int mi_version(void) mi_attr_noexcept {
   return MI_MALLOC_VERSION;
 }

@@ -242,6 +242,16 @@ static mi_region_t* slices_add_region(size_t size) {
   return region;
 }
 
+// Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
+// not help: each failure would only reserve another region.
+static bool slices_have_space(size_t n) {
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    if (!region->is_single && region->n_chunks - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
+  }
+  return false;
+}
+
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
   mi_run_t run = {NULL, 0, 0, false};
   _mi_lock_acquire(&_mi_arena_lock);
@@ -250,7 +260,7 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
     if (region->is_single || region->n_slices < n) continue;
     if (slices_alloc_in(region, n, align, kind, &run)) break;
   }
-  if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align) {
+  if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {
     mi_region_t* region = slices_add_region((n + align) * MI_SLICE_SIZE);
     if (region != NULL) slices_alloc_in(region, n, align, kind, &run);
   }

@@ -44,8 +44,6 @@
   #define mi_static_assert(cond, text) _Static_assert(cond, text)
 #endif
 
-#define MI_CACHE_LINE 64
-
 // Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).
 #if defined(__SANITIZE_THREAD__)
   #define MI_TSAN 1

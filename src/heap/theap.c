@@ -141,9 +141,8 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_bin_t* bin = &theap->bins[cls];
   mi_assert_internal(bin->head == NULL);
-  int32_t  room = _mi_class_info[cls].room; // a bin that runs empty is in use
-  uint32_t visit = _mi_theap_enter(theap);
-  theap->n_slow++;
+  int32_t    room = _mi_class_info[cls].room; // a bin that runs empty is in use
+  uint32_t   visit = _mi_theap_enter(theap);
   mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
   _mi_theap_leave(theap, visit);
   if (mi_unlikely(chain.first == NULL)) return NULL;

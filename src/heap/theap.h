@@ -51,7 +51,7 @@ struct mi_theap_s {
   mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
   bool                  has_deleted;          // pages were given back since the last look at the purge policy
   uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
-  uint32_t              n_slow;               // slow paths taken: the heartbeat of deferred frees
+  uint32_t              n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
   mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
   // Under the registry lock (heap/thread.c):
   mi_theap_t*           next;        // in the registry
@@ -141,9 +141,6 @@ static inline bool _mi_theap_owns(const mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_word_state(mi_load_acquire(&page->word)) != MI_PAGE_OWNED) return false;
   return mi_load_relaxed(&page->home) == theap;
 }
-
-// Empties all bins into the pages (own thread only).
-void _mi_theap_flush_bins(mi_theap_t* theap);
 
 // An orphan of a fork, whose pages are taken care of, becomes an empty theap again.
 void _mi_theap_forget(mi_theap_t* theap);

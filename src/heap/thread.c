@@ -78,9 +78,11 @@ static bool thread_process_init(void) {
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
       thread_resolve_early();
       bool ok = _mi_region_init();
-      _mi_prim_thread_exit_init(&thread_exit);
-      thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-      _mi_purge_init(&_mi_thread_install_hooks, &thread_tick);
+      if (ok) {
+        _mi_prim_thread_exit_init(&thread_exit);
+        thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
+        _mi_purge_init(&_mi_thread_install_hooks, &thread_tick);
+      }
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
     }

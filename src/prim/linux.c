@@ -137,10 +137,6 @@ int _mi_prim_purge(void* start, size_t size) {
   return prim_advise(start, size, MADV_DONTNEED);
 }
 
-int _mi_prim_reset(void* start, size_t size) {
-  return prim_advise(start, size, MADV_FREE);
-}
-
 int _mi_prim_populate(void* start, size_t size) {
   return prim_advise(start, size, MADV_POPULATE_WRITE);
 }

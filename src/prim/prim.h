@@ -19,8 +19,6 @@ int    _mi_prim_release(void* start, size_t size);
 int    _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
 int    _mi_prim_purge(void* start, size_t size);
-// As purge, but the system may take the pages later and the contents are undefined from now on.
-int    _mi_prim_reset(void* start, size_t size);
 // Backs the range with memory now, in one call.  Advice: failure may be ignored.
 int    _mi_prim_populate(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
