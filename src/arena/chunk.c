@@ -8,12 +8,16 @@
 #include "chunk.h"
 
 #include "../base/assert.h"
+#include "../support/option.h"
 #include "../support/stat.h"
 
 static mi_atomic(size_t) chunk_purgeable;     // A4; written under the lock
 static size_t            chunk_purgeable_low; // its minimum since the last restart
 
 #define CHUNK_GROUP 8 // slices of a MEDIUM page
+
+// So many chunks of other kinds are in use before the first dense one is opened.
+#define CHUNK_DENSE_FROM 4
 
 mi_lock_t _mi_purge_lock;
 
@@ -27,6 +31,7 @@ static uint32_t chunk_free_groups(uint32_t free_bits) {
 static size_t chunk_bucket_of(const mi_chunk_t* chunk) {
   switch (chunk->kind) {
     case MI_CHUNK_NONE: return 0;
+    case MI_CHUNK_DENSE:
     case MI_CHUNK_SMALL: return mi_popcount32(chunk->free_bits);
     case MI_CHUNK_MEDIUM: return mi_popcount32(chunk_free_groups(chunk->free_bits));
     default: return mi_longest_run32(chunk->free_bits);
@@ -222,7 +227,7 @@ static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chun
 
 bool _mi_slices_release_regions(void) {
   bool any = false;
-  for (size_t i = 1; i < MI_REGION_COUNT; i++) {
+  for (size_t i = MI_REGION_DENSE + 1; i < MI_REGION_COUNT; i++) {
     mi_region_t* region = &_mi_regions[i];
     size_t       n_dirty = 0;
     size_t       c = 0;
@@ -247,17 +252,46 @@ static mi_region_t* slices_add_region(size_t size) {
 static bool slices_have_space(size_t n) {
   for (size_t i = 0; i < MI_REGION_COUNT; i++) {
     const mi_region_t* region = &_mi_regions[i];
-    if (!region->is_single && region->n_chunks - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
+    if (region->is_single || i == MI_REGION_DENSE) continue;
+    if (region->n_chunks - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
   }
   return false;
+}
+
+// Is there a wholly free chunk that is backed?
+static bool region_has_backed_chunk(const mi_region_t* region) {
+  if (mi_load_relaxed(&chunk_purgeable) < MI_CHUNK_SLICES) return false;
+  for (size_t i = region->free_hint * 64; i < region->n_used; i++) {
+    if (chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0) return true;
+  }
+  return false;
+}
+
+// A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is backed
+// already comes first.
+static bool slices_alloc_dense(size_t n, mi_run_t* run) {
+  mi_region_t* low = &_mi_regions[0];
+  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
+  if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
+  if (dense->nonempty[MI_CHUNK_DENSE] == 0 && !region_has_backed_chunk(dense) &&
+      (low->nonempty[MI_CHUNK_SMALL] != 0 || region_has_backed_chunk(low)))
+    return false;
+  return slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, run);
 }
 
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
   mi_run_t run = {NULL, 0, 0, false};
   _mi_lock_acquire(&_mi_arena_lock);
+  if (kind == MI_CHUNK_DENSE) {
+    if (slices_alloc_dense(n, &run)) {
+      _mi_lock_release(&_mi_arena_lock);
+      return run;
+    }
+    kind = MI_CHUNK_SMALL;
+  }
   for (size_t i = 0; i < MI_REGION_COUNT; i++) {
     mi_region_t* region = &_mi_regions[i];
-    if (region->is_single || region->n_slices < n) continue;
+    if (region->is_single || i == MI_REGION_DENSE || region->n_chunks * MI_CHUNK_SLICES < n) continue;
     if (slices_alloc_in(region, n, align, kind, &run)) break;
   }
   if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {

@@ -12,6 +12,9 @@
 #define REGION_SIZE_MAX ((size_t)1 << 40)
 #define REGION_SIZE_MIN (32 * MI_CHUNK_SIZE)
 
+// A power of two: then the parts of region 1 begin at OS pages and at words of bits, too.
+#define REGION_SPLIT_MIN ((size_t)1 << 36)
+
 // Below this much opened memory no huge pages: a small process must not pay 2 MiB for its first block.
 #define REGION_HUGE_FROM (32 * MI_MiB)
 
@@ -80,10 +83,28 @@ static size_t region_size_wanted(void) {
   return mi_align_down(mi_clamp(limit / 16, REGION_SIZE_MIN, REGION_SIZE_MAX), MI_CHUNK_SIZE);
 }
 
+// Makes region 1 (R4).  Where address space is short, region 0 stays whole.
+static void region_split(void) {
+  mi_region_t* low = &_mi_regions[0];
+  mi_region_t* high = &_mi_regions[MI_REGION_DENSE];
+  size_t       n = low->n_chunks / 2;
+  if (n * MI_CHUNK_SIZE < REGION_SPLIT_MIN) return;
+  *high = *low;
+  high->n_chunks = low->n_chunks - n;
+  high->base += n * MI_CHUNK_SIZE;
+  high->n_slices -= n * MI_CHUNK_SLICES;
+  high->table += n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
+  high->chunks += n;
+  high->free_chunks += n / 64;
+  high->reserved_size = 0;
+  low->n_chunks = n;
+}
+
 bool _mi_region_init(void) {
   size_t size = region_size_wanted();
   for (; size >= REGION_SIZE_MIN; size /= 2) {
     if (region_reserve(&_mi_regions[0], size, MI_CHUNK_SIZE, false)) {
+      region_split();
       // Where huge pages are given unasked, the first touch of each 2 MiB would cost them all.
       _mi_prim_advise_huge((void*)_mi_regions[0].base, mi_min(REGION_HUGE_FROM, size), false);
       return true;
@@ -94,7 +115,7 @@ bool _mi_region_init(void) {
 
 mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single) {
   size_t n = mi_load_relaxed(&region_count);
-  size_t i = 1;
+  size_t i = MI_REGION_DENSE + 1;
   while (i < n && _mi_regions[i].base != 0) i++;
   if (i >= MI_REGION_COUNT) return NULL;
   mi_region_t made;
@@ -126,7 +147,7 @@ mi_region_t* _mi_region_search(const void* p) {
     uint32_t     version = mi_load_acquire(&region_version);
     mi_region_t* found = NULL;
     size_t       n = mi_load_acquire(&region_count);
-    for (size_t i = 1; i < n && found == NULL; i++) {
+    for (size_t i = MI_REGION_DENSE + 1; i < n && found == NULL; i++) {
       uintptr_t offset = (uintptr_t)p - mi_load_acquire(&region_bounds[i].base);
       if (offset >> MI_SLICE_SHIFT < mi_load_acquire(&region_bounds[i].n_slices)) found = &_mi_regions[i];
     }
@@ -155,11 +176,12 @@ static bool region_open_to(mi_region_t* region, size_t n) {
     if (!region_commit((char*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE)) return false;
   }
   size_t added = (n - open) * MI_CHUNK_SIZE;
-  // Asked for by the program only: with a huge page behind each first touch, pages of large blocks, which fill slowly,
-  // took 186 MiB for 64 MiB (docs/decisions).  Where the system gives huge pages to all, it does so here too.
-  if (open * MI_CHUNK_SIZE >= REGION_HUGE_FROM) {
-    long allow = _mi_option_get_fast(mi_option_allow_thp);
-    if (allow != 1) _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, allow >= 2);
+  // Dense chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
+  // which fill slowly, took 186 MiB for 64 MiB (docs/decisions/003).
+  long allow = _mi_option_get_fast(mi_option_allow_thp);
+  bool is_dense = (region == &_mi_regions[MI_REGION_DENSE]);
+  if (is_dense || (allow != 1 && open * MI_CHUNK_SIZE >= REGION_HUGE_FROM)) {
+    _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, is_dense || allow >= 2);
   }
   _mi_stat_increase(&_mi_stats.committed, (int64_t)added);
   region->n_open = n;

@@ -12,8 +12,13 @@
 // R2  The whole table can be read: the descriptor of a slice that was never opened reads as zero, "not in use".
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 //
-// Region 0 is the one that fast paths know.  More are added only when it is full or could not be made large
-// (RLIMIT_AS), and for requests that do not fit in any; those are found by a search on the slow path.
+// R4  Region 1, if it is there, is the upper half of region 0: its chunks, table and bits are parts of those of region 0,
+//     which hands out chunks of its lower half only.  So the fast paths, which search region 0, find both.
+//
+// Region 0 is the one that fast paths know.  Region 1 is for pages that will be filled soon: the system is asked to back
+// those with huge pages, and keeping them together costs one kernel mapping.  More regions are added only when region 0
+// is full or could not be made large (RLIMIT_AS), and for requests that do not fit in any; those are found by a search
+// on the slow path.
 #pragma once
 
 #include "../base/bits.h"
@@ -32,6 +37,7 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_MEDIUM, // pages of eight slices
   MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
   MI_CHUNK_META,   // our own data
+  MI_CHUNK_DENSE,  // pages of one slice that will be filled soon; in region 1 only
   MI_CHUNK_KINDS
 } mi_chunk_kind_t;
 
@@ -51,7 +57,7 @@ typedef struct mi_region_s {
   size_t      n_slices;
   char*       table;
   // Owned by the arena lock.
-  size_t      n_chunks; // in the reservation
+  size_t      n_chunks; // that it may hand out
   size_t      n_open;   // chunks whose memory may be used
   size_t      n_used;   // chunks [n_used, n_open) were never handed out
   mi_chunk_t* chunks;
@@ -64,6 +70,8 @@ typedef struct mi_region_s {
 } mi_region_t;
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
+
+#define MI_REGION_DENSE 1 // its index
 
 extern mi_region_t _mi_regions[MI_REGION_COUNT];
 extern mi_lock_t   _mi_arena_lock; // guards all regions but for what R1 says

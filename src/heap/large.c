@@ -36,7 +36,7 @@ static mi_region_t* large_region(size_t n, size_t align) {
 }
 
 static mi_run_t large_run(size_t n, size_t align) {
-  if (align <= LARGE_ALIGN_MAX && n <= _mi_regions[0].n_slices / 2) {
+  if (align <= LARGE_ALIGN_MAX && n <= _mi_regions[0].n_chunks * MI_CHUNK_SLICES / 2) {
     return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED);
   }
   mi_run_t run = {NULL, 0, n, true};

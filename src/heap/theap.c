@@ -16,14 +16,17 @@
 // them can make them available again without waiting for this thread.
 #define THEAP_FULL_KEEP 4
 
-// Every so many slow frees (a power of two) the bins of some other classes are looked at; one is thought to be unused when
-// nothing was taken from it between so many looks.
+// Every so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at; one is
+// thought to be unused when nothing was taken from it between so many looks.
 #define THEAP_FREES_PER_LOOK 32
 #define THEAP_BINS_PER_LOOK  2
 #define THEAP_UNUSED_LOOKS   2
 
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
+
+// A class that has so many pages is growing: the next will be filled.
+#define THEAP_DENSE_FROM 4
 
 // How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
 static size_t theap_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
@@ -115,7 +118,8 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap));
+    bool is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense);
     if (page == NULL) return NULL;
     _mi_page_set_home(page, theap);
     theap->classes[cls].n_pages++;
@@ -163,7 +167,7 @@ static void theap_page_is_empty(mi_theap_t* theap, mi_page_t* page) {
   _mi_theap_page_delete(theap, page);
 }
 
-// What is to be done when a page got its first free block, or its last block back.
+// After a page got a free block: it may be its first, or its last.
 static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
   if ((page->flags & MI_PAGE_IS_FULL) != 0) {
     page_list_remove(&theap->classes[page->cls].full, page);
@@ -172,19 +176,22 @@ static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
 }
 
-// Returns whether theap_page_changed has something to do.
-static mi_always_inline bool page_push_free(mi_page_t* page, mi_block_t* block) {
-  mi_block_t* first = page->free;
+// `first` is page->free.  Returns how many blocks are still in use.
+static mi_always_inline size_t page_push_free(mi_page_t* page, mi_block_t* block, mi_block_t* first) {
   mi_block_set_next(block, first);
   page->free = block;
   size_t used = _mi_page_used(page) - 1;
   _mi_page_set_used(page, used);
-  return first == NULL || used == 0;
+  return used;
 }
 
 static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  if (!_mi_theap_owns(theap, page)) _mi_outbox_add(theap, page, block);
-  else if (page_push_free(page, block)) theap_page_changed(theap, page);
+  if (!_mi_theap_owns(theap, page)) {
+    _mi_outbox_add(theap, page, block);
+    return;
+  }
+  page_push_free(page, block, page->free);
+  theap_page_changed(theap, page);
 }
 
 static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
@@ -213,28 +220,29 @@ static void theap_look_at(mi_theap_t* theap, size_t cls) {
   state->left_seen = bin->left;
 }
 
-static void theap_look(mi_theap_t* theap, uint32_t visit) {
-  size_t first = visit / (2 * THEAP_FREES_PER_LOOK) * THEAP_BINS_PER_LOOK;
+static void theap_look(mi_theap_t* theap) {
+  size_t first = theap->n_looks++ * THEAP_BINS_PER_LOOK;
   for (size_t i = 0; i < THEAP_BINS_PER_LOOK; i++) theap_look_at(theap, (first + i) % MI_CLASS_COUNT);
-}
-
-// Is it time for a look?  Visits are odd numbers that grow by two.
-static mi_always_inline bool theap_wants_look(uint32_t visit) {
-  return visit / 2 % THEAP_FREES_PER_LOOK == 0;
 }
 
 // The rest of a free, after enter: up to leaving.
 static mi_noinline void theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
-  if (!_mi_theap_owns(theap, page)) _mi_outbox_add(theap, page, block);
-  else if (page_push_free(page, block)) theap_page_changed(theap, page);
-  if (theap_wants_look(visit)) theap_look(theap, visit);
+  theap_give_back(theap, page, block);
+  if (++theap->n_slow_frees % THEAP_FREES_PER_LOOK == 0) theap_look(theap);
+  _mi_theap_leave_slow(theap, visit);
+}
+
+// The same, after the block was pushed to its page.
+static mi_noinline void theap_free_look(mi_theap_t* theap, mi_page_t* page, uint32_t visit) {
+  if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
+  theap_look(theap);
   _mi_theap_leave_slow(theap, visit);
 }
 
 void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) {
   uint32_t    visit = _mi_theap_enter(theap);
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
-  if (mi_likely(batch->page == page && batch->count + 1 < batch->limit && !theap_wants_look(visit))) {
+  if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
     _mi_outbox_link(batch, (mi_block_t*)p);
     _mi_theap_leave(theap, visit);
   }
@@ -247,23 +255,25 @@ static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_bl
   theap_free_slow(theap, page, block, _mi_theap_wait_revoked(theap, visit));
 }
 
-// The fast path of a tear-down: nothing is called but in tail position, and what is rare goes to theap_free_slow before
-// anything was done.
+// The fast path of a tear-down: nothing is called but in tail position.  The page's counter serves as the clock for
+// looks too: an empty page is one of the occasions, so that one test does for both.
 void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
-  uint32_t visit;
+  mi_block_t* block = (mi_block_t*)p;
+  uint32_t    visit;
   _mi_theap_bin(theap, page->bin_offset)->left = 0;
   page -= page->back;
   if (mi_unlikely(!_mi_theap_try_enter(theap, &visit))) {
-    theap_free_revoked(theap, page, (mi_block_t*)p, visit);
+    theap_free_revoked(theap, page, block, visit);
+    return;
   }
-  else if (mi_unlikely(theap_wants_look(visit) || !_mi_theap_owns(theap, page) || page->free == NULL ||
-                       _mi_page_used(page) == 1)) {
-    theap_free_slow(theap, page, (mi_block_t*)p, visit);
+  mi_block_t* first = page->free;
+  if (mi_unlikely(!_mi_theap_owns(theap, page) || first == NULL)) { // NULL: it may be in the list of full pages
+    theap_free_slow(theap, page, block, visit);
+    return;
   }
-  else {
-    page_push_free(page, (mi_block_t*)p);
-    _mi_theap_leave(theap, visit);
-  }
+  size_t used = page_push_free(page, block, first);
+  if (mi_likely(used % THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap, visit);
+  else theap_free_look(theap, page, visit);
 }
 
 void _mi_theap_leave_slow(mi_theap_t* theap, uint32_t visit) {

@@ -51,6 +51,8 @@ struct mi_theap_s {
   mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
   bool                  has_deleted;          // pages were given back since the last look at the purge policy
   uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
+  uint32_t              n_slow_frees;         // counts to the next look at unused bins
+  uint32_t              n_looks;              // ... and which are next
   uint32_t              n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
   mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
   // Under the registry lock (heap/thread.c):

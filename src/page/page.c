@@ -40,9 +40,14 @@ static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t b
   }
 }
 
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset) {
+static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dense) {
+  if (info->n_slices > 1) return MI_CHUNK_MEDIUM;
+  return is_dense ? MI_CHUNK_DENSE : MI_CHUNK_SMALL;
+}
+
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  mi_run_t run = _mi_slices_alloc(info->n_slices, 1, info->n_slices == 1 ? MI_CHUNK_SMALL : MI_CHUNK_MEDIUM);
+  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense));
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);

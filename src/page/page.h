@@ -109,8 +109,9 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
 
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
-// A new page of that class, OWNED by nobody's bins yet (home NULL).  NULL: out of memory.
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset);
+// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  NULL: out of
+// memory.
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense);
 
 // Gives the page back; all its blocks are free.
 void _mi_page_delete(mi_page_t* page);
