@@ -24,8 +24,14 @@ build = cmake --preset $(1) --log-level=NOTICE > /dev/null && \
 check = $(call build,$(1)) && \
         ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench soak format \
-        tidy install clean
+# The benchmarks, in what users build
+bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench)
+bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUILD)/bench \
+                $(if $(QUICK),--quick,--rounds $(RUNS)) \
+                $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
+
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench bench-scaling \
+        bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -73,11 +79,16 @@ test-programs: ## real programs under LD_PRELOAD, all of them (installs database
 	@$(call user-build,mimalloc)
 	@python3 test/programs/run.py --all --lib $(USER_BUILD)/libmimalloc.so
 
-bench: ## benchmarks against the system's malloc, and against the allocators in PEERS=DIR (bench/fetch-peers.sh DIR)
-	@scripts/need.sh cmake make gcc python3
-	@$(call user-build,mimalloc demo bench)
-	@bench/compare.py --alloc ours=$(USER_BUILD)/libmimalloc.so $(if $(PEERS),--peers $(PEERS)) \
-	  --programs $(USER_BUILD)/bench --rounds $(RUNS)
+bench: ## benchmarks; PEERS=DIR (bench/fetch-peers.sh DIR), QUICK=1, TESTS=A,B and ALLOCS=A,B say which
+	@$(bench-build)
+	@bench/bench.py run $(bench-options) --json $(BUILD)/bench.json
+
+bench-scaling: ## how the CPU time of the parallel benchmarks grows with threads; takes the same variables
+	@$(bench-build)
+	@bench/bench.py scaling $(bench-options) --json $(BUILD)/bench.json
+
+bench-report: ## a page with charts of what bench and bench-scaling measured
+	@bench/bench.py report $(BUILD)/bench.json --out $(BUILD)/bench-report
 
 soak: ## tests with chance in them, with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)

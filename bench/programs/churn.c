@@ -8,10 +8,8 @@
 //           (1995).
 // Check     The first 8 bytes and the last byte of each block, when it is freed.
 // Usage     churn [STEPS = 40000000] [WINDOW = 2000]
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "bench.h"
 
 #define SIZES 4096
 
@@ -21,46 +19,24 @@ typedef struct slot_s {
   size_t         size;
 } slot_t;
 
-static uint64_t random_state = 0x9E3779B97F4A7C15u;
-
-static uint64_t random_next(void) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state;
-}
-
-static void fail(const char* what) {
-  printf("churn: FAILED: %s\n", what);
-  exit(1);
-}
-
-static size_t argument(int argc, char** argv, int i, size_t otherwise) {
-  if (i >= argc) return otherwise;
-  size_t value = (size_t)strtoull(argv[i], NULL, 10);
-  if (value == 0) {
-    fprintf(stderr, "usage: churn [STEPS] [WINDOW], numbers above 0\n");
-    exit(2);
-  }
-  return value;
-}
+static uint64_t random_state;
 
 // A size with `bits` significant bits, all of them equally likely.
 static size_t size_with_bits(unsigned bits) {
   size_t top = (size_t)1 << (bits - 1);
-  return top + random_next() % top;
+  return top + bench_random(&random_state) % top;
 }
 
 static void fill_sizes(uint16_t sizes[SIZES]) {
   for (size_t i = 0; i < SIZES; i++) {
-    unsigned bits = i % 256 == 0 ? 11 + (unsigned)(random_next() % 5) : 4 + (unsigned)(random_next() % 7);
+    unsigned bits = i % 256 == 0 ? 11 + (unsigned)(bench_random(&random_state) % 5)
+                                 : 4 + (unsigned)(bench_random(&random_state) % 7);
     sizes[i] = (uint16_t)size_with_bits(bits);
   }
 }
 
 static void slot_fill(slot_t* slot, size_t size, uint64_t tag) {
-  slot->block = malloc(size);
-  if (slot->block == NULL) fail("out of memory");
+  slot->block = bench_not_null(malloc(size));
   slot->tag = tag;
   slot->size = size;
   slot->block[size - 1] = (unsigned char)tag;
@@ -70,25 +46,26 @@ static void slot_fill(slot_t* slot, size_t size, uint64_t tag) {
 // Frees the block; gives its tag.
 static uint64_t slot_empty(slot_t* slot) {
   uint64_t tag = slot->tag;
-  if (memcmp(slot->block, &tag, sizeof(tag)) != 0) fail("the first bytes of a block");
-  if (slot->size > sizeof(tag) && slot->block[slot->size - 1] != (unsigned char)tag) fail("the last byte of a block");
+  if (memcmp(slot->block, &tag, sizeof(tag)) != 0) bench_fail("the first bytes of a block");
+  if (slot->size > sizeof(tag) && slot->block[slot->size - 1] != (unsigned char)tag)
+    bench_fail("the last byte of a block");
   free(slot->block);
   return tag;
 }
 
 int main(int argc, char** argv) {
-  size_t          steps = argument(argc, argv, 1, 40000000);
-  size_t          window = argument(argc, argv, 2, 2000);
+  size_t          steps = bench_argument(argc, argv, 1, "STEPS", 40000000, SIZE_MAX);
+  size_t          window = bench_argument(argc, argv, 2, "WINDOW", 2000, UINT32_MAX);
   static uint16_t sizes[SIZES];
+  random_state = bench_random_seed(0);
   fill_sizes(sizes);
-  slot_t* slots = malloc(window * sizeof(slot_t));
-  if (slots == NULL) fail("out of memory");
+  slot_t* slots = bench_not_null(malloc(window * sizeof(slot_t)));
   for (size_t i = 0; i < window; i++) slot_fill(&slots[i], sizes[i % SIZES], i);
 
   uint64_t sum = 0;
   size_t   oldest = 0;
   for (size_t i = 0; i < steps; i++) {
-    uint64_t r = random_next();
+    uint64_t r = bench_random(&random_state);
     size_t   at = oldest;
     if (i % 2 == 0) at = (size_t)((r >> 32) * window >> 32);
     else if (++oldest == window) oldest = 0;

@@ -8,10 +8,8 @@
 //           avoid, and the memory that it touches for the first time.
 // Check     A word in every 512 bytes of each buffer, at the end of its life.
 // Usage     grow [STEPS = 6000000] [BUFFERS = 100]
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "bench.h"
 
 #define STAMP_EACH 512
 
@@ -22,34 +20,11 @@ typedef struct buffer_s {
   uint64_t       key;
 } buffer_t;
 
-static uint64_t random_state = 0x9E3779B97F4A7C15u;
-
-static uint64_t random_next(void) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state;
-}
-
-static void fail(const char* what) {
-  printf("grow: FAILED: %s\n", what);
-  exit(1);
-}
-
-static size_t argument(int argc, char** argv, int i, size_t otherwise) {
-  if (i >= argc) return otherwise;
-  size_t value = (size_t)strtoull(argv[i], NULL, 10);
-  if (value == 0) {
-    fprintf(stderr, "usage: grow [STEPS] [BUFFERS], numbers above 0\n");
-    exit(2);
-  }
-  return value;
-}
+static uint64_t random_state;
 
 // Stamps lie at the multiples of STAMP_EACH that have room for one.
 static void buffer_resize(buffer_t* b, size_t size) {
-  b->bytes = realloc(b->bytes, size);
-  if (b->bytes == NULL) fail("out of memory");
+  b->bytes = bench_not_null(realloc(b->bytes, size));
   size_t first = b->size < sizeof(uint64_t) ? 0 : (b->size - sizeof(uint64_t)) / STAMP_EACH * STAMP_EACH + STAMP_EACH;
   for (size_t at = first; at + sizeof(uint64_t) <= size; at += STAMP_EACH) {
     uint64_t stamp = b->key + at;
@@ -59,7 +34,7 @@ static void buffer_resize(buffer_t* b, size_t size) {
 }
 
 static void buffer_begin(buffer_t* b) {
-  uint64_t r = random_next();
+  uint64_t r = bench_random(&random_state);
   b->bytes = NULL;
   b->size = 0;
   b->size_end = r >> 58 == 0 ? (size_t)32768 << r % 8 : (size_t)64 << r % 9;
@@ -74,7 +49,7 @@ static uint64_t buffer_end(buffer_t* b) {
   for (size_t at = 0; at + sizeof(uint64_t) <= b->size; at += STAMP_EACH) {
     uint64_t stamp;
     memcpy(&stamp, b->bytes + at, sizeof(stamp));
-    if (stamp != b->key + at) fail("the content of a buffer");
+    if (stamp != b->key + at) bench_fail("the content of a buffer");
     sum = sum * 31 + stamp;
   }
   free(b->bytes);
@@ -82,14 +57,14 @@ static uint64_t buffer_end(buffer_t* b) {
 }
 
 int main(int argc, char** argv) {
-  size_t    steps = argument(argc, argv, 1, 6000000);
-  size_t    count = argument(argc, argv, 2, 100);
-  buffer_t* buffers = malloc(count * sizeof(buffer_t));
-  if (buffers == NULL) fail("out of memory");
+  size_t    steps = bench_argument(argc, argv, 1, "STEPS", 6000000, SIZE_MAX);
+  size_t    count = bench_argument(argc, argv, 2, "BUFFERS", 100, UINT32_MAX);
+  buffer_t* buffers = bench_not_null(malloc(count * sizeof(buffer_t)));
+  random_state = bench_random_seed(0);
   for (size_t i = 0; i < count; i++) buffer_begin(&buffers[i]);
   uint64_t sum = 0;
   for (size_t i = 0; i < steps; i++) {
-    uint64_t  r = random_next();
+    uint64_t  r = bench_random(&random_state);
     buffer_t* b = &buffers[(r >> 32) * count >> 32];
     if (b->size >= b->size_end) {
       sum = sum * 31 + buffer_end(b);

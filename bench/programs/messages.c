@@ -9,13 +9,10 @@
 //
 // A thread that can make no progress sleeps: spinning would be measured as CPU time of the allocator. A producer that
 // waits for room takes its answers meanwhile, so the rings cannot block each other.
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
+#include "bench.h"
 
 #define RING_SIZE   1024 // a power of 2
 #define THREADS_MAX 64
@@ -39,34 +36,17 @@ typedef struct ring_s {
 } ring_t;
 
 typedef struct worker_s {
-  pthread_t thread;
-  uint32_t  index;
-  uint64_t  random;
-  uint64_t  count; // of the messages received and freed
-  uint64_t  sum;   // of their tags
+  _Alignas(64) uint64_t random;
+  uint64_t       count; // of the messages received and freed
+  uint64_t       sum;   // of their tags
+  bench_thread_t thread;
+  uint32_t       index;
 } worker_t;
 
 static size_t   n_producers, n_consumers, n_messages;
 static ring_t*  requests; // from producer p to consumer c: [p * n_consumers + c]
 static ring_t*  answers;  // and back
 static worker_t producers[THREADS_MAX], consumers[THREADS_MAX];
-
-static void fail(const char* what) {
-  printf("messages: FAILED: %s\n", what);
-  fflush(stdout);
-  _Exit(1);
-}
-
-static size_t argument(int argc, char** argv, int i, size_t otherwise, size_t max) {
-  if (i >= argc) return otherwise;
-  size_t value = (size_t)strtoull(argv[i], NULL, 10);
-  if (value == 0 || value > max) {
-    fprintf(stderr,
-            "usage: messages [PRODUCERS] [CONSUMERS] [MESSAGES], numbers above 0, up to 64 threads of a kind\n");
-    exit(2);
-  }
-  return value;
-}
 
 static void rest(void) {
   nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
@@ -100,13 +80,10 @@ static uint64_t tag_of(uint32_t producer, uint64_t number) {
 
 // 32 to 1024 bytes, uniform in the logarithm.
 static message_t* message_new(worker_t* w, uint32_t producer, uint64_t number) {
-  w->random ^= w->random << 13;
-  w->random ^= w->random >> 7;
-  w->random ^= w->random << 17;
-  uint32_t   base = 32u << (w->random >> 32) % 5;
-  uint32_t   size = base + (uint32_t)(w->random & (base - 1)) + 1;
-  message_t* message = malloc(size);
-  if (message == NULL) fail("out of memory");
+  uint64_t   r = bench_random(&w->random);
+  uint32_t   base = 32u << (r >> 32) % 5;
+  uint32_t   size = base + (uint32_t)(r & (base - 1)) + 1;
+  message_t* message = bench_not_null(malloc(size));
   message->tag = tag_of(producer, number);
   message->size = size;
   message->producer = producer;
@@ -116,8 +93,9 @@ static message_t* message_new(worker_t* w, uint32_t producer, uint64_t number) {
 }
 
 static void message_free(worker_t* w, message_t* message) {
-  if (message->tag != tag_of(message->producer, message->number)) fail("the tag of a message");
-  if (((unsigned char*)message)[message->size - 1] != (unsigned char)message->size) fail("the last byte of a message");
+  if (message->tag != tag_of(message->producer, message->number)) bench_fail("the tag of a message");
+  if (((unsigned char*)message)[message->size - 1] != (unsigned char)message->size)
+    bench_fail("the last byte of a message");
   w->count++;
   w->sum += message->tag;
   free(message);
@@ -128,15 +106,15 @@ static bool producer_receive(worker_t* w) {
   bool has_any = false;
   for (size_t c = 0; c < n_consumers; c++) {
     for (message_t* m; (m = ring_take(&answers[w->index * n_consumers + c])) != NULL; has_any = true) {
-      if (m->producer != w->index) fail("the producer of an answer");
+      if (m->producer != w->index) bench_fail("the producer of an answer");
       message_free(w, m);
     }
   }
   return has_any;
 }
 
-static void* producer_run(void* argument) {
-  worker_t* w = argument;
+static void producer_run(size_t index) {
+  worker_t* w = &producers[index];
   for (uint64_t i = 0; i < n_messages; i++) {
     message_t* m = message_new(w, w->index, i);
     ring_t*    ring = &requests[w->index * n_consumers + i % n_consumers];
@@ -148,12 +126,11 @@ static void* producer_run(void* argument) {
   while (w->count < (n_messages + ANSWER_EACH - 1) / ANSWER_EACH) {
     if (!producer_receive(w)) rest();
   }
-  return NULL;
 }
 
 static void consumer_take(worker_t* w, uint32_t p, message_t* m) {
   uint64_t number = m->number;
-  if (m->producer != p) fail("the producer of a message");
+  if (m->producer != p) bench_fail("the producer of a message");
   message_free(w, m);
   if (number % ANSWER_EACH != 0) return;
   message_t* answer = message_new(w, p, number);
@@ -161,8 +138,8 @@ static void consumer_take(worker_t* w, uint32_t p, message_t* m) {
 }
 
 // The messages for this consumer: those of each producer whose number is its index modulo the number of consumers.
-static void* consumer_run(void* argument) {
-  worker_t* w = argument;
+static void consumer_run(size_t index) {
+  worker_t* w = &consumers[index];
   uint64_t  expected = n_producers * ((n_messages + n_consumers - 1 - w->index) / n_consumers);
   while (w->count < expected) {
     bool has_any = false;
@@ -172,46 +149,45 @@ static void* consumer_run(void* argument) {
     }
     if (!has_any) rest();
   }
-  return NULL;
 }
 
-static void workers_start(worker_t* workers, size_t count, void* (*run)(void*)) {
+static void workers_start(worker_t* workers, size_t count, void (*run)(size_t index)) {
   for (size_t i = 0; i < count; i++) {
     workers[i].index = (uint32_t)i;
-    workers[i].random = (i + 1) * 0xD6E8FEB86659FD93u;
-    if (pthread_create(&workers[i].thread, NULL, run, &workers[i]) != 0) fail("no thread");
+    workers[i].random = bench_random_seed(i);
+    bench_thread_start(&workers[i].thread, run, i);
   }
 }
 
 static uint64_t workers_join(worker_t* workers, size_t count) {
   uint64_t sum = 0;
   for (size_t i = 0; i < count; i++) {
-    pthread_join(workers[i].thread, NULL);
+    bench_thread_join(&workers[i].thread);
     sum += workers[i].sum;
   }
   return sum;
 }
 
 int main(int argc, char** argv) {
-  n_producers = argument(argc, argv, 1, 2, THREADS_MAX);
-  n_consumers = argument(argc, argv, 2, 2, THREADS_MAX);
-  n_messages = argument(argc, argv, 3, 3000000, SIZE_MAX / THREADS_MAX);
-  requests = aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t));
-  answers = aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t));
-  if (requests == NULL || answers == NULL) fail("out of memory");
+  n_producers = bench_argument(argc, argv, 1, "PRODUCERS", 2, THREADS_MAX);
+  n_consumers = bench_argument(argc, argv, 2, "CONSUMERS", 2, THREADS_MAX);
+  n_messages = bench_argument(argc, argv, 3, "MESSAGES", 3000000, SIZE_MAX / THREADS_MAX);
+  requests = bench_not_null(aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t)));
+  answers = bench_not_null(aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t)));
   for (size_t i = 0; i < n_producers * n_consumers; i++) {
     requests[i] = (ring_t){0};
     answers[i] = (ring_t){0};
   }
   workers_start(consumers, n_consumers, consumer_run);
   workers_start(producers, n_producers, producer_run);
-  uint64_t sum = workers_join(producers, n_producers) + workers_join(consumers, n_consumers);
+  uint64_t received = workers_join(producers, n_producers) + workers_join(consumers, n_consumers);
+  uint64_t sent = 0;
   for (uint32_t p = 0; p < n_producers; p++) {
-    for (uint64_t i = 0; i < n_messages; i++) sum -= tag_of(p, i) * (i % ANSWER_EACH == 0 ? 2 : 1);
+    for (uint64_t i = 0; i < n_messages; i++) sent += tag_of(p, i) * (i % ANSWER_EACH == 0 ? 2 : 1);
   }
-  if (sum != 0) fail("the sum of the messages");
+  if (received != sent) bench_fail("the sum of the messages");
   free(requests);
   free(answers);
-  printf("messages %zu %zu %zu: all received\n", n_producers, n_consumers, n_messages);
+  printf("messages %zu %zu %zu: %016llx\n", n_producers, n_consumers, n_messages, (unsigned long long)received);
   return 0;
 }

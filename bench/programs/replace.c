@@ -8,38 +8,12 @@
 // Check     The first 16 bytes of each block, when it is freed. (The last ones are left alone: they would be one more
 //           cache miss of the program's own in each step.)
 // Usage     replace [STEPS = 4000000] [SLOTS = 1000000]
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "bench.h"
 
 typedef struct block_s {
   uint64_t tag;
   uint64_t slot;
 } block_t;
-
-static uint64_t random_state = 0x9E3779B97F4A7C15u;
-
-static uint64_t random_next(void) {
-  random_state ^= random_state << 13;
-  random_state ^= random_state >> 7;
-  random_state ^= random_state << 17;
-  return random_state;
-}
-
-static void fail(const char* what) {
-  printf("replace: FAILED: %s\n", what);
-  exit(1);
-}
-
-static size_t argument(int argc, char** argv, int i, size_t otherwise) {
-  if (i >= argc) return otherwise;
-  size_t value = (size_t)strtoull(argv[i], NULL, 10);
-  if (value == 0) {
-    fprintf(stderr, "usage: replace [STEPS] [SLOTS], numbers above 0\n");
-    exit(2);
-  }
-  return value;
-}
 
 // The tag of a block is this, changed by a random number: the sum of these must come back in the end.
 static uint64_t key_of(uint64_t slot) {
@@ -47,8 +21,7 @@ static uint64_t key_of(uint64_t slot) {
 }
 
 static block_t* block_new(uint64_t random, uint64_t slot) {
-  block_t* block = malloc(sizeof(block_t) + (random & 0xFF) * 241 / 256);
-  if (block == NULL) fail("out of memory");
+  block_t* block = bench_not_null(malloc(sizeof(block_t) + (random & 0xFF) * 241 / 256));
   block->tag = key_of(slot) ^ random;
   block->slot = slot;
   return block;
@@ -57,24 +30,24 @@ static block_t* block_new(uint64_t random, uint64_t slot) {
 // Gives the random number that the block was made with.
 static uint64_t block_free(block_t* block, uint64_t slot) {
   uint64_t random = block->tag ^ key_of(slot);
-  if (block->slot != slot) fail("the slot in a block");
+  if (block->slot != slot) bench_fail("the slot in a block");
   free(block);
   return random;
 }
 
 int main(int argc, char** argv) {
-  size_t    steps = argument(argc, argv, 1, 4000000);
-  size_t    slots = argument(argc, argv, 2, 1000000);
-  block_t** table = malloc(slots * sizeof(block_t*));
-  if (table == NULL) fail("out of memory");
-  uint64_t expected = 0, sum = 0;
+  size_t    steps = bench_argument(argc, argv, 1, "STEPS", 4000000, SIZE_MAX);
+  size_t    slots = bench_argument(argc, argv, 2, "SLOTS", 1000000, UINT32_MAX);
+  block_t** table = bench_not_null(malloc(slots * sizeof(block_t*)));
+  uint64_t  random_state = bench_random_seed(0);
+  uint64_t  expected = 0, sum = 0;
   for (size_t i = 0; i < slots; i++) {
-    uint64_t r = random_next();
+    uint64_t r = bench_random(&random_state);
     table[i] = block_new(r, i);
     expected += r;
   }
   for (size_t i = 0; i < steps; i++) {
-    uint64_t r = random_next();
+    uint64_t r = bench_random(&random_state);
     size_t   at = (size_t)((r >> 32) * slots >> 32);
     sum += block_free(table[at], at);
     table[at] = block_new(r, at);
@@ -82,7 +55,7 @@ int main(int argc, char** argv) {
   }
   for (size_t i = 0; i < slots; i++) sum += block_free(table[i], i);
   free(table);
-  if (sum != expected) fail("the tags in the blocks");
+  if (sum != expected) bench_fail("the tags in the blocks");
   printf("replace %zu %zu: %016llx\n", steps, slots, (unsigned long long)sum);
   return 0;
 }

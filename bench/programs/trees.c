@@ -6,10 +6,8 @@
 //           syntax trees and documents of real programs have.
 // Check     Both ends of each string, and the number of nodes, in the walk.
 // Usage     trees [DEPTH = 17] [ROUNDS = 8]      DEPTH: of the deepest trees and of the one that stays, 4 to 30
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include "bench.h"
 
 #define DEPTH_MIN 4
 
@@ -21,38 +19,17 @@ typedef struct node_s {
   uint32_t       key;
 } node_t;
 
-static void fail(const char* what) {
-  printf("trees: FAILED: %s\n", what);
-  exit(1);
-}
-
-static size_t argument(int argc, char** argv, int i, size_t otherwise, size_t min, size_t max) {
-  if (i >= argc) return otherwise;
-  size_t value = (size_t)strtoull(argv[i], NULL, 10);
-  if (value < min || value > max) {
-    fprintf(stderr, "usage: trees [DEPTH] [ROUNDS], DEPTH from 4 to 30, ROUNDS from 1\n");
-    exit(2);
-  }
-  return value;
-}
-
-static void* allocate(size_t size) {
-  void* block = malloc(size);
-  if (block == NULL) fail("out of memory");
-  return block;
-}
-
 static char letter_of(uint32_t key) {
   return (char)('a' + key % 26);
 }
 
 // The node with this key; its children are numbered as in a heap.
 static node_t* tree_build(size_t depth, uint32_t key) {
-  node_t*  node = allocate(sizeof(node_t));
+  node_t*  node = bench_not_null(malloc(sizeof(node_t)));
   uint32_t mixed = key * 0x9E3779B1u;
   node->key = key;
   node->length = 8 + (mixed >> 26);
-  node->text = allocate(node->length);
+  node->text = bench_not_null(malloc(node->length));
   memset(node->text, letter_of(key), node->length - 1);
   node->text[node->length - 1] = 0;
   node->left = depth == 0 ? NULL : tree_build(depth - 1, 2 * key);
@@ -62,8 +39,9 @@ static node_t* tree_build(size_t depth, uint32_t key) {
 
 static uint64_t tree_walk(const node_t* node, size_t* count) {
   if (node == NULL) return 0;
-  if (node->text[0] != letter_of(node->key) || node->text[node->length - 2] != letter_of(node->key)) fail("a string");
-  if (node->text[node->length - 1] != 0) fail("the end of a string");
+  if (node->text[0] != letter_of(node->key) || node->text[node->length - 2] != letter_of(node->key))
+    bench_fail("a string");
+  if (node->text[node->length - 1] != 0) bench_fail("the end of a string");
   ++*count;
   return tree_walk(node->left, count) + node->length * (uint64_t)(node->key | 1) + tree_walk(node->right, count);
 }
@@ -88,13 +66,17 @@ static void tree_free(node_t* node, size_t is_parent_first) {
 static uint64_t tree_check(const node_t* tree, size_t depth) {
   size_t   count = 0;
   uint64_t sum = tree_walk(tree, &count);
-  if (count != ((size_t)2 << depth) - 1) fail("the number of nodes");
+  if (count != ((size_t)2 << depth) - 1) bench_fail("the number of nodes");
   return sum;
 }
 
 int main(int argc, char** argv) {
-  size_t   depth_max = argument(argc, argv, 1, 17, DEPTH_MIN, 30);
-  size_t   rounds = argument(argc, argv, 2, 8, 1, SIZE_MAX);
+  size_t depth_max = bench_argument(argc, argv, 1, "DEPTH", 17, 30);
+  size_t rounds = bench_argument(argc, argv, 2, "ROUNDS", 8, SIZE_MAX);
+  if (depth_max < DEPTH_MIN) {
+    fprintf(stderr, "%s: DEPTH must be %d or more\n", argv[0], DEPTH_MIN);
+    return 2;
+  }
   uint64_t sum = 0;
   node_t*  kept = tree_build(depth_max, 1);
   for (size_t round = 0; round < rounds; round++) {

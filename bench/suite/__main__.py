@@ -1,0 +1,154 @@
+"""The command line: python -m suite COMMAND, or bench/bench.py COMMAND."""
+
+import functools
+import pathlib
+import sys
+
+import click
+
+from . import machine, results, session, table, terminal
+from .rounds import powers_of_two
+
+TABLE = pathlib.Path(__file__).resolve().parent.parent / "tests.toml"
+
+
+class Words(click.ParamType):
+    name = "A,B"
+
+    def convert(self, value, param, ctx):
+        return value if isinstance(value, list) else [word for word in value.split(",") if word]
+
+
+class Named(click.ParamType):
+    name = "NAME=LIB"
+
+    def convert(self, value, param, ctx):
+        name, equals, library = value.partition("=")
+        if not (name and equals and library):
+            self.fail(f"'{value}' is not NAME=LIB", param, ctx)
+        return name, library
+
+
+def measuring(rounds):
+    """The options of the commands that measure."""
+    options = [
+        click.option("--alloc", type=Named(), multiple=True, help="an allocator; the first is ours"),
+        click.option("--peers", type=click.Path(), metavar="DIR", help="each DIR/libNAME.so is an allocator too"),
+        click.option("--programs", type=click.Path(), metavar="DIR", required=True, help="where the built programs are"),
+        click.option("--table", "table_file", type=click.Path(), default=TABLE, metavar="FILE",
+                     help="other tests than those of tests.toml; scripts are in real/ beside it"),
+        click.option("--tests", type=Words(), default="", help="only these; groups: programs, real, all"),
+        click.option("--allocs", type=Words(), default="", help="only these; 'glibc' is the system's"),
+        click.option("--rounds", type=click.IntRange(1), metavar="N",
+                     help=f"measured runs of each ({rounds}; 2 if quick)"),
+        click.option("--quick", is_flag=True, help="about a tenth of the work"),
+        click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, metavar="S",
+                     help="seconds until a run is a FAIL (120)"),
+        click.option("--json", "file", type=click.Path(dir_okay=False), metavar="FILE", help="where to keep every run"),
+    ]
+
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapped(**given):
+            given["rounds"] = given["rounds"] or (2 if given["quick"] else rounds)
+            function(**given)
+        return functools.reduce(lambda f, option: option(f), reversed(options), wrapped)
+    return decorate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+def main():
+    """Measures allocators on the programs of tests.toml. See bench/README.md."""
+
+
+@main.command()
+@measuring(rounds=5)
+@click.option("--threads", type=click.IntRange(1, 256), metavar="N",
+              help="threads of the parallel tests (the number of cores)")
+def run(threads, table_file, tests, **given):
+    """Measures CPU time, wall time, peak memory and page faults. Exit code 1: something is a FAIL."""
+    chosen = table.choose_tests(table.load(table_file), tests)
+    threads = threads or machine.cores()
+    section = session.measure("run", [(test, threads) for test in chosen], threads, table_file, **given)
+    terminal.show_summary(section)
+    finish(section)
+
+
+@main.command()
+@measuring(rounds=3)
+@click.option("--max-threads", type=click.IntRange(1, 256), metavar="N", help="1, 2, 4, ... N (the number of cores)")
+def scaling(max_threads, table_file, tests, **given):
+    """Measures how the CPU time per thread grows with the number of threads."""
+    known = {name: test for name, test in table.load(table_file).items() if test.scaling}
+    chosen = table.choose_tests(known, tests)
+    most = max_threads or machine.cores()
+    steps = [(test, threads) for test in chosen for threads in powers_of_two(most)]
+    section = session.measure("scaling", steps, most, table_file, **given)
+    terminal.show_scaling(section)
+    finish(section)
+
+
+def finish(section):
+    if not section.is_complete:
+        terminal.console.print("interrupted")
+        sys.exit(130)
+    sys.exit(1 if section.failures() else 0)
+
+
+# ---- commands that read files
+
+FILE = click.Path(dir_okay=False)
+FIELDS = {"cpu": "cpu_s", "wall": "wall_s", "peak": "peak_kib", "faults": "faults"}
+
+
+def read_section(file, name="run"):
+    sections = results.read(file)
+    if name not in sections:
+        raise results.FormatError(f"{file}: holds nothing of the command '{name}'")
+    return sections[name]
+
+
+@main.command()
+@click.argument("first", type=FILE)
+@click.argument("second", type=FILE)
+@click.option("--fields", type=Words(), default="cpu,peak", help="of cpu, wall, peak, faults (cpu,peak)")
+@click.option("--tests", type=Words(), default="", help="only these")
+@click.option("--allocs", type=Words(), default="", help="only these")
+@click.option("--changed", is_flag=True, help="only where the ranges do not overlap")
+def compare(first, second, fields, tests, allocs, changed):
+    """What changed from the FIRST file of results to the SECOND."""
+    table.choose("field", FIELDS, fields)
+    before, after = read_section(first), read_section(second)
+    table.choose("test", [test.name for test in after.tests], tests)
+    table.choose("allocator", after.allocators, allocs)
+    terminal.show_comparison(before, after, [FIELDS[field] for field in fields], changed,
+                             lambda d: d.test in (tests or [d.test]) and d.allocator in (allocs or [d.allocator]))
+
+
+@main.command()
+@click.argument("file", type=FILE)
+@click.option("--out", type=click.Path(file_okay=False), metavar="DIR", required=True)
+def report(file, out):
+    """A page with charts and tables, and the overall chart as SVG and PNG."""
+    from . import report as page  # it takes half a second, and its libraries start threads
+    for path in page.write(results.read(file), out):
+        terminal.console.print(str(path), soft_wrap=True)
+
+
+@main.command()
+@click.argument("file", type=FILE)
+def goals(file):
+    """Whether FILE shows that the goals of the project are reached (goals.py). Exit code 1: not all."""
+    sys.exit(0 if terminal.show_goals(read_section(file)) else 1)
+
+
+def entry():
+    try:
+        main(prog_name="bench.py")
+    except (table.UsageError, results.FormatError) as error:
+        print(f"bench.py: {error}", file=sys.stderr)
+        sys.exit(2)  # 1 is a FAIL
+
+
+if __name__ == "__main__":
+    entry()

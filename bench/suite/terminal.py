@@ -1,0 +1,170 @@
+"""Tables and the progress bar on a terminal."""
+
+import time
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Table
+
+from . import goals, scores
+
+MIN_WIDTH = 110  # for all columns; where the output is no terminal, its width says nothing
+
+console = Console(highlight=False)
+if not console.is_terminal:
+    console.width = max(MIN_WIDTH, console.width)
+
+
+def number(value, places=2):
+    return "-" if value is None else f"{value:.{places}f}"
+
+
+def table(*headers, n_names=1):
+    """The first columns hold names."""
+    made = Table(box=None, pad_edge=False, padding=(0, 1, 0, 1))
+    for i, header in enumerate(headers):
+        made.add_column(header, justify="left" if i < n_names else "right", no_wrap=i < n_names)
+    return made
+
+
+def show(title, made, note=""):
+    console.print(f"[bold]{escape(title)}", soft_wrap=True)
+    console.print(made)
+    if note:
+        console.print(f"[italic]{escape(note)}", soft_wrap=True)
+    console.print()
+
+
+# ---- progress
+
+class Bar:
+    """The bar is drawn between the runs only: nothing of it runs while a program is measured."""
+
+    def __init__(self, n_tests):
+        columns = TextColumn("{task.description}"), BarColumn(30), TextColumn("{task.percentage:.0f} % {task.fields[left]}")
+        self.progress = Progress(*columns, console=console, transient=True, auto_refresh=False,
+                                 disable=not console.is_terminal)
+        self.task = self.progress.add_task("", total=n_tests, left="")
+        self.start, self.n_tests = time.monotonic(), n_tests
+
+    def __enter__(self):
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_):
+        self.progress.stop()
+
+    def tell(self, test, text, n_done):
+        spent = time.monotonic() - self.start
+        left = f"{clock(spent * (self.n_tests - n_done) / n_done)} left" if n_done > 0.1 else ""
+        self.progress.update(self.task, description=escape(f"{test}, {text}"), completed=n_done, left=left, refresh=True)
+
+
+def clock(seconds):
+    minutes, seconds = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+# ---- one test
+
+def seconds(result, field):
+    low, high = result.spread(field)
+    return f"{result.median(field):.3f} [{low:.3f}-{high:.3f}]"
+
+
+def wall(result):
+    """A narrow terminal has no place for the range."""
+    return seconds(result, "wall_s") if console.width >= MIN_WIDTH else f"{result.median('wall_s'):.3f}"
+
+
+def faults(result):
+    major = result.median("major_faults")
+    return f"{result.median('faults'):.0f}" + (f" + {major:.0f} major" if major >= 1 else "")
+
+
+def show_test(test, ours):
+    made = table("", r"CPU s \[min-max]", "wall s", "peak MiB", "faults", f"x {ours}", "x best")
+    best = scores.best(test, "cpu_s")
+    for name, result in test.results.items():
+        if result.failure:
+            made.add_row(escape(name), "[bold red]FAIL[/]")
+            continue
+        ratios = (number(scores.test_ratio(test, name, to, "cpu_s")) for to in (ours, best))
+        made.add_row(escape(name), seconds(result, "cpu_s"), wall(result),
+                     f"{result.median('peak_kib') / 1024:.1f}", faults(result), *ratios)
+    show(test.command, made, "\n".join(f"FAIL {name}: {r.failure}" for name, r in test.results.items() if r.failure))
+
+
+# ---- all tests
+
+FIELDS = {"cpu_s": "CPU", "peak_kib": "memory", "faults": "faults"}
+
+
+def show_summary(section):
+    made = table("", *(f"{word} score" for word in FIELDS.values()),
+                 *(f"{word} x {section.ours}" for word in FIELDS.values()), "passed")
+    by_time = sorted(section.allocators, key=lambda name: -(scores.score(section, name, "cpu_s") or 0))
+    for name in by_time:
+        made.add_row(escape(name), *(number(scores.score(section, name, field), 1) for field in FIELDS),
+                     *(number(scores.mean_ratio(section, name, section.ours, field)) for field in FIELDS),
+                     f"{section.passes(name)} of {len(section.tests)}")
+    show("all tests", made, "score: 100 is the best in every test; x: the geometric mean of the ratios")
+    show_exceptions(section)
+
+
+def show_exceptions(section):
+    for test, reason in section.skipped.items():
+        console.print(f"skipped {escape(test)}: {escape(reason)}")
+    for test, name, reason in section.failures():
+        console.print(f"[bold red]FAIL[/] {escape(test.command)}, {escape(name)}: {escape(reason)}", soft_wrap=True)
+
+
+def show_scaling(section):
+    for test in scores.scaling_tests(section):
+        counts = [t.threads for t in section.tests if t.name == test]
+        made = table("threads", *map(str, counts))
+        for name in section.allocators:
+            curve = scores.growth(section, test, name)
+            made.add_row(escape(name), *(number(curve.get(n)) for n in counts))
+        show(f"{test}: CPU time per thread, 1 is that with one thread", made)
+    show_exceptions(section)
+
+
+# ---- comparison, goals
+
+def show_comparison(before, after, fields, is_changed_only, is_wanted):
+    for field in fields:
+        found = [d for d in scores.differences(before, after, field) if is_wanted(d)]
+        made = table("test", "allocator", "first", "second", "ratio", "", n_names=2)
+        for d in found:
+            if d.is_clear or not is_changed_only:
+                style = ("green" if d.after < d.before else "red") if d.is_clear else ""
+                made.add_row(escape(d.test), escape(d.allocator), f"{d.before:.6g}", f"{d.after:.6g}", number(d.ratio, 3),
+                             "*" if d.is_clear else "", style=style)
+        for name in dict.fromkeys(d.allocator for d in found):
+            mean = scores.geometric_mean(d.ratio for d in found if d.allocator == name)
+            made.add_row("geometric mean", escape(name), "", "", number(mean, 3), "", style="bold")
+        show(f"{field}, second file / first file", made, "* the ranges do not overlap")
+    if before.machine.get("CPU") != after.machine.get("CPU"):
+        console.print("the files come from different machines")
+    for what, reason in sorted(scores.not_compared(before, after)):
+        console.print(escape(f"not compared: {what}: {reason}"), soft_wrap=True)
+
+
+def show_goals(section):
+    """Whether all are reached."""
+    verdicts = goals.verdicts(section)
+    for verdict in verdicts:
+        word = "[bold red]no [/]" if verdict.misses else "[bold green]yes[/]" if verdict.n_checked else "-  "
+        count = f" ({len(verdict.misses)} of {verdict.n_checked} not)" if verdict.misses else ""
+        console.print(f"{word} {escape(verdict.title)}{count}", soft_wrap=True)
+        for text in verdict.misses:
+            console.print(f"      {escape(text)}", soft_wrap=True)
+    missing = goals.missing_peers(section)
+    if missing:
+        console.print(f"\nnot measured: {', '.join(missing)}", soft_wrap=True)
+    if section.is_quick or not section.is_complete:
+        console.print(f"\nthis is {'a quick' if section.is_quick else 'an interrupted'} run", soft_wrap=True)
+    return not any(verdict.misses for verdict in verdicts)

@@ -1,0 +1,428 @@
+#!/usr/bin/env python3
+"""The parts of bench/suite that decide what counts: runs, outputs, medians, scores, goals; and the table of the tests.
+
+Needs no packages. Run with build/bench-venv/bin/python it also makes a page and runs the commands."""
+
+import contextlib
+import importlib.util
+import io
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+if sys.version_info < (3, 11):
+    print("SKIP bench-suite: needs Python 3.11")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+
+from suite import goals, measure, results, rounds, scores, table  # noqa: E402
+from suite.cost import Cost, Failure  # noqa: E402
+from suite.measure import Job  # noqa: E402
+from suite.results import Measured, Result, Section  # noqa: E402
+
+HAS_PACKAGES = all(importlib.util.find_spec(name) for name in ("click", "jinja2", "matplotlib", "rich"))
+CC = shutil.which("cc")
+
+
+def setUpModule():
+    measure.prepare()  # before the charts start threads
+
+
+def result(*cpu_s, peak_kib=1000, faults=100):
+    return Result([Cost(s, s, peak_kib, faults) for s in cpu_s])
+
+
+def measured(name, threads=1, **found):
+    return Measured(name, "what", "source", f"{name} 1", threads, False, found)
+
+
+def section(*tests):
+    names = dict.fromkeys(name for test in tests for name in test.results)
+    return Section("today", {"CPU": "some"}, 3, False, 2, {name: "" for name in names}, list(tests), is_complete=True)
+
+
+class InDirectory(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.directory = pathlib.Path(temp.name)
+
+    def script(self, text, name="program"):
+        path = self.directory / name
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return str(path)
+
+    def library(self):
+        if not CC:
+            self.skipTest("no C compiler")
+        path = self.directory / "library.so"
+        subprocess.run([CC, "-shared", "-fPIC", "-xc", os.devnull, "-o", path], check=True)
+        return str(path)
+
+
+class Runs(InDirectory):
+    def run_once(self, text, library="", timeout_s=20, **more):
+        return measure.run_once(Job((self.script(text), "run"), library, **more), timeout_s, is_library_checked=True)
+
+    def expect_failure(self, pattern, *arguments, **more):
+        with self.assertRaisesRegex(Failure, pattern):
+            self.run_once(*arguments, **more)
+        self.assertEqual(measure.descendants(), [])
+
+    def test_cost_and_output(self):
+        cost, output = self.run_once("echo sum; i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; sleep 0.2")
+        self.assertEqual(output, "sum\n")
+        self.assertGreater(cost.cpu_s, 0)
+        self.assertGreater(cost.wall_s, 0.2)
+        self.assertTrue(500 < cost.peak_kib < 20000, cost)  # of the shell, not of this interpreter
+        self.assertGreater(cost.faults, 0)
+
+    def test_cost_of_other_processes_does_not_count(self):
+        own = self.run_once("exit 0")[0]
+        bytearray(200 << 20)
+        self.assertLess(self.run_once("exit 0")[0].peak_kib, own.peak_kib + 4096)
+
+    def test_crash(self):
+        self.expect_failure("ended by SIGSEGV", "kill -SEGV $$")
+
+    def test_exit_code(self):
+        self.expect_failure("exit code 3: no good", "echo no good >&2; exit 3")
+
+    def test_hang(self):
+        self.expect_failure("still running after 0.3 s", "sleep 60 & sleep 60", timeout_s=0.3)
+
+    def test_hang_in_a_group_of_its_own(self):
+        if not shutil.which("setsid"):
+            self.skipTest("no setsid")
+        self.expect_failure("still running", "setsid sh -c 'sleep 60; true' & sleep 60", timeout_s=0.3)
+
+    def test_processes_left_behind(self):
+        with mock.patch.object(measure, "GRACE_S", 0.2):
+            self.expect_failure("left processes", "sleep 60 &")
+
+    def test_no_program(self):
+        with self.assertRaisesRegex(Failure, "exit code 127"):
+            measure.run_once(Job(("/no/such/program",)), 20)
+
+    def test_library_is_loaded(self):
+        library = self.library()
+        self.assertEqual(self.run_once('echo "$LD_PRELOAD"', library)[1], library + "\n")
+
+    def test_library_that_is_none(self):
+        broken = self.script("not ELF", "broken.so")
+        self.expect_failure("could not be loaded", "exit 0", broken)
+
+    def test_program_that_does_not_load_it(self):
+        self.expect_failure("was not loaded", 'exec env -u LD_PRELOAD sleep 0', self.library(), is_script=True)
+
+    def test_library_in_an_empty_environment(self):
+        text = 'exec env -i LD_PRELOAD="$BENCH_PRELOAD" sleep 0.3'
+        self.run_once(text, self.library(), is_script=True)
+
+    def test_script_that_preloads(self):
+        library = self.library()
+        text = '[ -z "$LD_PRELOAD" ] || exit 9\nexec env LD_PRELOAD="$BENCH_PRELOAD" sh -c "echo $1"'
+        self.assertEqual(self.run_once(text, library, is_script=True)[1], "run\n")
+
+    def test_script_that_measures(self):
+        text = 'for cpu in 1.5 2; do echo "cost cpu_s=$cpu wall_s=3 peak_kib=700 faults=10" >> "$BENCH_COST"; done'
+        self.assertEqual(self.run_once(text, is_script=True)[0], Cost(3.5, 6, 700, 20))
+
+    def test_script_that_measures_nonsense(self):
+        self.expect_failure("not a line of cost", 'echo "cost cpu_s=fast" > "$BENCH_COST"', is_script=True)
+        self.expect_failure("reports no cost", ': > "$BENCH_COST"', is_script=True)
+
+    def test_check_of_a_script(self):
+        self.assertIsNone(measure.why_not(self.script("exit 0")))
+        self.assertEqual(measure.why_not(self.script("echo no server here; exit 1")), "no server here")
+        self.assertEqual(measure.why_not(self.script("[ $1 = check ] || { echo no data; exit 1; }")), "no data")
+
+
+class Rounds(unittest.TestCase):
+    def run_test(self, n_rounds, behaviour, names=("ours", "glibc", "other")):
+        """behaviour(name, number of the run) gives the output, or raises."""
+        self.calls = []
+
+        def run(job, _timeout_s, is_library_checked):
+            number = sum(name == job.library for name, _ in self.calls)
+            self.calls.append((job.library, is_library_checked))
+            return Cost(number, 1, 1, 1), behaviour(job.library, number)
+
+        return rounds.run_test({name: Job(("program",), name) for name in names}, n_rounds, 1, run=run)
+
+    def test_order_is_rotated_and_the_warm_up_is_not_counted(self):
+        found = self.run_test(3, lambda name, number: "same")
+        order = [name for name, _ in self.calls]
+        self.assertEqual(order, ["ours", "glibc", "other", "glibc", "other", "ours", "other", "ours", "glibc",
+                                 "ours", "glibc", "other"])
+        self.assertEqual([is_checked for _, is_checked in self.calls], [True] * 3 + [False] * 9)
+        self.assertEqual([run.cpu_s for run in found["ours"].runs], [1, 2, 3])
+
+    def test_a_failure_ends_the_runs_of_that_allocator(self):
+        def behaviour(name, number):
+            if name == "ours" and number == 1:
+                raise Failure("crash")
+            return "same"
+
+        found = self.run_test(3, behaviour)
+        self.assertEqual({name: r.failure for name, r in found.items()}, {"ours": "crash", "glibc": "", "other": ""})
+        self.assertEqual(sum(name == "ours" for name, _ in self.calls), 2)
+
+    def test_output_that_changes(self):
+        found = self.run_test(2, lambda name, number: f"{number}" if name == "ours" else "0")
+        self.assertIn("from run to run", found["ours"].failure)
+
+    def test_output_unlike_the_others(self):
+        found = self.run_test(1, lambda name, number: "wrong" if name == "glibc" else "right")
+        self.assertEqual({name for name, r in found.items() if r.failure}, {"glibc"})
+
+    def test_one_against_one(self):
+        found = self.run_test(1, lambda name, number: name, names=("ours", "glibc"))
+        self.assertEqual({name for name, r in found.items() if r.failure}, {"ours"})
+
+    def test_interrupted(self):
+        def behaviour(name, number):
+            if (name, number) == ("ours", 2):
+                raise KeyboardInterrupt
+            return "same"
+
+        with self.assertRaises(rounds.Interrupted) as caught:
+            self.run_test(3, behaviour)
+        self.assertEqual({name: len(r.runs) for name, r in caught.exception.results.items()},
+                         {"ours": 1, "glibc": 1, "other": 2})
+
+    def test_interrupted_in_the_warm_up(self):
+        with self.assertRaises(rounds.Interrupted) as caught:
+            self.run_test(3, mock.Mock(side_effect=KeyboardInterrupt))
+        self.assertIsNone(caught.exception.results)
+
+    def test_powers_of_two(self):
+        self.assertEqual([rounds.powers_of_two(n) for n in (1, 2, 6, 8)], [[1], [1, 2], [1, 2, 4, 6], [1, 2, 4, 8]])
+
+
+class Scores(unittest.TestCase):
+    def test_known_figures(self):
+        s = section(measured("a", ours=result(1, 1, 9), other=result(2)),
+                    measured("b", ours=result(2), other=result(1)),
+                    measured("c", ours=result(1), other=result(4)))
+        self.assertAlmostEqual(scores.score(s, "ours", "cpu_s"), 100 * 0.5 ** (1 / 3))
+        self.assertAlmostEqual(scores.score(s, "other", "cpu_s"), 100 * (1 / 8) ** (1 / 3))
+        self.assertAlmostEqual(scores.mean_ratio(s, "other", "ours", "cpu_s"), 4 ** (1 / 3))
+        self.assertEqual(scores.score(s, "other", "peak_kib"), 100)
+
+    def test_failures_take_no_part(self):
+        s = section(measured("a", ours=result(1), other=result(2)),
+                    measured("b", ours=result(2), other=Result(failure="crash")))
+        self.assertAlmostEqual(scores.mean_ratio(s, "other", "ours", "cpu_s"), 2)
+        self.assertAlmostEqual(scores.score(s, "other", "cpu_s"), 50)
+        self.assertAlmostEqual(scores.score(s, "ours", "cpu_s"), 100)
+
+    def test_nothing_to_divide_by(self):
+        self.assertEqual([scores.ratio(a, b) for a, b in ((0, 3), (3, 0), (0, 0), (3, 2))], [None, None, None, 1.5])
+        s = section(measured("a", ours=result(0), other=result(0)))
+        self.assertIsNone(scores.score(s, "ours", "cpu_s"))
+        self.assertIsNone(scores.mean_ratio(s, "other", "ours", "cpu_s"))
+        self.assertIsNone(scores.score(section(measured("a", ours=Result(failure="crash"))), "ours", "cpu_s"))
+
+    def test_growth(self):
+        s = section(*(measured("a", n, ours=result(cpu)) for n, cpu in ((1, 2), (2, 4), (4, 16))))
+        self.assertEqual(scores.growth(s, "a", "ours"), {1: 1, 2: 1, 4: 2})
+        self.assertEqual(scores.growth(section(*s.tests[1:]), "a", "ours"), {})
+
+
+class Goals(unittest.TestCase):
+    PEERS = ("fast", "slow")
+
+    def misses(self, goal, *tests):
+        return goals.verdicts(section(*tests), [goal], self.PEERS)[0].misses
+
+    def test_each_test(self):
+        goal = goals.EachTest("", "cpu_s", 1.03)
+        self.assertEqual(self.misses(goal, measured("a", ours=result(1.03), fast=result(1), slow=result(3))), [])
+        self.assertEqual(self.misses(goal, measured("a", ours=result(1.1), fast=result(1)),
+                                     measured("b", ours=result(1, 2, 3), fast=result(1, 1, 2)),
+                                     measured("c", ours=Result(failure="crash"), fast=result(1))),
+                         ["c: FAIL: crash", "b: 2.000 x fast, the ranges overlap", "a: 1.100 x fast"])
+
+    def test_others_than_the_peers_do_not_count(self):
+        goal = goals.EachTest("", "cpu_s", 1.03)
+        self.assertEqual(self.misses(goal, measured("a", ours=result(2), fast=result(2), unknown=result(1))), [])
+
+    def test_memory_among_those_that_are_not_slow(self):
+        goal = goals.EachTest("", "peak_kib", 1.10, 1.25)
+
+        def test(slow_cpu):
+            return measured("a", ours=result(1, peak_kib=1000), fast=result(1, peak_kib=2000),
+                            slow=result(slow_cpu, peak_kib=500))
+        self.assertEqual(self.misses(goal, test(1.26)), [])
+        self.assertEqual(self.misses(goal, test(1.25)), ["a: 2.000 x slow"])
+
+    def test_overall(self):
+        goal = goals.Overall("", "cpu_s", 0.90)
+        tests = measured("a", ours=result(1), fast=result(1), slow=result(2)), measured("b", ours=result(1), fast=result(1.2))
+        self.assertEqual(self.misses(goal, *tests), ["0.913 x fast"])
+        self.assertEqual(self.misses(goal, *tests, measured("c", ours=result(1), fast=result(2))), [])
+
+    def test_score(self):
+        goal = goals.Score("", "cpu_s", 97, 5)
+        self.assertEqual(self.misses(goal, measured("a", ours=result(1), fast=result(1.1))), [])
+        self.assertEqual(self.misses(goal, measured("a", ours=result(1), fast=result(1.04))),
+                         ["+3.8 points to fast (100.0 to 96.2)"])
+        self.assertEqual(self.misses(goal, measured("a", ours=result(2), fast=result(1))),
+                         ["the score is 50.0", "-50.0 points to fast (50.0 to 100.0)"])
+
+    def test_nothing_measured(self):
+        verdicts = goals.verdicts(section(measured("a", ours=result(1))))
+        self.assertEqual([v.n_checked for v in verdicts if not v.misses and isinstance(v, goals.Verdict)][2:5], [0, 0, 0])
+
+
+class Files(InDirectory):
+    def write(self, *tests, name="run", file="a.json"):
+        results.write(str(self.directory / file), name, section(*tests))
+        return str(self.directory / file)
+
+    def test_round_trip(self):
+        tests = measured("a", ours=result(1, 2), other=Result(failure="crash")), measured("b", ours=result(3))
+        path = self.write(*tests)
+        self.assertEqual(results.read(path), {"run": section(*tests)})
+        self.write(measured("a", 2, ours=result(1)), name="scaling")
+        self.assertEqual(list(results.read(path)), ["run", "scaling"])
+        self.assertEqual(results.read(path)["run"], section(*tests))
+
+    def test_refused(self):
+        damaged = '{"format": 1, "run": {"tests": [{"results": 1}]}}'
+        for text, pattern in (('{"format": 2}', "format 2"), ("[]", "not a file of results"), ("{", "not JSON"),
+                              ('{"tests": {}}', "not a file of results"), (damaged, "damaged")):
+            path = self.directory / "foreign.json"
+            path.write_text(text)
+            with self.assertRaisesRegex(results.FormatError, pattern):
+                results.read(path)
+        with self.assertRaisesRegex(results.FormatError, "No such file"):
+            results.read(self.directory / "none.json")
+
+    def test_differences(self):
+        before = section(measured("a", ours=result(1, 1.1), gone=result(1)), measured("b", ours=result(1, 2)))
+        after = section(measured("a", ours=result(2, 2.2)), measured("b", ours=result(1.5, 2.5)),
+                        measured("c", ours=result(1)))
+        found = {d.test: d for d in scores.differences(before, after, "cpu_s")}
+        self.assertEqual({name: d.is_clear for name, d in found.items()}, {"a": True, "b": False})
+        self.assertAlmostEqual(found["a"].ratio, 2)
+        self.assertEqual(dict(scores.not_compared(before, after)),
+                         {"gone": "only in the first file", "c": "only in the second file"})
+        after.tests[0].command = "a 2"
+        self.assertEqual(dict(scores.not_compared(before, after))["a"], "other arguments: a 1 | a 2")
+        self.assertEqual([d.test for d in scores.differences(before, after, "cpu_s")], ["b"])
+
+
+class Table(InDirectory):
+    def load(self, text):
+        path = self.directory / "tests.toml"
+        path.write_text(text)
+        return table.load(path)
+
+    def test_threads(self):
+        for argument, expanded in (("{threads}", "3"), ("{threads*2}", "6"), ("-t{threads}:{threads*10}", "-t3:30")):
+            self.assertEqual(table.expand(argument, 3), expanded)
+
+    def test_arguments(self):
+        test = self.load('[a]\nargs = ["{threads}", "10"]\nquick = ["1"]\n[b]\nscript = "b.sh"\nargs = ["10"]')
+        self.assertEqual(test["a"].arguments(False, 4), ("4", "10"))
+        self.assertEqual(test["a"].arguments(True, 4), ("1",))
+        self.assertEqual(test["b"].arguments(True, 4), ("10",))
+        places = table.Places("programs", "real")
+        self.assertEqual(test["a"].job(places, "lib", False, 4), Job(("programs/a", "4", "10"), "lib"))
+        self.assertEqual(test["b"].job(places, "lib", False, 4), Job(("real/b.sh", "run", "10"), "lib", True))
+
+    def test_refused(self):
+        for row, pattern in (("speed = 3", "unknown key 'speed'"), ("args = 3", "no list"), ("args = [3]", "no string"),
+                             ('args = ["{thread}"]', "{thread}"), ('scaling = "some"', "some"),
+                             ('scaling = "private"', "no {threads}"), ('program = "x"\nscript = "y"', "both")):
+            with self.assertRaisesRegex(table.UsageError, pattern):
+                self.load("[a]\n" + row)
+
+    def test_choice(self):
+        tests = self.load('[a]\n[b]\nscript = "b"\n[c]')
+        for words, names in (([], "abc"), (["programs"], "ac"), (["real", "a"], "ab"), (["all"], "abc"),
+                             (["c", "a"], "ac")):
+            self.assertEqual("".join(test.name for test in table.choose_tests(tests, words)), names)
+        with self.assertRaisesRegex(table.UsageError, "no such test: d"):
+            table.choose_tests(tests, ["a", "d"])
+
+    def test_allocators(self):
+        for name in ("libother.so", "libours.so", "libother.so.2"):
+            (self.directory / name).touch()
+        (self.directory / "versions.txt").write_text("other 1.2 beta\n")
+        ours = str(self.directory / "libours.so")
+        found = table.find_allocators([("ours", ours)], str(self.directory), [])
+        self.assertEqual([a.name for a in found], ["ours", "glibc", "other"])
+        self.assertEqual((found[1].library, found[2].version), ("", "1.2 beta"))
+        self.assertRegex(found[0].version, r"^\d+\.\d+\.\d+$")
+        self.assertEqual([a.name for a in table.find_allocators([("ours", ours)], None, ["glibc"])], ["glibc"])
+        for arguments in (([("ours", "/no")], None, []), ([], None, ["x"]), ([], "/no", []), ([("glibc", ours)], None, [])):
+            with self.assertRaises(table.UsageError):
+                table.find_allocators(*arguments)
+
+    def test_the_table_of_the_project(self):
+        for test in table.load(ROOT / "bench/tests.toml").values():
+            with self.subTest(test.name):
+                self.assertTrue(test.what and test.source)
+                if test.is_real:
+                    self.assertTrue(os.access(ROOT / "bench/real" / test.script, os.X_OK), test.script)
+                else:
+                    sources = [ROOT / "bench/programs" / f"{test.program}.{end}" for end in ("c", "cpp")]
+                    self.assertTrue(test.program == "cfrac" or any(map(os.path.exists, sources)), test.program)
+
+
+@unittest.skipUnless(HAS_PACKAGES, "needs the packages of bench/requirements.txt")
+class Commands(InDirectory):
+    def command(self, *arguments):
+        from suite import __main__ as front
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+            with self.assertRaises(SystemExit) as caught, mock.patch.object(sys, "argv", ["bench.py", *arguments]):
+                front.entry()
+        return caught.exception.code
+
+    def file(self, *tests):
+        results.write(str(self.directory / "a.json"), "run", section(*tests))
+        return str(self.directory / "a.json")
+
+    def test_page(self):
+        path = self.file(measured("a <b>", ours=result(1, 2), glibc=result(2), other=Result(failure="crash & burn")),
+                         measured("zero", ours=result(0), glibc=result(0), other=result(30)))
+        results.write(path, "scaling", section(*(measured("a", n, ours=result(n), glibc=result(0)) for n in (1, 2))))
+        self.assertEqual(self.command("report", path, "--out", str(self.directory / "out")), 0)
+        page = (self.directory / "out/index.html").read_text()
+        for text in ("a &lt;b&gt;", "crash &amp; burn", "<svg", "FAIL"):
+            self.assertIn(text, page)
+        self.assertTrue((self.directory / "out/overall.png").stat().st_size > 1000)
+
+    def test_page_of_little(self):
+        for tests in ([], [measured("a", ours=result(1))], [measured("a", ours=Result(failure="crash"))],
+                      [measured("a", ours=Result(failure="crash"), other=result(1))]):
+            head = section(*tests)
+            head.allocators = {"ours": ""} | head.allocators
+            results.write(str(self.directory / "a.json"), "run", head)
+            self.assertEqual(self.command("report", str(self.directory / "a.json"), "--out", str(self.directory)), 0)
+
+    def test_goals(self):
+        self.assertEqual(self.command("goals", self.file(measured("a", ours=result(2), glibc=result(1)))), 1)
+        self.assertEqual(self.command("goals", self.file(measured(
+            "a", ours=result(1, peak_kib=1, faults=1), glibc=result(2)))), 0)
+        self.assertEqual(self.command("goals", "/no/file.json"), 2)
+
+    def test_compare(self):
+        path = self.file(measured("a", ours=result(2), glibc=result(1)))
+        self.assertEqual(self.command("compare", path, path), 0)
+        self.assertEqual(self.command("compare", path, path, "--fields", "speed"), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
