@@ -1,7 +1,7 @@
 // Handing out slices.  Layer: arena.
 //
-// Chunks that are partly in use lie in buckets by what they can still give: the number of free slices (SMALL), of free
-// aligned groups of eight (MEDIUM), the longest free run (MIXED, META).  Taking from the lowest bucket that suffices is
+// Chunks that are partly in use lie in buckets by what they can still give: the number of free slices (SMALL, DENSE), or
+// the longest free run (MEDIUM, MIXED, META).  Taking from the lowest bucket that suffices is
 // "the fullest chunk that fits", found with one bit operation; the others empty out whole.
 //
 // One lock guards it all: it is taken once per 64 KiB or more of use.
@@ -14,8 +14,6 @@
 static mi_atomic(size_t) chunk_purgeable;     // A4; written under the lock
 static size_t            chunk_purgeable_low; // its minimum since the last restart
 
-#define CHUNK_GROUP 8 // slices of a MEDIUM page
-
 // So many chunks of other kinds are in use before the first dense one is opened.
 #define CHUNK_DENSE_FROM 4
 
@@ -23,17 +21,11 @@ mi_lock_t _mi_purge_lock;
 
 // ---- buckets --------------------------------------------------------------------------------------------------------
 
-// Bit 8*i is set when slices 8*i .. 8*i+7 are all free.
-static uint32_t chunk_free_groups(uint32_t free_bits) {
-  return mi_runs32(free_bits, CHUNK_GROUP) & 0x01010101u;
-}
-
 static size_t chunk_bucket_of(const mi_chunk_t* chunk) {
   switch (chunk->kind) {
     case MI_CHUNK_NONE: return 0;
     case MI_CHUNK_DENSE:
     case MI_CHUNK_SMALL: return mi_popcount32(chunk->free_bits);
-    case MI_CHUNK_MEDIUM: return mi_popcount32(chunk_free_groups(chunk->free_bits));
     default: return mi_longest_run32(chunk->free_bits);
   }
 }
@@ -191,8 +183,7 @@ static void slices_mark(mi_region_t* region, size_t slice, size_t n, bool dirty)
 
 // Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
 static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
-  uint32_t starts =
-      (chunk->kind == MI_CHUNK_MEDIUM ? chunk_free_groups(chunk->free_bits) : mi_runs32(chunk->free_bits, n));
+  uint32_t starts = mi_runs32(chunk->free_bits, n);
   uint32_t backed = starts & mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
   return mi_ctz32(backed != 0 ? backed : starts);
 }
@@ -200,8 +191,7 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
 // The index of the first of n free slices, SIZE_MAX if the region has none.
 static size_t slices_find(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (n <= MI_CHUNK_SLICES) {
-    size_t   needed = (kind == MI_CHUNK_MEDIUM ? 1 : n);
-    uint64_t buckets = region->nonempty[kind] & ~(((uint64_t)1 << needed) - 1);
+    uint64_t buckets = region->nonempty[kind] & ~(((uint64_t)1 << n) - 1);
     if (buckets != 0) {
       size_t i = region->buckets[kind][mi_ctz64(buckets)] - 1;
       return i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
@@ -213,7 +203,7 @@ static size_t slices_find(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
 
 static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   // Within a chunk a run is where it falls; take more and give the ends back.  Chunks are aligned as they are.
-  size_t extra = (align <= 1 || (kind == MI_CHUNK_MEDIUM && align <= CHUNK_GROUP) ? 0 : align - 1);
+  size_t extra = align - 1;
   size_t slice = slices_find(region, n + extra, kind);
   if (slice == SIZE_MAX) return false;
   if (extra > 0)

@@ -178,8 +178,8 @@ static bool region_open_to(mi_region_t* region, size_t n) {
   size_t added = (n - open) * MI_CHUNK_SIZE;
   // Dense chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
   // which fill slowly, took 186 MiB for 64 MiB (docs/decisions/003).
-  long allow = _mi_option_get_fast(mi_option_allow_thp);
-  bool is_dense = (region == &_mi_regions[MI_REGION_DENSE]);
+  long   allow = _mi_option_get_fast(mi_option_allow_thp);
+  bool   is_dense = (region == &_mi_regions[MI_REGION_DENSE]);
   if (is_dense || (allow != 1 && open * MI_CHUNK_SIZE >= REGION_HUGE_FROM)) {
     _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, is_dense || allow >= 2);
   }

@@ -77,6 +77,7 @@ void _mi_page_delete(mi_page_t* page) {
 // small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
 // each page begins with another block and goes round.
 static size_t page_first_made(const mi_page_t* page) {
+  if (page->n_slices > 1) return 0;
   return (_mi_page_slice(page) / page->n_slices * 5 % 16) * page->capacity / 16;
 }
 
