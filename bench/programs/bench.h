@@ -32,7 +32,8 @@ static inline size_t bench_argument(int argc, char** argv, int i, const char* na
   char*              end;
   unsigned long long value = strtoull(argv[i], &end, 10);
   if (value < 1 || value > max || *end != 0) {
-    fprintf(stderr, "%s: argument %d, %s, is '%s'; it must be a number from 1 to %zu\n", argv[0], i, name, argv[i], max);
+    fprintf(stderr, "%s: argument %d, %s, is '%s'; it must be a number from 1 to %zu\n", argv[0], i, name, argv[i],
+            max);
     exit(2);
   }
   return (size_t)value;

@@ -25,12 +25,18 @@
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
 
+// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
+// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
+// should not get many.
+#define THEAP_FILL_FIRST 8
+
 // A class that has so many pages is growing: the next will be filled.
 #define THEAP_DENSE_FROM 4
 
 // How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
 static size_t theap_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
-  if (page->n_slices > 1 || state->n_pages < 3) return 0;
+  if (state->n_pages < 3) return 0;
+  if (page->n_slices > 1) return page->n_slices * MI_SLICE_SIZE;
   return state->n_pages < 9 ? 16 * MI_KiB : 64 * MI_KiB;
 }
 
@@ -38,6 +44,7 @@ void _mi_theap_init(mi_theap_t* theap) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     theap->bins[cls].room = _mi_class_info[cls].room;
     theap->bins[cls].left = theap->bins[cls].room;
+    theap->classes[cls].fill_max = THEAP_FILL_FIRST;
   }
 }
 
@@ -100,7 +107,7 @@ static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
   if (mi_unlikely(state->full.count > THEAP_FULL_KEEP)) theap_park_surplus(theap, state);
 }
 
-// All free blocks of a page that we own, or some that are made for it; none if the page is full.
+// Free blocks of a page that we own, made for it if there are none; none if the page is full.
 static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_zero) {
   *is_zero = false;
   if (page->free == NULL) {
@@ -112,7 +119,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
-  return _mi_page_take_free(page);
+  return _mi_page_take_free(page, theap->classes[page->cls].fill_max);
 }
 
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
@@ -153,7 +160,9 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
   bin->head = chain.first->next;
-  theap->classes[cls].n_unused = 0;
+  mi_class_state_t* state = &theap->classes[cls];
+  state->n_unused = 0;
+  if (mi_unlikely(state->fill_max < UINT16_MAX / 2)) state->fill_max *= 2;
   return chain.first;
 }
 
@@ -206,19 +215,18 @@ static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
 
 // A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot takes
 // no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and holds half as much from then
-// on.  Nothing was taken: its first block is the same.
+// on.  Nothing was taken: `left` has only become less.
 static void theap_look_at(mi_theap_t* theap, size_t cls) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
-  if (bin->left < 0) bin->left = 0;
-  if (bin->head == NULL || bin->head != state->head_seen) {
+  if (bin->head == NULL || bin->left > state->left_seen) {
     state->n_unused = 0;
   }
   else if (++state->n_unused >= THEAP_UNUSED_LOOKS) {
     bin->room /= 2;
     theap_bin_flush(theap, cls);
   }
-  state->head_seen = bin->head;
+  state->left_seen = bin->left;
 }
 
 static void theap_look(mi_theap_t* theap) {
@@ -258,8 +266,7 @@ static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_bl
 
 // The fast path of a tear-down: nothing is called but in tail position.  The page's counter serves as the clock for
 // looks too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a jump
-// that is foreseen lets what follows begin before `back` is loaded, and a store less to the bin (which stays below 0, H3)
-// keeps the next free from waiting for it; together a third of the time (docs/decisions/006).
+// that is foreseen lets what follows begin before `back` is loaded (docs/decisions/006).
 void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
   mi_block_t* block = (mi_block_t*)p;
   uint32_t    visit;

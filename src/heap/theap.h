@@ -6,8 +6,8 @@
 // H1  bins are touched by their thread only, without any mark: they are the fast path.
 // H2  All else of a theap (queues, outbox, plain fields of its pages) is touched between enter and leave only, by its
 //     thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
-// H3  left <= max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
-//     it got or has room for.  A free that finds no room leaves `left` below 0; a refill, or a look, sets that right.
+// H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
+//     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
 // H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
 #pragma once
@@ -29,8 +29,9 @@ typedef struct mi_page_list_s {
 typedef struct mi_class_state_s {
   mi_page_list_t queue;     // pages that had room when last seen; refill begins with the first
   mi_page_list_t full;      // pages that had none
-  mi_block_t*    head_seen; // the bin's `head` when it was last looked at
+  int32_t        left_seen; // the bin's `left` when it was last looked at
   uint32_t       n_unused;  // looks in a row that found that nothing was taken from it
+  uint32_t       fill_max;  // the most blocks that the bin takes the next time
   uint32_t       n_pages;   // made by this theap and not given back by it: how far the class has grown
 } mi_class_state_t;
 
@@ -118,7 +119,7 @@ void _mi_theap_init(mi_theap_t* theap);
 // but its first word is zero.  NULL: out of memory.
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
 
-// Frees a block of a page whose home is this theap, when its bin has no room (and its `left` is below 0).
+// Frees a block of a page whose home is this theap, when its bin has no room.
 void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p);
 
 // Frees a block of a page whose home is another theap.

@@ -93,7 +93,9 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
   size_t n = mi_min((size_t)(end - start) / size,
                     mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
   mi_assert_internal(n > 0);
-  if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && (page->flags & MI_PAGE_IS_ZERO) != 0) {
+  // Of larger blocks the user may not touch all.
+  bool is_fresh = (page->flags & MI_PAGE_IS_ZERO) != 0 && page->n_slices == 1;
+  if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && is_fresh) {
     char* from = (char*)mi_align_up((uintptr_t)start, os_page);
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);
     if (to > from) _mi_prim_populate(from, (size_t)(to - from));

@@ -120,13 +120,18 @@ void _mi_page_delete(mi_page_t* page);
 // page, or about `bytes` if that is more.
 void _mi_page_extend(mi_page_t* page, size_t bytes);
 
-// Takes all blocks of `free`.
-static inline mi_chain_t _mi_page_take_free(mi_page_t* page) {
-  mi_chain_t chain;
-  chain.first = page->free;
-  chain.count = page->extended - _mi_page_used(page);
+// Takes the blocks of `free`, at most `limit` (> 0) of them.
+static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
+  mi_chain_t chain = {page->free, page->extended - _mi_page_used(page)};
   page->free = NULL;
-  _mi_page_set_used(page, page->extended);
+  if (mi_unlikely(chain.count > limit)) {
+    mi_block_t* last = chain.first;
+    for (size_t i = 1; i < limit; i++) last = last->next;
+    page->free = last->next;
+    mi_block_set_next(last, NULL);
+    chain.count = limit;
+  }
+  _mi_page_set_used(page, _mi_page_used(page) + chain.count);
   return chain;
 }
 

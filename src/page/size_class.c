@@ -4,7 +4,6 @@
 #include "../base/assert.h"
 
 // clang-format off
-// Blocks up to 8 KiB lie in pages of 64 KiB, up to 64 KiB in 512 KiB, up to 512 KiB in 4 MiB.
 const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
 // block size   a page    outbox  room  claim
 //           blocks slices

@@ -6,6 +6,9 @@
 // while each class in use costs half an OS page per thread.  Above, a page holds few blocks: a class whose blocks leave
 // a rest at the end of the page is widened until they fill it (5120 -> 5376: still 12 blocks), since that costs nothing.
 // Sizes above 1 KiB are multiples of 128, the step of the table.
+//
+// Pages have one slice for blocks up to 8 KiB, then as few as hold eight blocks, at most eight: what a short-lived thread
+// or a rare size touches lies close together then, and is used again by whoever comes next (docs/decisions/007).
 #pragma once
 
 #include "../base/bits.h"
@@ -24,7 +27,7 @@ extern const uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
 typedef struct mi_class_info_s {
   uint32_t block_size;
   uint16_t capacity;     // blocks in a page
-  uint8_t  n_slices;     // of a page: 1, 8 or 64
+  uint8_t  n_slices;     // of a page: 1 to 8
   uint8_t  outbox_limit; // blocks of other threads' pages that we collect before they go back: 32 or 4 KiB
   uint16_t room;         // blocks that a bin may hold: 64 or 16 KiB
   uint16_t claim_at;     // free blocks at which a parked page is worth sharing: 1/32

@@ -63,7 +63,7 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
   size_t n = page->extended - before;
   CHECK_EQ(n, naive_extension(page, before, page->free, bytes));
   check_counts(page, before, before + n);
-  mi_chain_t  chain = _mi_page_take_free(page);
+  mi_chain_t  chain = _mi_page_take_free(page, SIZE_MAX);
   mi_block_t* block = chain.first;
   CHECK_EQ(chain.count, n);
   check_counts(page, before + n, before + n);
@@ -132,7 +132,7 @@ static void put_some(rng_t* r, mi_page_t* page, bool all) {
 
 static void take_again(mi_page_t* page) {
   size_t     n_free = page->capacity - _mi_page_used(page);
-  mi_chain_t chain = _mi_page_take_free(page);
+  mi_chain_t chain = _mi_page_take_free(page, SIZE_MAX);
   CHECK_EQ(chain.count, n_free);
   for (mi_block_t* block = chain.first; block != NULL; block = block->next) {
     size_t i = index_of(page, block);
