@@ -1,8 +1,10 @@
 // Handing out slices.  Layer: arena.
 //
-// Chunks that are partly in use lie in buckets by what they can still give: the number of free slices (SMALL, DENSE), or
-// the longest free run (MEDIUM, MIXED, META).  Taking from the lowest bucket that suffices is
-// "the fullest chunk that fits", found with one bit operation; the others empty out whole.
+// Chunks lie in buckets by what they can still give: the number of free slices (SMALL, DENSE) or the longest free run (the
+// other kinds), once for all slices and once for those that are backed already.  Backed memory comes first, wherever it
+// is: to take it costs no page fault, and leaves the peak of memory as it is.  Then, and among chunks with backed slices
+// too, taking from the lowest bucket that suffices is "the fullest chunk that fits", found with one bit operation; the
+// others empty out whole.
 //
 // One lock guards it all: it is taken once per 64 KiB or more of use.
 #include "chunk.h"
@@ -21,39 +23,51 @@ mi_lock_t _mi_purge_lock;
 
 // ---- buckets --------------------------------------------------------------------------------------------------------
 
-static size_t chunk_bucket_of(const mi_chunk_t* chunk) {
-  switch (chunk->kind) {
-    case MI_CHUNK_NONE: return 0;
-    case MI_CHUNK_DENSE:
-    case MI_CHUNK_SMALL: return mi_popcount32(chunk->free_bits);
-    default: return mi_longest_run32(chunk->free_bits);
-  }
+// A wholly free chunk is found by its bit, and by what of it is backed.
+static size_t chunk_bucket_of(const mi_chunk_t* chunk, mi_chunk_list_t list) {
+  uint32_t bits = chunk->free_bits;
+  if (list == MI_CHUNK_BY_BACKED) bits &= chunk->dirty_bits;
+  else if (chunk->kind == MI_CHUNK_NONE) return 0;
+  bool is_of_slices = (chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_DENSE);
+  return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 
-static void chunk_bucket_remove(mi_region_t* region, mi_chunk_t* chunk) {
-  size_t    bucket = chunk->bucket;
-  uint32_t* head = &region->buckets[chunk->kind][bucket];
+static void chunk_bucket_remove(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list) {
+  size_t    bucket = chunk->bucket[list];
+  uint32_t* head = &region->buckets[list][chunk->kind][bucket];
   if (bucket == 0) return;
-  if (chunk->prev != 0) region->chunks[chunk->prev - 1].next = chunk->next;
-  else *head = chunk->next;
-  if (chunk->next != 0) region->chunks[chunk->next - 1].prev = chunk->prev;
-  if (*head == 0) region->nonempty[chunk->kind] &= ~((uint64_t)1 << bucket);
-  chunk->bucket = 0;
+  if (chunk->prev[list] != 0) region->chunks[chunk->prev[list] - 1].next[list] = chunk->next[list];
+  else *head = chunk->next[list];
+  if (chunk->next[list] != 0) region->chunks[chunk->next[list] - 1].prev[list] = chunk->prev[list];
+  if (*head == 0) region->nonempty[list][chunk->kind] &= ~((uint64_t)1 << bucket);
+  chunk->bucket[list] = 0;
+}
+
+static void chunk_bucket_add(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list, size_t bucket) {
+  uint32_t  index = (uint32_t)(chunk - region->chunks) + 1;
+  uint32_t* head = &region->buckets[list][chunk->kind][bucket];
+  if (bucket == 0) return;
+  chunk->next[list] = *head;
+  chunk->prev[list] = 0;
+  if (*head != 0) region->chunks[*head - 1].prev[list] = index;
+  *head = index;
+  region->nonempty[list][chunk->kind] |= (uint64_t)1 << bucket;
+  chunk->bucket[list] = (uint8_t)bucket;
 }
 
 static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
-  size_t bucket = chunk_bucket_of(chunk);
-  if (bucket == chunk->bucket) return;
-  chunk_bucket_remove(region, chunk);
-  if (bucket == 0) return;
-  uint32_t  index = (uint32_t)(chunk - region->chunks) + 1;
-  uint32_t* head = &region->buckets[chunk->kind][bucket];
-  chunk->next = *head;
-  chunk->prev = 0;
-  if (*head != 0) region->chunks[*head - 1].prev = index;
-  *head = index;
-  region->nonempty[chunk->kind] |= (uint64_t)1 << bucket;
-  chunk->bucket = (uint8_t)bucket;
+  for (mi_chunk_list_t list = MI_CHUNK_BY_FREE; list < MI_CHUNK_LISTS; list++) {
+    size_t bucket = chunk_bucket_of(chunk, list);
+    if (bucket == chunk->bucket[list]) continue;
+    chunk_bucket_remove(region, chunk, list);
+    chunk_bucket_add(region, chunk, list, bucket);
+  }
+}
+
+static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind_t kind) {
+  chunk_bucket_remove(region, chunk, MI_CHUNK_BY_FREE);
+  chunk_bucket_remove(region, chunk, MI_CHUNK_BY_BACKED);
+  chunk->kind = (uint8_t)kind;
 }
 
 // ---- whole chunks ---------------------------------------------------------------------------------------------------
@@ -123,7 +137,7 @@ static void chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_ki
   mi_assert_internal((chunk->free_bits & bits) == bits);
   if (chunk->kind == MI_CHUNK_NONE) {
     chunk_clear_free(region, i);
-    chunk->kind = (uint8_t)kind;
+    chunk_set_kind(region, chunk, kind);
   }
   chunk->free_bits &= ~bits;
   chunk_bucket_update(region, chunk);
@@ -136,13 +150,10 @@ static void chunk_put(mi_region_t* region, size_t i, uint32_t bits) {
   chunk->free_bits |= bits;
   chunk_count_purgeable(mi_popcount32(bits & chunk->dirty_bits), true);
   if (chunk->free_bits == UINT32_MAX) {
-    chunk_bucket_remove(region, chunk);
-    chunk->kind = MI_CHUNK_NONE;
+    chunk_set_kind(region, chunk, MI_CHUNK_NONE);
     chunk_set_free(region, i);
   }
-  else {
-    chunk_bucket_update(region, chunk);
-  }
+  chunk_bucket_update(region, chunk);
 }
 
 // The part of [slice, slice + n) that lies in the chunk of `slice`, as bits; *n_part is its length.
@@ -181,21 +192,22 @@ static void slices_mark(mi_region_t* region, size_t slice, size_t n, bool dirty)
 
 // ---- allocation -----------------------------------------------------------------------------------------------------
 
-// Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
-static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
-  uint32_t starts = mi_runs32(chunk->free_bits, n);
-  uint32_t backed = starts & mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
-  return mi_ctz32(backed != 0 ? backed : starts);
+// The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.
+static size_t chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n) {
+  uint64_t buckets = region->nonempty[list][kind] & ~(((uint64_t)1 << n) - 1);
+  return buckets == 0 ? SIZE_MAX : region->buckets[list][kind][mi_ctz64(buckets)] - 1;
 }
 
 // The index of the first of n free slices, SIZE_MAX if the region has none.
 static size_t slices_find(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (n <= MI_CHUNK_SLICES) {
-    uint64_t buckets = region->nonempty[kind] & ~(((uint64_t)1 << n) - 1);
-    if (buckets != 0) {
-      size_t i = region->buckets[kind][mi_ctz64(buckets)] - 1;
-      return i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
+    size_t i = kind == MI_CHUNK_MIXED ? SIZE_MAX : chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+    if (i != SIZE_MAX) {
+      const mi_chunk_t* chunk = &region->chunks[i];
+      return i * MI_CHUNK_SLICES + mi_ctz32(mi_runs32(chunk->free_bits & chunk->dirty_bits, n));
     }
+    i = chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
+    if (i != SIZE_MAX) return i * MI_CHUNK_SLICES + mi_ctz32(mi_runs32(region->chunks[i].free_bits, n));
   }
   size_t i = chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES));
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES;
@@ -248,24 +260,18 @@ static bool slices_have_space(size_t n) {
   return false;
 }
 
-// Is there a wholly free chunk that is backed?
-static bool region_has_backed_chunk(const mi_region_t* region) {
-  if (mi_load_relaxed(&chunk_purgeable) < MI_CHUNK_SLICES) return false;
-  for (size_t i = region->free_hint * 64; i < region->n_used; i++) {
-    if (chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0) return true;
-  }
-  return false;
-}
-
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is backed
 // already comes first.
 static bool slices_alloc_dense(size_t n, mi_run_t* run) {
-  mi_region_t* low = &_mi_regions[0];
-  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
+  const mi_region_t* low = &_mi_regions[0];
+  mi_region_t*       dense = &_mi_regions[MI_REGION_DENSE];
   if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
-  if (dense->nonempty[MI_CHUNK_DENSE] == 0 && !region_has_backed_chunk(dense) &&
-      (low->nonempty[MI_CHUNK_SMALL] != 0 || region_has_backed_chunk(low)))
-    return false;
+  const uint64_t* backed = dense->nonempty[MI_CHUNK_BY_BACKED];
+  if ((backed[MI_CHUNK_DENSE] | backed[MI_CHUNK_NONE] | dense->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_DENSE]) == 0) {
+    backed = low->nonempty[MI_CHUNK_BY_BACKED];
+    if ((backed[MI_CHUNK_SMALL] | backed[MI_CHUNK_NONE] | low->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL]) != 0)
+      return false;
+  }
   return slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, run);
 }
 

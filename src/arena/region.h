@@ -41,14 +41,17 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_KINDS
 } mi_chunk_kind_t;
 
+// A chunk that can give something is in a bucket for all of its free slices, and in one for those that are backed.
+typedef enum mi_chunk_list_e { MI_CHUNK_BY_FREE, MI_CHUNK_BY_BACKED, MI_CHUNK_LISTS } mi_chunk_list_t;
+
 // The state of a chunk; owned by the arena lock.
 typedef struct mi_chunk_s {
   uint32_t free_bits;  // bit i: slice i is free
   uint32_t dirty_bits; // bit i: slice i may be backed by memory (and, if free, is not known to be zero)
-  uint32_t next, prev; // neighbours in its bucket, as chunk index + 1; 0 at the ends
-  uint8_t  kind;       // mi_chunk_kind_t
-  uint8_t  bucket;     // how much it can still give (chunk.c); 0: in no bucket
-  uint8_t  unused[14];
+  uint32_t next[MI_CHUNK_LISTS], prev[MI_CHUNK_LISTS]; // neighbours in its buckets, as chunk index + 1; 0 at the ends
+  uint8_t  bucket[MI_CHUNK_LISTS];                     // how much it can still give (chunk.c); 0: in no bucket
+  uint8_t  kind;                                       // mi_chunk_kind_t
+  uint8_t  unused[5];
 } mi_chunk_t;
 
 typedef struct mi_region_s {
@@ -61,10 +64,10 @@ typedef struct mi_region_s {
   size_t      n_open;   // chunks whose memory may be used
   size_t      n_used;   // chunks [n_used, n_open) were never handed out
   mi_chunk_t* chunks;
-  uint64_t*   free_chunks;                                  // bit i: chunk i < n_used is wholly free
-  size_t      free_hint;                                    // no bit is set in words below
-  uint32_t    buckets[MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // lists of chunks by what they can still give
-  uint64_t    nonempty[MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
+  uint64_t*   free_chunks; // bit i: chunk i < n_used is wholly free
+  size_t      free_hint;   // no bit is set in words below
+  uint32_t    buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
+  uint64_t    nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
   size_t      reserved_size;
   bool        is_single; // one block that fits nowhere else; its table has one descriptor
 } mi_region_t;

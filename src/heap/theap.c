@@ -122,6 +122,18 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
   return _mi_page_take_free(page, theap->classes[page->cls].fill_max);
 }
 
+// Others may have freed blocks of our full pages; nobody tells us.
+static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
+  mi_page_t* page = theap->classes[cls].full.first;
+  for (int i = 0; page != NULL && i < THEAP_FULL_KEEP; i++, page = page->next) {
+    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count < _mi_class_info[cls].claim_at) continue;
+    page_list_remove(&theap->classes[cls].full, page);
+    _mi_theap_page_enqueue(theap, page);
+    return page;
+  }
+  return NULL;
+}
+
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
@@ -141,6 +153,7 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
   mi_chain_t        chain = {NULL, 0};
   for (;;) {
     mi_page_t* page = state->queue.first;
+    if (page == NULL) page = theap_page_refreed(theap, cls);
     if (page == NULL) page = theap_page_get(theap, cls);
     if (page == NULL) return chain;
     chain = theap_page_take(theap, page, is_zero);
