@@ -52,16 +52,16 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
 
 // `page` is the descriptor of the block's own slice, and its home the calling thread's theap.
 static mi_always_inline void free_to_bin(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_bin_t* bin = _mi_theap_bin(theap, page->bin_offset);
-  int32_t left = bin->left - 1;
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  int32_t     left = bin->left - 1;
   if (mi_likely(left >= 0)) {
-    mi_block_t* block = (mi_block_t*)p;
     bin->left = left;
     block->next = bin->head;
     bin->head = block;
     return;
   }
-  _mi_theap_free_overflow(theap, page, p);
+  _mi_theap_free_overflow(theap, page, block);
 }
 
 static mi_noinline void free_slow(void* p);

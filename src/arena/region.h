@@ -64,8 +64,8 @@ typedef struct mi_region_s {
   size_t      n_open;   // chunks whose memory may be used
   size_t      n_used;   // chunks [n_used, n_open) were never handed out
   mi_chunk_t* chunks;
-  uint64_t*   free_chunks; // bit i: chunk i < n_used is wholly free
-  size_t      free_hint;   // no bit is set in words below
+  uint64_t*   free_chunks;                                                  // bit i: chunk i < n_used is wholly free
+  size_t      free_hint;                                                    // no bit is set in words below
   uint32_t    buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
   uint64_t    nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
   size_t      reserved_size;

@@ -16,11 +16,9 @@
 // them can make them available again without waiting for this thread.
 #define THEAP_FULL_KEEP 4
 
-// Every so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at; one is
-// thought to be unused when nothing was taken from it between so many looks.
-#define THEAP_FREES_PER_LOOK 32
-#define THEAP_BINS_PER_LOOK  2
-#define THEAP_UNUSED_LOOKS   2
+// How many bins are looked at then (MI_THEAP_FREES_PER_LOOK), and how often nothing was taken until one is unused.
+#define THEAP_BINS_PER_LOOK 2
+#define THEAP_UNUSED_LOOKS  2
 
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
@@ -165,10 +163,10 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_bin_t* bin = &theap->bins[cls];
   mi_assert_internal(bin->head == NULL);
-  int32_t    room = _mi_class_info[cls].room; // a bin that runs empty is in use
-  uint32_t   visit = _mi_theap_enter(theap);
+  int32_t room = _mi_class_info[cls].room; // a bin that runs empty is in use
+  _mi_theap_enter(theap);
   mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
-  _mi_theap_leave(theap, visit);
+  _mi_theap_leave(theap);
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
@@ -198,21 +196,12 @@ static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
 }
 
-// `first` is page->free.  Returns how many blocks are still in use.
-static mi_always_inline size_t page_push_free(mi_page_t* page, mi_block_t* block, mi_block_t* first) {
-  mi_block_set_next(block, first);
-  page->free = block;
-  size_t used = _mi_page_used(page) - 1;
-  _mi_page_set_used(page, used);
-  return used;
-}
-
 static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   if (!_mi_theap_owns(theap, page)) {
     _mi_outbox_add(theap, page, block);
     return;
   }
-  page_push_free(page, block, page->free);
+  _mi_page_push_free(page, block, page->free);
   theap_page_changed(theap, page);
 }
 
@@ -248,62 +237,42 @@ static void theap_look(mi_theap_t* theap) {
 }
 
 // The rest of a free, after enter: up to leaving.
-static mi_noinline void theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
+mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   theap_give_back(theap, page, block);
-  if (++theap->n_slow_frees % THEAP_FREES_PER_LOOK == 0) theap_look(theap);
-  _mi_theap_leave_slow(theap, visit);
+  if (++theap->n_slow_frees % MI_THEAP_FREES_PER_LOOK == 0) theap_look(theap);
+  _mi_theap_leave_slow(theap);
 }
 
 // The same, after the block was pushed to its page.
-static mi_noinline void theap_free_look(mi_theap_t* theap, mi_page_t* page, uint32_t visit) {
+mi_noinline void _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
   theap_look(theap);
-  _mi_theap_leave_slow(theap, visit);
+  _mi_theap_leave_slow(theap);
 }
 
 void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) {
-  uint32_t    visit = _mi_theap_enter(theap);
+  _mi_theap_enter(theap);
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
     _mi_outbox_link(batch, (mi_block_t*)p);
-    _mi_theap_leave(theap, visit);
+    _mi_theap_leave(theap);
   }
   else {
-    theap_free_slow(theap, page, (mi_block_t*)p, visit);
+    _mi_theap_free_slow(theap, page, (mi_block_t*)p);
   }
 }
 
-static mi_cold void theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint32_t visit) {
-  theap_free_slow(theap, page, block, _mi_theap_wait_revoked(theap, visit));
+mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  _mi_theap_wait_revoked(theap);
+  _mi_theap_free_slow(theap, page, block);
 }
 
-// The fast path of a tear-down: nothing is called but in tail position.  The page's counter serves as the clock for
-// looks too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a jump
-// that is foreseen lets what follows begin before `back` is loaded (docs/decisions/006).
-void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_block_t* block = (mi_block_t*)p;
-  uint32_t    visit;
-  if (mi_unlikely(page->back != 0)) page -= page->back;
-  if (mi_unlikely(!_mi_theap_try_enter(theap, &visit))) {
-    theap_free_revoked(theap, page, block, visit);
-    return;
-  }
-  mi_block_t* first = page->free;
-  if (mi_unlikely(!_mi_theap_owns(theap, page) || first == NULL)) { // NULL: it may be in the list of full pages
-    theap_free_slow(theap, page, block, visit);
-    return;
-  }
-  size_t used = page_push_free(page, block, first);
-  if (mi_likely(used % THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap, visit);
-  else theap_free_look(theap, page, visit);
-}
-
-void _mi_theap_leave_slow(mi_theap_t* theap, uint32_t visit) {
+void _mi_theap_leave_slow(mi_theap_t* theap) {
   bool has_deleted = theap->has_deleted;
   bool has_pushed = (theap->n_owned_pushes >= THEAP_OWNED_PUSHES);
   theap->has_deleted = false;
   if (has_pushed) theap->n_owned_pushes = 0;
-  _mi_theap_leave(theap, visit);
+  _mi_theap_leave(theap);
   if (mi_unlikely(has_deleted)) _mi_purge_schedule();
   if (mi_unlikely(has_pushed)) _mi_purge_wake();
 }
@@ -315,7 +284,7 @@ void _mi_theap_forget(mi_theap_t* theap) {
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
   mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL); // lost, as its bins are
-  mi_store_relaxed(&theap->visits, 0);
+  mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_QUIET);
   theap->is_orphan = false;
 }
 
@@ -342,12 +311,12 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
 }
 
 void _mi_theap_release(mi_theap_t* theap) {
-  uint32_t visit = _mi_theap_enter(theap);
+  _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);
   }
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);
-  _mi_theap_leave(theap, visit);
+  _mi_theap_leave(theap);
   _mi_large_drop_kept(theap);
 }

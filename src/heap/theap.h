@@ -44,11 +44,15 @@ typedef struct mi_batch_s {
   uint32_t    limit; // of its class
 } mi_batch_t;
 
+// Where the thread of a theap is (H2).  OUTSIDE becomes QUIET when the background thread looks: if it is still QUIET the
+// next time, the thread has taken no slow path in between.
+typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
+
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
 struct mi_theap_s {
   mi_bin_t              bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
-  mi_atomic(uint32_t)   visits;               // enters and leaves so far: odd while between the two
+  mi_atomic(uint32_t)   presence;             // mi_presence_t
   mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
   bool                  has_deleted;          // pages were given back since the last look at the purge policy
   uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
@@ -61,7 +65,6 @@ struct mi_theap_s {
   bool                  is_live;     // a thread has it
   bool                  is_orphan;   // its thread did not survive a fork
   bool                  is_released; // it was idle and has nothing left to give
-  uint32_t              visits_seen; // at the last look
   mi_class_state_t      classes[MI_CLASS_COUNT];
   mi_batch_t            outbox[MI_OUTBOX_SIZE];
 };
@@ -81,26 +84,22 @@ extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
 // An asymmetric lock: two plain stores and a load for the thread itself; the other side pays with a barrier on all
 // threads (membarrier).  The compiler fence keeps the store before the load in the program; the processor's reordering
 // of the two is what the barrier of the other side rules out.
-//
-// Enter returns the number of the visit, which leave gets back: that is cheaper than to load it again.
-static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap, uint32_t* visit) {
-  *visit = mi_load_relaxed(&theap->visits) + 1;
-  mi_store_relaxed(&theap->visits, *visit);
+static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
   if (MI_TSAN) mi_fence_seq_cst();
   else mi_compiler_fence();
   // acquire: what the other side did to our pages happened before
   return mi_likely(mi_load_acquire(&theap->revoked) == 0);
 }
 
-static mi_always_inline void _mi_theap_leave(mi_theap_t* theap, uint32_t visit) {
-  mi_store_release(&theap->visits, visit + 1); // release: the other side sees what we did
+static mi_always_inline void _mi_theap_leave(mi_theap_t* theap) {
+  mi_store_release(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE); // release: the other side sees what we did
 }
 
-mi_cold uint32_t _mi_theap_wait_revoked(mi_theap_t* theap, uint32_t visit); // after a failed try; enters
+mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap); // after a failed try; enters
 
-static inline uint32_t _mi_theap_enter(mi_theap_t* theap) {
-  uint32_t visit;
-  return _mi_theap_try_enter(theap, &visit) ? visit : _mi_theap_wait_revoked(theap, visit);
+static inline void _mi_theap_enter(mi_theap_t* theap) {
+  if (!_mi_theap_try_enter(theap)) _mi_theap_wait_revoked(theap);
 }
 
 static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_offset) {
@@ -119,8 +118,12 @@ void _mi_theap_init(mi_theap_t* theap);
 // but its first word is zero.  NULL: out of memory.
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
 
-// Frees a block of a page whose home is this theap, when its bin has no room.
-void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, void* p);
+// The rest of a free, after enter: up to leaving.
+void         _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+// The same, when the block has been pushed to its page.
+void         _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page);
+// The same as slow, after a failed try to enter.
+mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
 
 // Frees a block of a page whose home is another theap.
 void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p);
@@ -128,8 +131,8 @@ void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p);
 // The same for a thread that has no theap.
 void _mi_page_free_remote(mi_page_t* page, void* block);
 
-// Leaves, and then does what the visit has left to do: purge policy, sleeping owners.
-void _mi_theap_leave_slow(mi_theap_t* theap, uint32_t visit);
+// Leaves, and then does what is left to do: purge policy, sleeping owners.
+void _mi_theap_leave_slow(mi_theap_t* theap);
 
 // Gives up all that the theap holds; for its own thread.
 void _mi_theap_release(mi_theap_t* theap);
@@ -164,3 +167,30 @@ static mi_always_inline void _mi_outbox_link(mi_batch_t* batch, mi_block_t* bloc
 }
 
 void _mi_outbox_flush(mi_theap_t* theap);
+
+// ---- a free into a bin that is full -----------------------------------------------------------------------------------
+
+// Every so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at; one is
+// thought to be unused when nothing was taken from it between so many looks.
+#define MI_THEAP_FREES_PER_LOOK 32
+
+// Frees a block of a page whose home is this theap, when its bin has no room.
+//
+// The fast path of a tear-down: nothing is called but in tail position.  The page's counter serves as the clock for
+// looks too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a jump
+// that is foreseen lets what follows begin before `back` is loaded (docs/decisions/006).
+static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  if (mi_unlikely(page->back != 0)) page -= page->back;
+  if (mi_unlikely(!_mi_theap_try_enter(theap))) {
+    _mi_theap_free_revoked(theap, page, block);
+    return;
+  }
+  mi_block_t* first = page->free;
+  if (mi_unlikely(!_mi_theap_owns(theap, page) || first == NULL)) { // NULL: it may be in the list of full pages
+    _mi_theap_free_slow(theap, page, block);
+    return;
+  }
+  size_t used = _mi_page_push_free(page, block, first);
+  if (mi_likely(used % MI_THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap);
+  else _mi_theap_free_look(theap, page);
+}

@@ -6,8 +6,8 @@
 // T1  A theap is made by its thread's first allocation or free, and released at its exit in O(own pages).
 // T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
 //     comes from the late theap.  (Destructors of thread-specific data run in any order, and libc frees after them.)
-// T3  While `revoked` is set and `visits` was seen even after the barrier, the revoker has the rights of the thread on
-//     all but the bins.
+// T3  While `revoked` is set, and after `presence` was seen not to be INSIDE after the barrier, the revoker has the rights
+//     of the thread on all but the bins.
 #include "thread.h"
 
 #include <string.h>
@@ -213,30 +213,28 @@ bool _mi_thread_is_late(const mi_theap_t* theap) {
 
 // ---- idle threads ---------------------------------------------------------------------------------------------------
 
-mi_cold uint32_t _mi_theap_wait_revoked(mi_theap_t* theap, uint32_t visit) {
+mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
   do {
-    _mi_theap_leave(theap, visit);
+    _mi_theap_leave(theap);
     while (mi_load_acquire(&theap->revoked) != 0) _mi_prim_wait(&theap->revoked, 1, 10);
-    visit += 2;
-    mi_store_relaxed(&theap->visits, visit);
+    mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
     mi_fence_seq_cst();
   } while (mi_load_acquire(&theap->revoked) != 0);
-  return visit;
 }
 
 // A theap is idle when its thread has taken no slow path since the last look.
 static bool theap_is_idle(mi_theap_t* theap) {
-  uint32_t visits = mi_load_relaxed(&theap->visits);
-  if (visits != theap->visits_seen) {
-    theap->visits_seen = visits;
-    theap->is_released = false;
-    return false;
-  }
-  return theap->is_live && !theap->is_released && (visits & 1) == 0;
+  uint32_t presence = mi_load_relaxed(&theap->presence);
+  if (presence == MI_THEAP_QUIET) return theap->is_live && !theap->is_released;
+  theap->is_released = false;
+  // Not if the thread enters meanwhile; if we overtake its leaving, the next look finds it QUIET although it was not.
+  if (presence == MI_THEAP_OUTSIDE)
+    mi_cas_strong(&theap->presence, &presence, (uint32_t)MI_THEAP_QUIET, relaxed, relaxed);
+  return false;
 }
 
 static void theap_take_back(mi_theap_t* theap) {
-  while ((mi_load_acquire(&theap->visits) & 1) != 0) _mi_prim_yield(); // it woke up just now
+  while (mi_load_acquire(&theap->presence) == MI_THEAP_INSIDE) _mi_prim_yield(); // it woke up just now
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);
   _mi_large_drop_kept(theap);
@@ -257,7 +255,7 @@ static bool thread_tick(void) {
     any = true;
   }
   if (any) {
-    // Now each of them either has `visits` odd for us to see, or will see `revoked` when it enters.
+    // Now each of them either is INSIDE for us to see, or will see `revoked` when it enters.
     mi_fence_seq_cst();
     bool passed = (MI_TSAN || _mi_prim_barrier_all() == 0);
     for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {

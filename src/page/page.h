@@ -135,6 +135,15 @@ static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
   return chain;
 }
 
+// Puts a block onto `free`, which begins with `first`.  Returns how many blocks are still in use.
+static mi_always_inline size_t _mi_page_push_free(mi_page_t* page, mi_block_t* block, mi_block_t* first) {
+  mi_block_set_next(block, first);
+  page->free = block;
+  size_t used = _mi_page_used(page) - 1;
+  _mi_page_set_used(page, used);
+  return used;
+}
+
 // Puts a chain of blocks that are not in use onto `free`.
 void _mi_page_put_free(mi_page_t* page, mi_chain_t chain);
 

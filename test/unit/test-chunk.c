@@ -54,25 +54,26 @@ static mi_chunk_kind_t map_kind_of(size_t chunk) {
   return map_free_bits(chunk) == UINT32_MAX ? MI_CHUNK_NONE : (mi_chunk_kind_t)map_kind[chunk];
 }
 
-// How much a chunk can still give of its kind.
-static size_t map_room(size_t chunk) {
+// How much a chunk can still give of its kind, of its free slices or of those that are backed.
+static size_t map_room(size_t chunk, mi_chunk_list_t list) {
   uint32_t        bits = map_free_bits(chunk);
   mi_chunk_kind_t kind = map_kind_of(chunk);
   size_t          room = 0, run = 0;
+  if (list == MI_CHUNK_BY_BACKED) bits &= map_dirty_bits(chunk);
   for (size_t i = 0; i < MI_CHUNK_SLICES; i++) {
     bool is_free = ((bits >> i) & 1) != 0;
     run = is_free ? run + 1 : 0;
-    if (kind == MI_CHUNK_SMALL) room += is_free;
+    if (kind == MI_CHUNK_SMALL || kind == MI_CHUNK_DENSE) room += is_free;
     else if (run > room) room = run;
   }
   return room;
 }
 
-// The least that a chunk in use has and that is enough; 0: none has, a wholly free one is to be taken.
-static size_t map_fullest(mi_chunk_kind_t kind, size_t needed) {
+// The least that a chunk in use has and that is enough; 0: none has.
+static size_t map_fullest(mi_chunk_kind_t kind, size_t needed, mi_chunk_list_t list) {
   size_t best = 0;
   for (size_t c = 0; c < max_chunks; c++) {
-    size_t room = (map_kind_of(c) == kind ? map_room(c) : 0);
+    size_t room = (map_kind_of(c) == kind ? map_room(c, list) : 0);
     if (room >= needed && (best == 0 || room < best)) best = room;
   }
   return best;
@@ -106,12 +107,12 @@ static void map_begin(void) {
 
 // ---- the invariants -------------------------------------------------------------------------------------------------
 
-static bool is_in_bucket(size_t chunk) {
+static bool is_in_bucket(size_t chunk, mi_chunk_list_t list) {
   const mi_chunk_t* state = &region->chunks[chunk];
-  uint32_t          at = region->buckets[state->kind][state->bucket];
+  uint32_t          at = region->buckets[list][state->kind][state->bucket[list]];
   for (size_t i = 0; at != 0 && i <= max_chunks; i++) {
     if (at == chunk + 1) return true;
-    at = region->chunks[at - 1].next;
+    at = region->chunks[at - 1].next[list];
   }
   return false;
 }
@@ -123,8 +124,11 @@ static void check_chunk(size_t c) {
   CHECK_EQ(chunk->dirty_bits, map_dirty_bits(c));
   CHECK_EQ(chunk->kind, map_kind_of(c));
   CHECK_EQ(is_free, chunk->free_bits == UINT32_MAX); // A2
-  CHECK_EQ(chunk->bucket, is_free ? 0 : map_room(c));
-  CHECK(chunk->bucket == 0 || is_in_bucket(c));
+  CHECK_EQ(chunk->bucket[MI_CHUNK_BY_FREE], is_free ? 0 : map_room(c, MI_CHUNK_BY_FREE));
+  CHECK_EQ(chunk->bucket[MI_CHUNK_BY_BACKED], map_room(c, MI_CHUNK_BY_BACKED));
+  for (mi_chunk_list_t list = MI_CHUNK_BY_FREE; list < MI_CHUNK_LISTS; list++) {
+    CHECK(chunk->bucket[list] == 0 || is_in_bucket(c, list));
+  }
 }
 
 static void check_all(void) {
@@ -168,14 +172,17 @@ static size_t align_slice(size_t chunk, size_t align) {
 // What the arena gave is what it had to give.
 static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind) {
   size_t extra = align - 1;
-  size_t fullest = (n + extra <= MI_CHUNK_SLICES ? map_fullest(kind, n + extra) : 0);
+  bool   in_chunk = (n + extra <= MI_CHUNK_SLICES);
+  size_t backed = (in_chunk && kind != MI_CHUNK_MIXED ? map_fullest(kind, n + extra, MI_CHUNK_BY_BACKED) : 0);
+  size_t fullest = (in_chunk ? map_fullest(kind, n + extra, MI_CHUNK_BY_FREE) : 0);
   size_t chunk = run.slice / MI_CHUNK_SLICES;
   CHECK_EQ(run.n_slices, n);
   CHECK(is_aligned(_mi_region_slice_start(region, run.slice), align * MI_SLICE_SIZE));
   CHECK_FOR(!map_any(map_used, run.slice, n), "slice %zu is in use", run.slice);
   CHECK_EQ(run.is_zero, !map_any(map_dirty, run.slice, n)); // A3
   if (fullest > 0) CHECK_EQ(map_kind_of(chunk), kind);
-  if (fullest > 0) CHECK_EQ(map_room(chunk), fullest);
+  if (backed > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_BACKED), backed); // what is backed comes first
+  else if (fullest > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_FREE), fullest);
   else CHECK_EQ(run.slice, align_slice(map_first_free((n + extra + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES), align));
   if (run.is_zero) check_zero(run.slice, n);
 }
@@ -313,7 +320,8 @@ static void check_fullest_first(void) {
   static const size_t order[] = {0, 2, 1};
   size_t              slices[4 * MI_CHUNK_SLICES], n = 0;
   size_t              chunks[COUNT_OF(holes)] = {0};
-  while (map_fullest(MI_CHUNK_SMALL, 1) != 0) slices[n++] = take(1, 1, MI_CHUNK_SMALL); // what main began with
+  while (map_fullest(MI_CHUNK_SMALL, 1, MI_CHUNK_BY_FREE) != 0)
+    slices[n++] = take(1, 1, MI_CHUNK_SMALL); // what main began with
   size_t first = n;
   for (size_t i = 0; i < COUNT_OF(holes) * MI_CHUNK_SLICES; i++) slices[n++] = take(1, 1, MI_CHUNK_SMALL);
   for (size_t i = 0; i < COUNT_OF(holes); i++) {

@@ -55,8 +55,9 @@ static void check_class(size_t cls) {
   if (cls > 0) CHECK_FOR(size > _mi_class_block_size(cls - 1), "class %zu", cls);
   CHECK_FOR(size % (size > MI_SMALL_MAX ? 128 : (size > 8 ? 16 : 8)) == 0, "class %zu of %zu", cls, size);
   CHECK_FOR(naive_class(size, 1) == cls, "class %zu of %zu", cls, size);
-  CHECK_FOR(size <= 8 * MI_KiB ? info->n_slices == 1 : info->n_slices <= 8, "class %zu: %u slices", cls, info->n_slices);
-  CHECK_FOR((page_size - info->capacity * size) * 33 <= page_size, "class %zu: over 3 %% of the page is lost", cls);
+  CHECK_FOR(size <= 8 * MI_KiB ? info->n_slices == 1 : info->n_slices <= 8, "class %zu: %u slices", cls,
+            info->n_slices);
+  CHECK_FOR((page_size - info->capacity * size) * 25 <= page_size, "class %zu: over 4 %% of the page is lost", cls);
   CHECK_FOR(info->capacity * size <= page_size, "class %zu does not fit its page", cls);
   CHECK_FOR((info->capacity + 1u) * size > page_size, "class %zu leaves room for a block", cls);
   CHECK_FOR(info->capacity >= (size <= 64 * MI_KiB ? 8 : 1) && info->capacity <= MI_WORD_COUNT_MAX, "class %zu", cls);
