@@ -27,6 +27,11 @@
 // there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
 // should not get many.
 #define THEAP_FILL_FIRST 8
+#define THEAP_FILLS_MAX  10 // then as much as the largest page has
+
+static size_t theap_fill_max(const mi_class_state_t* state) {
+  return (size_t)THEAP_FILL_FIRST << state->n_fills;
+}
 
 // A class that has so many pages is growing: the next will be filled.
 #define THEAP_DENSE_FROM 4
@@ -42,7 +47,6 @@ void _mi_theap_init(mi_theap_t* theap) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     theap->bins[cls].room = _mi_class_info[cls].room;
     theap->bins[cls].left = theap->bins[cls].room;
-    theap->classes[cls].fill_max = THEAP_FILL_FIRST;
   }
 }
 
@@ -117,7 +121,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
-  return _mi_page_take_free(page, theap->classes[page->cls].fill_max);
+  return _mi_page_take_free(page, theap_fill_max(&theap->classes[page->cls]));
 }
 
 // Others may have freed blocks of our full pages; nobody tells us.
@@ -173,7 +177,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   bin->head = chain.first->next;
   mi_class_state_t* state = &theap->classes[cls];
   state->n_unused = 0;
-  if (mi_unlikely(state->fill_max < UINT16_MAX / 2)) state->fill_max *= 2;
+  if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
   return chain.first;
 }
 

@@ -31,7 +31,7 @@ typedef struct mi_class_state_s {
   mi_page_list_t full;      // pages that had none
   int32_t        left_seen; // the bin's `left` when it was last looked at
   uint32_t       n_unused;  // looks in a row that found that nothing was taken from it
-  uint32_t       fill_max;  // the most blocks that the bin takes the next time
+  uint32_t       n_fills;   // how often the bin was filled, up to a maximum
   uint32_t       n_pages;   // made by this theap and not given back by it: how far the class has grown
 } mi_class_state_t;
 
