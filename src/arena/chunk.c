@@ -55,13 +55,16 @@ static void chunk_bucket_add(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_li
   chunk->bucket[list] = (uint8_t)bucket;
 }
 
+static void chunk_bucket_move(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list) {
+  size_t bucket = chunk_bucket_of(chunk, list);
+  if (bucket == chunk->bucket[list]) return;
+  chunk_bucket_remove(region, chunk, list);
+  chunk_bucket_add(region, chunk, list, bucket);
+}
+
 static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
-  for (mi_chunk_list_t list = MI_CHUNK_BY_FREE; list < MI_CHUNK_LISTS; list++) {
-    size_t bucket = chunk_bucket_of(chunk, list);
-    if (bucket == chunk->bucket[list]) continue;
-    chunk_bucket_remove(region, chunk, list);
-    chunk_bucket_add(region, chunk, list, bucket);
-  }
+  chunk_bucket_move(region, chunk, MI_CHUNK_BY_FREE);
+  chunk_bucket_move(region, chunk, MI_CHUNK_BY_BACKED);
 }
 
 static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind_t kind) {

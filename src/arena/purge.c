@@ -11,7 +11,6 @@
 // Without a thread, the clock is read once in so many frees.
 #define PURGE_CALLS_PER_CLOCK 32
 
-static void (*purge_on_start)(void);
 static bool (*purge_on_tick)(void);
 static mi_atomic(uint32_t) purge_running;   // 1: the background thread exists, or is being started
 static mi_atomic(uint32_t) purge_asked;     // a round was asked for
@@ -65,7 +64,6 @@ static bool purge_start_thread(void) {
       !_mi_option_get_fast(mi_option_background_thread))
     return false;
   if (!mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return true;
-  if (purge_on_start != NULL) purge_on_start();
   if (_mi_prim_thread_start(&purge_thread) == 0) return true;
   mi_store_relaxed(&purge_no_thread, true);
   mi_store_release(&purge_running, 0);
@@ -98,8 +96,7 @@ void _mi_purge_all(void) {
   _mi_slices_purge(SIZE_MAX);
 }
 
-void _mi_purge_init(void (*on_start)(void), bool (*on_tick)(void)) {
-  purge_on_start = on_start;
+void _mi_purge_init(bool (*on_tick)(void)) {
   purge_on_tick = on_tick;
 }
 

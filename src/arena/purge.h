@@ -22,9 +22,8 @@ void _mi_purge_all(void);
 // Asks for one round of `on_tick` although no slices were freed.
 void _mi_purge_wake(void);
 
-// `on_start` is called before the background thread is started; `on_tick` runs on it before each round, and returns true
-// while it expects to have more to do.
-void _mi_purge_init(void (*on_start)(void), bool (*on_tick)(void));
+// `on_tick` runs on the background thread before each round, and returns true while it expects to have more to do.
+void _mi_purge_init(bool (*on_tick)(void));
 
 // The background thread is to end now: the last thread of the program has ended, and the process shall not wait for ours.
 void _mi_purge_stop(void);

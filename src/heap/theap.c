@@ -310,7 +310,7 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
     mi_class_state_t* state = &theap->classes[cls];
     while (state->queue.first != NULL) theap_page_release(theap, state->queue.first);
     while (state->full.first != NULL) theap_page_release(theap, state->full.first);
-    state->n_pages = 0;
+    state->n_pages = state->n_fills = 0;
   }
 }
 

@@ -81,7 +81,7 @@ static bool thread_process_init(void) {
       if (ok) {
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-        _mi_purge_init(&_mi_thread_install_hooks, &thread_tick);
+        _mi_purge_init(&thread_tick);
       }
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
@@ -91,13 +91,6 @@ static bool thread_process_init(void) {
     }
   }
   return true;
-}
-
-void _mi_thread_install_hooks(void) {
-  static mi_atomic(bool) installed;
-  bool                   expected = false;
-  if (mi_load_relaxed(&installed) || !mi_cas_strong(&installed, &expected, true, acq_rel, relaxed)) return;
-  _mi_fork_init();
 }
 
 // ---- the registry ---------------------------------------------------------------------------------------------------
@@ -146,6 +139,13 @@ void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* 
 
 // ---- start and exit -------------------------------------------------------------------------------------------------
 
+// For fork: before there is a second thread, which could have our locks while the first one forks.  That first thread has
+// allocated: to create another one does.
+static void thread_install_hooks(void) {
+  static mi_atomic(bool) installed;
+  if (!mi_exchange_acq_rel(&installed, true)) _mi_fork_init();
+}
+
 mi_theap_t* _mi_thread_theap(void) {
   mi_theap_t* theap = _mi_theap_default;
   if (_mi_theap_is_real(theap)) return theap;
@@ -158,7 +158,7 @@ mi_theap_t* _mi_thread_theap(void) {
   _mi_stat_increase(&_mi_stats.threads, 1);
   // From here on this thread can allocate, as what follows may.
   _mi_prim_thread_exit_arm();
-  if (mi_fetch_add_relaxed(&_mi_thread_count, 1) > 0) _mi_thread_install_hooks();
+  if (mi_fetch_add_relaxed(&_mi_thread_count, 1) == 0) thread_install_hooks();
   return theap;
 }
 

@@ -20,8 +20,5 @@ bool _mi_thread_is_late(const mi_theap_t* theap);
 // Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
 void _mi_thread_release(bool is_exit);
 
-// Handlers around fork; needed before there is a second thread (our own counts).  Idempotent; may allocate.
-void _mi_thread_install_hooks(void);
-
 // Calls visit for each theap that was ever made, under the registry lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);

@@ -100,6 +100,42 @@ static void check_large_heap(void) {
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
 }
 
+// KiB of huge pages that this process has, -1 if the system does not say.
+static long huge_kib(void) {
+  static char text[8192];
+  read_file("/proc/self/smaps_rollup", text, sizeof(text));
+  const char* line = strstr(text, "AnonHugePages:");
+  return line == NULL ? -1 : strtol(line + strlen("AnonHugePages:"), NULL, 10);
+}
+
+static bool system_allows_huge_pages(void) {
+  char setting[128] = "";
+  read_file("/sys/kernel/mm/transparent_hugepage/enabled", setting, sizeof(setting));
+  return strstr(setting, "[never]") == NULL && setting[0] != 0 && prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0;
+}
+
+// Small blocks of a few sizes fill their pages: those get huge pages, and memory stays near what is used.  The system
+// may have none left, or another setting: then there is only the bound to check.
+static void check_dense(void) {
+  static char* blocks[1 << 17];
+  size_t       before = rss_now(), bytes = 0, n = 0;
+  for (; bytes < total_bytes && n < COUNT_OF(blocks); n++) {
+    size_t size = 512 + n % 4 * 128;
+    blocks[n] = (char*)mi_malloc(size);
+    if (blocks[n] == NULL) break;
+    memset(blocks[n], 0xAB, size);
+    bytes += size;
+  }
+  long huge = huge_kib();
+  bool is_wanted = mi_option_get(mi_option_allow_thp) != 0;
+  printf("64 MiB of small blocks, allow_thp %ld: %ld KiB of huge pages\n", mi_option_get(mi_option_allow_thp), huge);
+  CHECK(rss_within("64 MiB of small blocks", minus(rss_now(), before), bytes + bytes / 16 + 2 * MiB));
+  if (!is_wanted) CHECK(huge <= 0);
+  else if (system_allows_huge_pages() && rss_is_meaningful() && huge >= 0) CHECK(huge >= 32 * 1024);
+  while (n > 0) mi_free(blocks[--n]);
+  mi_collect(true);
+}
+
 // With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
 static void check_process_setting(void) {
   int          before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
@@ -124,6 +160,10 @@ int main(int argc, char** argv) {
   if (n_blocks != 0) return small_program(n_blocks - 1);
   test_seed(argc, argv);
   check_small_programs(argv[0]);
+  check_dense();
+  mi_option_set(mi_option_allow_thp, 0);
+  check_dense();
+  mi_option_set(mi_option_allow_thp, 1);
   check_process_setting();
   check_large_heap();
   return check_result();
