@@ -14,8 +14,8 @@
 # DIR/versions.txt says which versions they are: lines of NAME VERSION. The version is `unknown` for a library that was
 # there before its line; remove the library to have it made again.
 #
-# gtcmalloc has its per-CPU caches only where the C library leaves restartable sequences to it:
-# GLIBC_TUNABLES=glibc.pthread.rseq=0. Otherwise it has the slower caches per thread.
+# gtcmalloc has its per-CPU caches only where the C library leaves restartable sequences to it; DIR/libgtcmalloc.env
+# says so to the runner, which sets what it finds in such a file. Otherwise it has the slower caches per thread.
 #
 # Not to be had this way: Mesh (no crate, no Debian package) and Hoard (no Debian package).
 set -u
@@ -131,7 +131,7 @@ make_gtcmalloc() {
       SOURCE=$source/c_src OBJECTS=$objects xargs -P "$(nproc)" -I FILE sh -c '
         c++ $CFLAGS -I"$SOURCE/abseil-cpp" -I"$SOURCE/tcmalloc" -c "$SOURCE/../FILE" \
           -o "$OBJECTS/$(echo FILE | tr / _).o"' || return 1
-  c++ -shared "$objects"/*.o -o "$1" -lpthread
+  c++ -shared "$objects"/*.o -o "$1" -lpthread && echo GLIBC_TUNABLES=glibc.pthread.rseq=0 >"${1%.so}.env"
 }
 
 # Compilers older than C23 need the headers for its keywords.

@@ -147,9 +147,18 @@ class LibraryCheck:
 
 # ---- one run
 
+def library_environment(library):
+    """What the environment must hold for a library, from the file beside it: libNAME.env, lines NAME=VALUE."""
+    file = library and pathlib.Path(library).with_suffix(".env")
+    if not file or not file.is_file():
+        return {}
+    return dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+
+
 def run_once(job, timeout_s, is_library_checked=False):
     """The cost and the output of a run. Raises Failure; then nothing of the run is left."""
     env = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
+    env |= library_environment(job.library)
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         temp = pathlib.Path(directory)
         check = LibraryCheck(job.library, temp) if is_library_checked and job.library else None

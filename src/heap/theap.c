@@ -165,19 +165,19 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
 }
 
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
-  mi_bin_t* bin = &theap->bins[cls];
+  mi_bin_t*         bin = &theap->bins[cls];
+  mi_class_state_t* state = &theap->classes[cls];
   mi_assert_internal(bin->head == NULL);
   int32_t room = _mi_class_info[cls].room; // a bin that runs empty is in use
   _mi_theap_enter(theap);
   mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
+  state->n_unused = 0;
+  if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
   _mi_theap_leave(theap);
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
   bin->head = chain.first->next;
-  mi_class_state_t* state = &theap->classes[cls];
-  state->n_unused = 0;
-  if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
   return chain.first;
 }
 

@@ -185,8 +185,9 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
     _mi_theap_free_revoked(theap, page, block);
     return;
   }
-  mi_block_t* first = page->free;
-  if (mi_unlikely(!_mi_theap_owns(theap, page) || first == NULL)) { // NULL: it may be in the list of full pages
+  mi_block_t* first;
+  if (mi_unlikely(!_mi_theap_owns(theap, page) ||
+                  (first = page->free) == NULL)) { // NULL: it may be among the full pages
     _mi_theap_free_slow(theap, page, block);
     return;
   }

@@ -116,6 +116,12 @@ class Runs(InDirectory):
         library = self.library()
         self.assertEqual(self.run_once('echo "$LD_PRELOAD"', library)[1], library + "\n")
 
+    def test_library_with_an_environment(self):
+        library = pathlib.Path(self.library())
+        library.with_suffix(".env").write_text("A_TUNABLE=x=0\n")
+        self.assertEqual(self.run_once('echo "$A_TUNABLE"', str(library))[1], "x=0\n")
+        self.assertEqual(self.run_once('echo "$A_TUNABLE"')[1], "\n")
+
     def test_library_that_is_none(self):
         broken = self.script("not ELF", "broken.so")
         self.expect_failure("could not be loaded", "exit 0", broken)

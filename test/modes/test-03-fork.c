@@ -83,9 +83,48 @@ static int run_child(size_t number) {
   return 0;
 }
 
+// ---- the first fork -------------------------------------------------------------------------------------------------
+
+// A process whose threads make their first allocations just when it forks.
+static int fork_at_start(void) {
+  pthread_t threads[n_workers];
+  for (size_t i = 0; i < n_workers; i++) {
+    if (pthread_create(&threads[i], NULL, &short_thread, NULL) != 0) return 1;
+  }
+  pid_t pid = fork();
+  if (pid == 0) {
+    alarm(child_seconds);
+    short_thread(NULL);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  for (size_t i = 0; i < n_workers; i++) pthread_join(threads[i], NULL);
+  return status != 0;
+}
+
+// 1 of some hundred of these hung when fork was only prepared for by the second thread.
+static void check_first_forks(const char* program) {
+  size_t n = TEST_SANITIZED ? 20 : 100 * test_scale(), n_bad = 0;
+  for (size_t i = 0; i < n && n_bad == 0; i++) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      setenv("MI_TEST_FORK_AT_START", "1", 1);
+      execl("/proc/self/exe", program, (char*)NULL);
+      _exit(99);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    n_bad += (status != 0);
+    CHECK_FOR(status == 0, "first fork %zu: status %x", i, (unsigned)status);
+  }
+}
+
 int main(int argc, char** argv) {
+  if (test_env("MI_TEST_FORK_AT_START", 0) != 0) return fork_at_start();
   uint64_t seed = test_seed(argc, argv);
   watchdog(250);
+  check_first_forks(argv[0]);
   pthread_t workers[n_workers];
   for (size_t i = 0; i < n_inherited; i++) {
     inherited[i] = mi_malloc(10 + i * i);
