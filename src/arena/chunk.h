@@ -1,7 +1,8 @@
 // Handing out slices: runs of 64 KiB from chunks of 2 MiB.  Layer: arena.
 //
 // A1  A slice is free or belongs to exactly one caller; free_bits of its chunk says which.
-// A2  A wholly free chunk is of kind NONE, in no bucket by free slices, and its bit in free_chunks is set (if it was ever used).
+// A2  A wholly free chunk is of kind NONE, in no bucket by free slices, and its bit in free_chunks is set (if it was ever
+//     used).
 // A3  A slice that is not dirty reads as zero.
 // A4  n_purgeable is the number of slices that are free and dirty, over all regions.
 #pragma once

@@ -227,7 +227,7 @@ static bool theap_is_idle(mi_theap_t* theap) {
   uint32_t presence = mi_load_relaxed(&theap->presence);
   if (presence == MI_THEAP_QUIET) return theap->is_live && !theap->is_released;
   theap->is_released = false;
-  // Not if the thread enters meanwhile; if we overtake its leaving, the next look finds it QUIET although it was not.
+  // This fails if the thread enters meanwhile.
   if (presence == MI_THEAP_OUTSIDE)
     mi_cas_strong(&theap->presence, &presence, (uint32_t)MI_THEAP_QUIET, relaxed, relaxed);
   return false;
