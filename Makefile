@@ -27,7 +27,7 @@ check = $(call build,$(1)) && \
 # The benchmarks, in what users build
 bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench)
 bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUILD)/bench \
-                $(if $(QUICK),--quick,--rounds $(RUNS)) \
+                $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
 .PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench bench-scaling \
@@ -88,6 +88,7 @@ bench-scaling: ## how the CPU time of the parallel benchmarks grows with threads
 	@bench/bench.py scaling $(bench-options) --json $(BUILD)/bench.json
 
 bench-report: ## a page with charts of what bench and bench-scaling measured
+	@scripts/need.sh python3
 	@bench/bench.py report $(BUILD)/bench.json --out $(BUILD)/bench-report
 
 soak: ## tests with chance in them, with new seeds, for MINUTES

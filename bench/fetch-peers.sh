@@ -44,6 +44,9 @@ mkdir -p "$1" || exit 2
 dir=$(cd "$1" && pwd)
 shift
 names=${*:-$all_names}
+need=$(dirname "$0")/../scripts/need.sh
+"$need" gcc g++
+command -v cargo >/dev/null || "$need" cargo-web:cargo # Debian 12's cargo is too old for some of the crates
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 log=$temp/log
@@ -108,9 +111,11 @@ make_mimalloc2() { make_mimalloc "$1" v2; }
 make_mimalloc3() { make_mimalloc "$1" v3; }
 
 make_snmalloc() {
-  local source=$temp/crates/vendor/snmalloc-sys/upstream/src
-  fetch_crates && c++ -std=c++20 $cflags -mcx16 -DSNMALLOC_USE_WAIT_ON_ADDRESS=1 -I"$source" \
-    "$source/snmalloc/override/malloc.cc" "$source/snmalloc/override/new.cc" -o "$1" -lpthread -latomic
+  local source=$temp/crates/vendor/snmalloc-sys/upstream/src cx16=
+  [ "$(uname -m)" != x86_64 ] || cx16=-mcx16
+  fetch_crates && c++ -std=c++20 $cflags $cx16 -ftls-model=initial-exec -fvisibility=hidden -fno-rtti \
+    '-DSNMALLOC_EXPORT=__attribute__((visibility("default")))' -DSNMALLOC_USE_WAIT_ON_ADDRESS=1 -I"$source" \
+    "$source/snmalloc/override/malloc.cc" "$source/snmalloc/override/new.cc" -static-libstdc++ -o "$1" -lpthread -latomic
 }
 
 make_rpmalloc() {

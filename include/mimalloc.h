@@ -445,7 +445,7 @@ typedef enum mi_option_e {
   mi_option_guarded_sample_seed,       /* 34  where sampling begins, 0 anywhere                                     0 */
   mi_option_target_segments_per_thread,/* 35  no effect                                                             0 */
   mi_option_generic_collect,           /* 36  tidy up a thread after so many slow allocations                   10000 */
-  mi_option_allow_thp,                 /* 37  huge pages: 0 none, 1 as the system has it, 2 asked for from 32 MiB on  1 */
+  mi_option_allow_thp,                 /* 37  huge pages: 0 none, 1 for dense pages, 2 for all memory from 32 MiB on  1 */
   _mi_option_last,
 
   /* older names */

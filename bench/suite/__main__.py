@@ -68,7 +68,7 @@ def main():
 def run(threads, table_file, tests, **given):
     """Measures CPU time, wall time, peak memory and page faults. Exit code 1: something is a FAIL."""
     chosen = table.choose_tests(table.load(table_file), tests)
-    threads = threads or machine.cores()
+    threads = threads or min(machine.cores(), MAX_THREADS)
     section = session.measure("run", [(test, threads) for test in chosen], threads, table_file, **given)
     terminal.show_summary(section)
     finish(section)
@@ -81,7 +81,7 @@ def scaling(max_threads, table_file, tests, **given):
     """Measures how the CPU time per thread grows with the number of threads."""
     known = {name: test for name, test in table.load(table_file).items() if test.scaling}
     chosen = table.choose_tests(known, tests)
-    most = max_threads or machine.cores()
+    most = max_threads or min(machine.cores(), MAX_THREADS)
     steps = [(test, threads) for test in chosen for threads in powers_of_two(most)]
     section = session.measure("scaling", steps, most, table_file, **given)
     terminal.show_scaling(section)

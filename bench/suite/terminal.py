@@ -156,6 +156,7 @@ def show_comparison(before, after, fields, is_changed_only, is_wanted):
 def show_goals(section):
     """Whether all are reached."""
     verdicts = goals.verdicts(section)
+    console.print(f"compared to {', '.join(goals.PEERS)}", soft_wrap=True)
     for verdict in verdicts:
         word = "[bold red]no [/]" if verdict.misses else "[bold green]yes[/]" if verdict.n_checked else "-  "
         count = f" ({len(verdict.misses)} of {verdict.n_checked} not)" if verdict.misses else ""
@@ -167,4 +168,4 @@ def show_goals(section):
         console.print(f"\nnot measured: {', '.join(missing)}", soft_wrap=True)
     if section.is_quick or not section.is_complete:
         console.print(f"\nthis is {'a quick' if section.is_quick else 'an interrupted'} run", soft_wrap=True)
-    return not any(verdict.misses for verdict in verdicts)
+    return goals.are_reached(section)

@@ -1,10 +1,8 @@
 // Handing out slices.  Layer: arena.
 //
 // Chunks lie in buckets by what they can still give: the number of free slices (SMALL, DENSE) or the longest free run (the
-// other kinds), once for all slices and once for those that are backed already.  Backed memory comes first, wherever it
-// is: to take it costs no page fault, and leaves the peak of memory as it is.  Then, and among chunks with backed slices
-// too, taking from the lowest bucket that suffices is "the fullest chunk that fits", found with one bit operation; the
-// others empty out whole.
+// other kinds), once for all slices and once for those that are backed.  Taking from the lowest bucket that suffices is
+// "the fullest chunk that fits", found with one bit operation; the others empty out whole.
 //
 // One lock guards it all: it is taken once per 64 KiB or more of use.
 #include "chunk.h"
@@ -16,7 +14,7 @@
 static mi_atomic(size_t) chunk_purgeable;     // A4; written under the lock
 static size_t            chunk_purgeable_low; // its minimum since the last restart
 
-// So many chunks of other kinds are in use before the first dense one is opened.
+// So many chunks of region 0 were used before the first dense one is opened.
 #define CHUNK_DENSE_FROM 4
 
 mi_lock_t _mi_purge_lock;
@@ -207,23 +205,29 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
   return mi_ctz32(backed != 0 ? backed : mi_runs32(chunk->free_bits, n));
 }
 
-// The index of the first of n free slices, SIZE_MAX if the region has none.
-static size_t slices_find(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
-  if (n <= MI_CHUNK_SLICES) {
-    size_t i = SIZE_MAX;
-    // A large block that grows needs room behind it: those stay together (grow: 49 MiB instead of 62).
-    if (kind != MI_CHUNK_MIXED) i = chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
-    if (i == SIZE_MAX) i = chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
-    if (i != SIZE_MAX) return i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
-  }
+// The first of n free slices in chunks that are partly used, or wholly free but backed; SIZE_MAX if there are none.
+// What is backed comes first: it costs no page fault, and leaves the peak of memory as it is.  But a large block that
+// grows needs room behind it, so runs of any length stay together (grow: 49 MiB instead of 62).
+static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = SIZE_MAX;
+  if (n > MI_CHUNK_SLICES) return SIZE_MAX;
+  if (kind != MI_CHUNK_MIXED) i = chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+  if (i == SIZE_MAX) i = chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED) i = chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
+}
+
+// The same in wholly free chunks; opens new ones.
+static size_t slices_find_new(mi_region_t* region, size_t n) {
   size_t i = chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES));
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES;
 }
 
-static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
+                            mi_run_t* run) {
   // Within a chunk a run is where it falls; take more and give the ends back.  Chunks are aligned as they are.
   size_t extra = align - 1;
-  size_t slice = slices_find(region, n + extra, kind);
+  size_t slice = is_new ? slices_find_new(region, n + extra) : slices_find_used(region, n + extra, kind);
   if (slice == SIZE_MAX) return false;
   if (extra > 0)
     slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
@@ -267,39 +271,43 @@ static bool slices_have_space(size_t n) {
   return false;
 }
 
-// A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is backed
+// A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
 static bool slices_alloc_dense(size_t n, mi_run_t* run) {
-  const mi_region_t* low = &_mi_regions[0];
-  mi_region_t*       dense = &_mi_regions[MI_REGION_DENSE];
+  mi_region_t* low = &_mi_regions[0];
+  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
   if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
-  const uint64_t* backed = dense->nonempty[MI_CHUNK_BY_BACKED];
-  if ((backed[MI_CHUNK_DENSE] | backed[MI_CHUNK_NONE] | dense->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_DENSE]) == 0) {
-    backed = low->nonempty[MI_CHUNK_BY_BACKED];
-    if ((backed[MI_CHUNK_SMALL] | backed[MI_CHUNK_NONE] | low->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL]) != 0)
-      return false;
+  return slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, false, run) ||
+         slices_alloc_in(low, n, 1, MI_CHUNK_SMALL, false, run) ||
+         slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, true, run);
+}
+
+// From the regions that there are.  Region 1 is for dense pages, but what they have given back is for all; and when
+// nothing else is left, so is the rest of it.
+static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    mi_region_t* region = &_mi_regions[i];
+    if (region->is_single || i == MI_REGION_DENSE || region->n_chunks * MI_CHUNK_SLICES < n) continue;
+    if (slices_alloc_in(region, n, align, kind, false, run)) return true;
+    if (i == 0 && dense->base != 0 && slices_alloc_in(dense, n, align, kind, false, run)) return true;
+    if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }
-  return slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, run);
+  return dense->base != 0 && dense->n_chunks * MI_CHUNK_SLICES >= n &&
+         slices_alloc_in(dense, n, align, kind, true, run);
 }
 
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
   mi_run_t run = {NULL, 0, 0, false};
   _mi_lock_acquire(&_mi_arena_lock);
-  if (kind == MI_CHUNK_DENSE) {
-    if (slices_alloc_dense(n, &run)) {
-      _mi_lock_release(&_mi_arena_lock);
-      return run;
-    }
-    kind = MI_CHUNK_SMALL;
+  bool found = (kind == MI_CHUNK_DENSE && slices_alloc_dense(n, &run));
+  if (!found) {
+    if (kind == MI_CHUNK_DENSE) kind = MI_CHUNK_SMALL;
+    found = slices_alloc_any(n, align, kind, &run);
   }
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
-    mi_region_t* region = &_mi_regions[i];
-    if (region->is_single || i == MI_REGION_DENSE || region->n_chunks * MI_CHUNK_SLICES < n) continue;
-    if (slices_alloc_in(region, n, align, kind, &run)) break;
-  }
-  if (run.region == NULL && n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {
+  if (!found && n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {
     mi_region_t* region = slices_add_region((n + align) * MI_SLICE_SIZE);
-    if (region != NULL) slices_alloc_in(region, n, align, kind, &run);
+    if (region != NULL) slices_alloc_in(region, n, align, kind, true, &run);
   }
   _mi_lock_release(&_mi_arena_lock);
   return run;

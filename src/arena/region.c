@@ -12,7 +12,7 @@
 #define REGION_SIZE_MAX ((size_t)1 << 40)
 #define REGION_SIZE_MIN (32 * MI_CHUNK_SIZE)
 
-// A power of two: then the parts of region 1 begin at OS pages and at words of bits, too.
+// A multiple of it begins at a word of bits, and at an OS page in the table of chunks.
 #define REGION_SPLIT_MIN ((size_t)1 << 36)
 
 // Below this much opened memory no huge pages: a small process must not pay 2 MiB for its first block.
@@ -87,8 +87,8 @@ static size_t region_size_wanted(void) {
 static void region_split(void) {
   mi_region_t* low = &_mi_regions[0];
   mi_region_t* high = &_mi_regions[MI_REGION_DENSE];
-  size_t       n = low->n_chunks / 2;
-  if (n * MI_CHUNK_SIZE < REGION_SPLIT_MIN) return;
+  size_t       n = mi_align_down(low->n_chunks / 2, REGION_SPLIT_MIN / MI_CHUNK_SIZE);
+  if (n == 0) return;
   *high = *low;
   high->n_chunks = low->n_chunks - n;
   high->base += n * MI_CHUNK_SIZE;

@@ -16,7 +16,7 @@
 //     which hands out chunks of its lower half only.  So the fast paths, which search region 0, find both.
 //
 // Region 0 is the one that fast paths know.  Region 1 is for pages that will be filled soon: the system is asked to back
-// those with huge pages, and keeping them together costs one kernel mapping.  More regions are added only when region 0
+// those with huge pages, and keeping them together costs few kernel mappings.  More regions are added only when region 0
 // is full or could not be made large (RLIMIT_AS), and for requests that do not fit in any; those are found by a search
 // on the slow path.
 #pragma once
@@ -34,10 +34,10 @@
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free
   MI_CHUNK_SMALL,  // pages of one slice
-  MI_CHUNK_MEDIUM, // pages of eight slices
+  MI_CHUNK_MEDIUM, // pages of two to eight slices
   MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
   MI_CHUNK_META,   // our own data
-  MI_CHUNK_DENSE,  // pages of one slice that will be filled soon; in region 1 only
+  MI_CHUNK_DENSE,  // pages of one slice that will be filled soon; in region 1
   MI_CHUNK_KINDS
 } mi_chunk_kind_t;
 
@@ -85,7 +85,7 @@ bool _mi_region_init(void);
 // Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
 // NULL when out of address space or of regions.  Caller holds the arena lock.
 mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
-// Gives a region back to the system; nothing of it is in use.  Not region 0.  Caller holds the arena lock.
+// Gives a region back to the system; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena lock.
 void         _mi_region_remove(mi_region_t* region);
 
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.

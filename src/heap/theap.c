@@ -124,14 +124,18 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
   return _mi_page_take_free(page, theap_fill_max(&theap->classes[page->cls]));
 }
 
-// Others may have freed blocks of our full pages; nobody tells us.
+// Others may have freed blocks of our full pages; nobody tells us.  A few are looked at, in turn.
 static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
-  mi_page_t* page = theap->classes[cls].full.first;
-  for (int i = 0; page != NULL && i < THEAP_FULL_KEEP; i++, page = page->next) {
-    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count < _mi_class_info[cls].claim_at) continue;
-    page_list_remove(&theap->classes[cls].full, page);
-    _mi_theap_page_enqueue(theap, page);
-    return page;
+  mi_page_list_t* full = &theap->classes[cls].full;
+  size_t          n_looks = mi_min(full->count, THEAP_FULL_KEEP);
+  for (size_t i = 0; i < n_looks; i++) {
+    mi_page_t* page = full->first;
+    page_list_remove(full, page);
+    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count >= _mi_class_info[cls].claim_at) {
+      _mi_theap_page_enqueue(theap, page);
+      return page;
+    }
+    page_list_append(full, page);
   }
   return NULL;
 }
@@ -243,7 +247,10 @@ static void theap_look(mi_theap_t* theap) {
 // The rest of a free, after enter: up to leaving.
 mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   theap_give_back(theap, page, block);
-  if (++theap->n_slow_frees % MI_THEAP_FREES_PER_LOOK == 0) theap_look(theap);
+  if (++theap->n_slow_frees >= MI_THEAP_FREES_PER_LOOK) {
+    theap->n_slow_frees = 0;
+    theap_look(theap);
+  }
   _mi_theap_leave_slow(theap);
 }
 

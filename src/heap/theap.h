@@ -170,8 +170,8 @@ void _mi_outbox_flush(mi_theap_t* theap);
 
 // ---- a free into a bin that is full -----------------------------------------------------------------------------------
 
-// Every so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at; one is
-// thought to be unused when nothing was taken from it between so many looks.
+// After about so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at: when the
+// count of a page's used blocks is a multiple of it, and at every so manieth free into pages of others.
 #define MI_THEAP_FREES_PER_LOOK 32
 
 // Frees a block of a page whose home is this theap, when its bin has no room.

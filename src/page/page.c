@@ -78,7 +78,7 @@ void _mi_page_delete(mi_page_t* page) {
 // each page begins with another block and goes round.
 static size_t page_first_made(const mi_page_t* page) {
   if (page->n_slices > 1) return 0;
-  return (_mi_page_slice(page) / page->n_slices * 5 % 16) * page->capacity / 16;
+  return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
 }
 
 void _mi_page_extend(mi_page_t* page, size_t bytes) {

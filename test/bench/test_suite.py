@@ -286,8 +286,15 @@ class Goals(unittest.TestCase):
                          ["the score is 50.0", "-50.0 points to fast (50.0 to 100.0)"])
 
     def test_nothing_measured(self):
-        verdicts = goals.verdicts(section(measured("a", ours=result(1))))
-        self.assertEqual([v.n_checked for v in verdicts if not v.misses and isinstance(v, goals.Verdict)][2:5], [0, 0, 0])
+        alone = section(measured("a", ours=result(1)))
+        self.assertEqual([v.n_checked for v in goals.verdicts(alone)], [0] * len(goals.GOALS))
+        self.assertFalse(goals.are_reached(alone))
+
+    def test_reached(self):
+        good = section(measured("a", ours=result(1, peak_kib=1, faults=1), **{peer: result(2) for peer in goals.PEERS}))
+        self.assertTrue(goals.are_reached(good))
+        good.is_quick = True
+        self.assertFalse(goals.are_reached(good))
 
 
 class Files(InDirectory):
@@ -421,7 +428,7 @@ class Commands(InDirectory):
     def test_goals(self):
         self.assertEqual(self.command("goals", self.file(measured("a", ours=result(2), glibc=result(1)))), 1)
         self.assertEqual(self.command("goals", self.file(measured(
-            "a", ours=result(1, peak_kib=1, faults=1), glibc=result(2)))), 0)
+            "a", ours=result(1, peak_kib=1, faults=1), **{peer: result(2) for peer in goals.PEERS}))), 0)
         self.assertEqual(self.command("goals", "/no/file.json"), 2)
 
     def test_compare(self):

@@ -98,7 +98,7 @@ static int fork_at_start(void) {
     _exit(0);
   }
   int status = 0;
-  waitpid(pid, &status, 0);
+  if (pid < 0 || waitpid(pid, &status, 0) != pid) status = -1;
   for (size_t i = 0; i < n_workers; i++) pthread_join(threads[i], NULL);
   return status != 0;
 }

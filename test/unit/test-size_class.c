@@ -48,6 +48,15 @@ static size_t at_least(size_t x, size_t least) {
   return x > least ? x : least;
 }
 
+// As few slices as hold eight blocks, at most eight, and as hold them without a loss.
+static void check_slices(size_t cls) {
+  size_t size = _mi_class_block_size(cls), n = _mi_class_info[cls].n_slices, capacity = _mi_class_info[cls].capacity;
+  size_t wanted = at_most(8, 8 * MI_SLICE_SIZE / size);
+  CHECK_FOR(n <= 8 && (size > 8 * MI_KiB || n == 1), "class %zu: %zu slices", cls, n);
+  CHECK_FOR(capacity >= wanted, "class %zu: %zu blocks in %zu slices", cls, capacity, n);
+  CHECK_FOR((n - 1) * MI_SLICE_SIZE / size < wanted, "class %zu: %zu slices hold as many", cls, n - 1);
+}
+
 static void check_class(size_t cls) {
   const mi_class_info_t* info = &_mi_class_info[cls];
   size_t                 size = info->block_size;
@@ -55,8 +64,7 @@ static void check_class(size_t cls) {
   if (cls > 0) CHECK_FOR(size > _mi_class_block_size(cls - 1), "class %zu", cls);
   CHECK_FOR(size % (size > MI_SMALL_MAX ? 128 : (size > 8 ? 16 : 8)) == 0, "class %zu of %zu", cls, size);
   CHECK_FOR(naive_class(size, 1) == cls, "class %zu of %zu", cls, size);
-  CHECK_FOR(size <= 8 * MI_KiB ? info->n_slices == 1 : info->n_slices <= 8, "class %zu: %u slices", cls,
-            info->n_slices);
+  check_slices(cls);
   CHECK_FOR((page_size - info->capacity * size) * 25 <= page_size, "class %zu: over 4 %% of the page is lost", cls);
   CHECK_FOR(info->capacity * size <= page_size, "class %zu does not fit its page", cls);
   CHECK_FOR((info->capacity + 1u) * size > page_size, "class %zu leaves room for a block", cls);

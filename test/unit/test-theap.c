@@ -261,6 +261,29 @@ static void check_remote(void) {
   CHECK_EQ(page_count(), 0);
 }
 
+static void* free_rest(void* arg) {
+  (void)arg;
+  for (size_t i = n_keep * n_per_page; i < n_total; i++) mi_free(blocks[i]);
+  return NULL;
+}
+
+// A thread that is alone when it allocates keeps all its full pages.  Those that another thread has freed are used again
+// although the first ones are not.
+static void check_refreed(void) {
+  int64_t most = 0;
+  n_total = n_pages * n_per_page;
+  fill_pages();
+  for (int round = 0; round < 10; round++) {
+    run_threads(1, &free_rest);
+    for (size_t i = n_keep * n_per_page; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+    if (page_count() > most) most = page_count();
+  }
+  CHECK_FOR(most <= n_pages + n_pages / 2, "%lld pages for %d", (long long)most, n_pages);
+  for (size_t i = 0; i < n_total; i++) mi_free(blocks[i]);
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
 // Frees of a page that its owner keeps (OWNED) wait on its word, and the owner's next look finds them.
 static void check_remote_owned(void) {
   n_total = n_per_page;
@@ -350,6 +373,7 @@ int main(int argc, char** argv) {
   check_alone();
   check_unused_bins();
   check_remote();
+  check_refreed();
   check_remote_owned();
   run_threads(1, &check_first_fill);
   check_exit();
