@@ -9,6 +9,7 @@ import click
 from . import machine, results, session, table, terminal
 from .rounds import powers_of_two
 
+MAX_THREADS = 64  # unless asked for; as many as every program takes
 TABLE = pathlib.Path(__file__).resolve().parent.parent / "tests.toml"
 
 
