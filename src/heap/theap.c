@@ -12,9 +12,9 @@
 #include "large.h"
 #include "pool.h"
 
-// With more than one thread, a thread keeps so many full pages of a class; others are parked, so that whoever frees into
-// them can make them available again without waiting for this thread.
-#define THEAP_FULL_KEEP 4
+// Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
+// looked at for blocks that others have freed.
+#define THEAP_FULL_STEP 4
 
 // How many bins are looked at then (MI_THEAP_FREES_PER_LOOK), and how often nothing was taken until one is unused.
 #define THEAP_BINS_PER_LOOK 2
@@ -90,11 +90,12 @@ void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
 
 // ---- refill ---------------------------------------------------------------------------------------------------------
 
-static void theap_park_surplus(mi_theap_t* theap, mi_class_state_t* state) {
+// With more than one thread all full pages are parked, so that whoever frees into them can make them available again
+// without waiting for this thread (docs/decisions/009).
+static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
   if (mi_load_relaxed(&_mi_thread_count) <= 1) return;
-  // A few at a time: there can be many from the time when the thread was alone.
-  for (int i = 0; i < 4 && state->full.count > THEAP_FULL_KEEP; i++) {
-    mi_page_t* page = state->full.first;
+  for (int i = 0; i < THEAP_FULL_STEP && state->full.count > 0; i++) {
+    mi_page_t* page = state->full.last;
     page_list_remove(&state->full, page);
     page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
     if (!_mi_page_word_park(&page->word)) _mi_theap_page_enqueue(theap, page); // not full any more
@@ -106,7 +107,7 @@ static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
   page_list_remove(&state->queue, page);
   page->flags |= MI_PAGE_IS_FULL;
   page_list_append(&state->full, page);
-  if (mi_unlikely(state->full.count > THEAP_FULL_KEEP)) theap_park_surplus(theap, state);
+  theap_park_full(theap, state);
 }
 
 // Free blocks of a page that we own, made for it if there are none; none if the page is full.
@@ -127,7 +128,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
 // Others may have freed blocks of our full pages; nobody tells us.  A few are looked at, in turn.
 static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
   mi_page_list_t* full = &theap->classes[cls].full;
-  size_t          n_looks = mi_min(full->count, THEAP_FULL_KEEP);
+  size_t          n_looks = mi_min(full->count, THEAP_FULL_STEP);
   for (size_t i = 0; i < n_looks; i++) {
     mi_page_t* page = full->first;
     page_list_remove(full, page);

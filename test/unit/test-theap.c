@@ -171,7 +171,7 @@ static void check_unused_bins(void) {
 
 // ---- parking, and frees of others -----------------------------------------------------------------------------------
 
-enum { n_pages = 20, n_keep = 4, block_size = 64 };
+enum { n_pages = 20, n_pinned = 4, block_size = 64 };
 
 static size_t n_per_page, n_total;
 
@@ -232,27 +232,27 @@ static void check_remote(void) {
   int64_t others = page_count();
   fill_pages();
   size_t n_full = _mi_theap_default->classes[_mi_size_class_of(block_size)].full.count;
-  CHECK_FOR(n_full <= n_keep, "%zu full pages are kept", n_full);
-  CHECK(parked_count() >= n_pages - n_keep - 1);
+  CHECK_FOR(n_full == 0, "%zu full pages are kept", n_full);
+  CHECK(parked_count() >= n_pages - 1); // the last one was not asked for more yet
   step = 2;
   for (size_t i = 0; i < n_total; i += step) freed[n_freed++] = blocks[i];
   qsort(freed, n_freed, sizeof(freed[0]), &compare_pointers);
   int64_t shared = pool_count();
   run_threads(1, &free_every);
-  CHECK_FOR(pool_count() - shared >= n_pages - n_keep - 1, "%lld pages are shared", (long long)pool_count());
+  CHECK_FOR(pool_count() - shared >= n_pages - 1, "%lld pages are shared", (long long)pool_count());
   int64_t before = page_count();
   for (size_t i = 0; i < n_total; i += step) {
     blocks[i] = mi_malloc(block_size);
     n_again += bsearch(&blocks[i], freed, n_freed, sizeof(freed[0]), &compare_pointers) != NULL;
   }
-  // Those of the full pages that we kept too; half a page may be in use, or in the bin.
+  // Half a page may be in the bin.
   CHECK_FOR(n_again >= n_freed - n_per_page / 2, "%zu of %zu came back", n_again, n_freed);
   CHECK_FOR(page_count() <= before + 1, "%lld pages more", (long long)(page_count() - before));
   // All of them: what was parked is given back by the push that empties it.
   step = 1;
   before = page_count();
   run_threads(1, &free_every);
-  CHECK_FOR(page_count() - others <= n_keep + 1, "%lld pages", (long long)(page_count() - others));
+  CHECK_FOR(page_count() - others <= 1, "%lld pages", (long long)(page_count() - others));
   mi_collect(true);
   CHECK_EQ(page_count(), others);
   pthread_barrier_wait(&barrier);
@@ -263,7 +263,7 @@ static void check_remote(void) {
 
 static void* free_rest(void* arg) {
   (void)arg;
-  for (size_t i = n_keep * n_per_page; i < n_total; i++) mi_free(blocks[i]);
+  for (size_t i = n_pinned * n_per_page; i < n_total; i++) mi_free(blocks[i]);
   return NULL;
 }
 
@@ -275,7 +275,7 @@ static void check_refreed(void) {
   fill_pages();
   for (int round = 0; round < 10; round++) {
     run_threads(1, &free_rest);
-    for (size_t i = n_keep * n_per_page; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+    for (size_t i = n_pinned * n_per_page; i < n_total; i++) blocks[i] = mi_malloc(block_size);
     if (page_count() > most) most = page_count();
   }
   CHECK_FOR(most <= n_pages + n_pages / 2, "%lld pages for %d", (long long)most, n_pages);
