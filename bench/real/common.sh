@@ -17,7 +17,7 @@
 #
 # The cost of a run is that of the process that the script becomes (exec_measured). Where more must be done after the
 # program or beside it, it is the line that `measure` writes to the file BENCH_COST:
-#   cost cpu_s=SECONDS wall_s=SECONDS peak_kib=KIB faults=N
+#   cost cpu_s=SECONDS wall_s=SECONDS peak_kib=KIB faults=N major_faults=N
 set -u -o pipefail
 export LC_ALL=C.UTF-8
 unset LD_PRELOAD LUA_INIT RUBYOPT PERL5OPT NODE_OPTIONS
@@ -89,7 +89,7 @@ bench_main() {
   case $#:${1:-} in
     1:check) check ;;
     1:setup)
-      "$root/scripts/need.sh" "${needs[@]}" && prepare
+      "$root/scripts/need.sh" python3 "${needs[@]}" && prepare
       ;;
     [2-9]:run)
       shift

@@ -3,10 +3,10 @@
 
   measure.py FILE COMMAND ARG...
 
-  cost cpu_s=SECONDS wall_s=SECONDS peak_kib=KIB faults=N
+  cost cpu_s=SECONDS wall_s=SECONDS peak_kib=KIB faults=N major_faults=N
 
 That is the kernel's account of the process and of those that it waited for: user and system time of all threads, time
-until its end, the largest peak of resident memory of one process, minor page faults. Exit code: the command's.
+until its end, the largest peak of resident memory of one process, minor and major page faults. Exit code: the command's.
 """
 
 import ctypes
@@ -48,7 +48,7 @@ def main():
     wall_s = time.perf_counter() - start_s
     with open(file, "a") as cost:
         cost.write(f"cost cpu_s={usage.ru_utime + usage.ru_stime:.6f} wall_s={wall_s:.6f} "
-                   f"peak_kib={usage.ru_maxrss} faults={usage.ru_minflt}\n")
+                   f"peak_kib={usage.ru_maxrss} faults={usage.ru_minflt} major_faults={usage.ru_majflt}\n")
     code = os.waitstatus_to_exitcode(status)
     sys.exit(code if code >= 0 else 128 - code)
 
