@@ -205,15 +205,17 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
   return mi_ctz32(backed != 0 ? backed : mi_runs32(chunk->free_bits, n));
 }
 
-// The first of n free slices in chunks that are partly used, or wholly free but backed; SIZE_MAX if there are none.
-// What is backed comes first: it costs no page fault, and leaves the peak of memory as it is.  But a large block that
-// grows needs room behind it, so runs of any length stay together (grow: 49 MiB instead of 62).
+// The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
+// costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
+// any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
+// backed (grow: 49 MiB instead of 145); those of region 1 are, since no large block looks for room there.
 static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
   if (n > MI_CHUNK_SLICES) return SIZE_MAX;
   if (kind != MI_CHUNK_MIXED) i = chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
   if (i == SIZE_MAX) i = chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
-  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED) i = chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region == &_mi_regions[MI_REGION_DENSE])
+    i = chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
 
@@ -277,9 +279,10 @@ static bool slices_alloc_dense(size_t n, mi_run_t* run) {
   mi_region_t* low = &_mi_regions[0];
   mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
   if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
-  return slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, false, run) ||
-         slices_alloc_in(low, n, 1, MI_CHUNK_SMALL, false, run) ||
-         slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, true, run);
+  if (slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, false, run)) return true;
+  if (slices_alloc_in(low, n, 1, MI_CHUNK_SMALL, false, run)) return true;
+  bool low_is_backed = (low->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
+  return slices_alloc_in(low_is_backed ? low : dense, n, 1, low_is_backed ? MI_CHUNK_SMALL : MI_CHUNK_DENSE, true, run);
 }
 
 // From the regions that there are.  Region 1 is for dense pages, but what they have given back is for all; and when

@@ -175,7 +175,6 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
   bool   in_chunk = (n + extra <= MI_CHUNK_SLICES);
   size_t backed = (in_chunk && kind != MI_CHUNK_MIXED ? map_fullest(kind, n + extra, MI_CHUNK_BY_BACKED) : 0);
   size_t fullest = (in_chunk ? map_fullest(kind, n + extra, MI_CHUNK_BY_FREE) : 0);
-  size_t again = (in_chunk && kind != MI_CHUNK_MIXED ? map_fullest(MI_CHUNK_NONE, n + extra, MI_CHUNK_BY_BACKED) : 0);
   size_t chunk = run.slice / MI_CHUNK_SLICES;
   CHECK_EQ(run.n_slices, n);
   CHECK(is_aligned(_mi_region_slice_start(region, run.slice), align * MI_SLICE_SIZE));
@@ -184,7 +183,6 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
   if (fullest > 0) CHECK_EQ(map_kind_of(chunk), kind);
   if (backed > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_BACKED), backed); // what is backed comes first
   else if (fullest > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_FREE), fullest);
-  else if (again > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_BACKED), again);
   else CHECK_EQ(run.slice, align_slice(map_first_free((n + extra + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES), align));
   if (run.is_zero) check_zero(run.slice, n);
 }
