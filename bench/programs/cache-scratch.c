@@ -9,50 +9,18 @@
 // Check     The value of every byte before a block is freed.
 // Usage     cache-scratch [THREADS = 2] [BLOCKS = 1000] [WRITES = 200000] [SIZE = 8]
 //           BLOCKS: that each thread allocates, one after the other; WRITES: to each byte of each block
-#include "bench.h"
+#include "cache-blocks.h"
 
 #define LINE_SIZE    64
 #define SPARE_BLOCKS 4
 
-static size_t            n_threads, n_blocks, n_writes, block_size;
-static unsigned char*    passed[BENCH_THREADS_MAX]; // by the main thread
-static pthread_barrier_t start;
-static uint64_t          sums[BENCH_THREADS_MAX]; // each written once, at the end of its thread
-
-static void block_fill(volatile unsigned char* block, unsigned char first) {
-  for (size_t at = 0; at < block_size; at++) block[at] = (unsigned char)(first + at);
-}
-
-// Verifies a block that was filled and then incremented n times.
-static uint64_t block_sum(const volatile unsigned char* block, unsigned char first, size_t n) {
-  uint64_t sum = 0;
-  for (size_t at = 0; at < block_size; at++) {
-    if (block[at] != (unsigned char)(first + at + n)) bench_fail("byte %zu of a block", at);
-    sum = sum * 31 + block[at];
-  }
-  return sum;
-}
-
-// volatile: each write must reach the cache.
-static void block_increment(volatile unsigned char* block) {
-  for (size_t i = 0; i < n_writes; i++) {
-    for (size_t at = 0; at < block_size; at++) block[at]++;
-  }
-}
+static unsigned char* passed[BENCH_THREADS_MAX]; // by the main thread
 
 static void thread_run(size_t index) {
   pthread_barrier_wait(&start); // else the first one could be done before the last one begins
   uint64_t sum = block_sum(passed[index], (unsigned char)index, 0);
   free(passed[index]);
-  for (size_t i = 0; i < n_blocks; i++) {
-    unsigned char* block = bench_not_null(malloc(block_size));
-    unsigned char  first = (unsigned char)(index + i);
-    block_fill(block, first);
-    block_increment(block);
-    sum += block_sum(block, first, n_writes);
-    free(block);
-  }
-  sums[index] = sum;
+  sums[index] = sum + blocks_use(index);
 }
 
 // Allocates the blocks to pass and a few more, so that the first two can be neighbours in one line where the allocator
@@ -70,16 +38,10 @@ static void blocks_new(unsigned char* spare[SPARE_BLOCKS]) {
 }
 
 int main(int argc, char** argv) {
-  n_threads = bench_argument(argc, argv, 1, "THREADS", 2, BENCH_THREADS_MAX);
-  n_blocks = bench_argument(argc, argv, 2, "BLOCKS", 1000, SIZE_MAX);
-  n_writes = bench_argument(argc, argv, 3, "WRITES", 200000, SIZE_MAX);
-  block_size = bench_argument(argc, argv, 4, "SIZE", 8, 4096);
+  cache_arguments(argc, argv);
   unsigned char* spare[SPARE_BLOCKS];
   blocks_new(spare);
-  pthread_barrier_init(&start, NULL, (unsigned)n_threads);
-  bench_threads_run(n_threads, &thread_run);
-  uint64_t sum = 0;
-  for (size_t i = 0; i < n_threads; i++) sum += sums[i];
+  uint64_t sum = cache_run(&thread_run);
   for (size_t i = 0; i < SPARE_BLOCKS; i++) free(spare[i]);
   printf("cache-scratch %zu %zu %zu %zu: %016llx\n", n_threads, n_blocks, n_writes, block_size,
          (unsigned long long)sum);
