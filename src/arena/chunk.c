@@ -300,9 +300,15 @@ static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_ru
          slices_alloc_in(dense, n, align, kind, true, run);
 }
 
-mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind) {
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
   mi_run_t run = {NULL, 0, 0, false};
   _mi_lock_acquire(&_mi_arena_lock);
+  if (arena != MI_ARENA_ANY) {
+    mi_region_t* region = &_mi_regions[arena];
+    if (!slices_alloc_in(region, n, align, kind, false, &run)) slices_alloc_in(region, n, align, kind, true, &run);
+    _mi_lock_release(&_mi_arena_lock);
+    return run;
+  }
   bool found = (kind == MI_CHUNK_DENSE && slices_alloc_dense(n, &run));
   if (!found) {
     if (kind == MI_CHUNK_DENSE) kind = MI_CHUNK_SMALL;

@@ -16,8 +16,9 @@ typedef struct mi_run_s {
   bool         is_zero;
 } mi_run_t;
 
-// n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.
-mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind);
+// n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.  `arena`: the region that they have to
+// come from, or MI_ARENA_ANY.
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena);
 
 // `is_clean`: the memory is known to be unbacked (and so to read as zero).
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean);

@@ -40,7 +40,8 @@ static void region_publish(size_t i, uintptr_t base, size_t n_slices) {
 static size_t region_meta_size(size_t n_chunks, size_t n_descriptors) {
   size_t page = _mi_prim_os_page_size();
   return mi_align_up(n_descriptors * MI_DESCRIPTOR_SIZE, page) + mi_align_up(n_chunks * sizeof(mi_chunk_t), page) +
-         mi_align_up(mi_div_up(n_chunks, 64) * sizeof(uint64_t), page);
+         mi_align_up(mi_div_up(n_chunks, 64) * sizeof(uint64_t), page) +
+         mi_align_up(n_descriptors * MI_OWNER_SIZE, page);
 }
 
 // Fills in a region in which nothing is open yet.  `size` is a multiple of the chunk size.
@@ -55,8 +56,10 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align, bool 
   char* table = (char*)start + size;
   char* chunks = table + mi_align_up(n_descriptors * MI_DESCRIPTOR_SIZE, page);
   char* bits = chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
-  int   err = is_single ? _mi_prim_commit(table, page) : _mi_prim_make_readable(table, (size_t)(chunks - table));
-  if (err == 0 && !is_single) err = _mi_prim_commit(bits, (size_t)(table + meta - bits));
+  char* owners = bits + mi_align_up(mi_div_up(n_chunks, 64) * sizeof(uint64_t), page);
+  if (is_single) owners = table + MI_DESCRIPTOR_SIZE;
+  int err = is_single ? _mi_prim_commit(table, page) : _mi_prim_make_readable(table, (size_t)(chunks - table));
+  if (err == 0 && !is_single) err = _mi_prim_commit(bits, (size_t)(owners - bits));
   if (err != 0) {
     _mi_prim_release(start, size + meta);
     return false;
@@ -65,6 +68,8 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align, bool 
   region->n_open = region->n_used = region->free_hint = 0;
   region->chunks = (mi_chunk_t*)chunks;
   region->free_chunks = (uint64_t*)bits;
+  region->owners = owners;
+  region->n_owned = is_single ? n_chunks : 0;
   region->reserved_size = size + meta;
   region->is_single = is_single;
   region->table = table;
@@ -96,6 +101,7 @@ static void region_split(void) {
   high->table += n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   high->chunks += n;
   high->free_chunks += n / 64;
+  high->owners += n * MI_CHUNK_SLICES * MI_OWNER_SIZE;
   high->reserved_size = 0;
   low->n_chunks = n;
 }
@@ -186,6 +192,16 @@ static bool region_open_to(mi_region_t* region, size_t n) {
   _mi_stat_increase(&_mi_stats.committed, (int64_t)added);
   region->n_open = n;
   return true;
+}
+
+bool _mi_region_open_owners(mi_region_t* region) {
+  const size_t per_chunk = MI_CHUNK_SLICES * MI_OWNER_SIZE;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t n = region->n_open;
+  bool   ok = (n <= region->n_owned || region_commit(region->owners, region->n_owned * per_chunk, n * per_chunk));
+  if (ok) region->n_owned = mi_max(region->n_owned, n);
+  _mi_lock_release(&_mi_arena_lock);
+  return ok;
 }
 
 bool _mi_region_open(mi_region_t* region, size_t n) {

@@ -2,10 +2,10 @@
 //
 // A region is one reserved range of address space.  Its slices are described by a table at a computed address:
 //
-//   base                                    table                          chunks        free_chunks
-//   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+
-//   | chunk 0 | chunk 1 |   not yet opened  | 64 bytes a slice, read-only  | 32 bytes    | 1 bit    |
-//   +---------+---------+--------- - - -----+ until its chunk is opened ---+ a chunk - - + a chunk -+
+//   base                                    table                          chunks        free_chunks  owners
+//   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+---------- - - -----+
+//   | chunk 0 | chunk 1 |   not yet opened  | 64 bytes a slice, read-only  | 32 bytes    | 1 bit    | 32 bytes a slice   |
+//   +---------+---------+--------- - - -----+ until its chunk is opened ---+ a chunk - - + a chunk -+ where it is needed +
 //   0                   n_open
 //
 // R1  `base`, `table` and `n_slices` of a region do not change while it exists, so every free reads them without order.
@@ -29,6 +29,7 @@
 #define MI_CHUNK_SLICES    32
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
+#define MI_OWNER_SIZE      32
 #define MI_REGION_COUNT    64 // limits of address space are met by few regions: each is at least 1/16 of the limit
 
 typedef enum mi_chunk_kind_e {
@@ -63,9 +64,11 @@ typedef struct mi_region_s {
   size_t      n_chunks; // that it may hand out
   size_t      n_open;   // chunks whose memory may be used
   size_t      n_used;   // chunks [n_used, n_open) were never handed out
+  size_t      n_owned;  // chunks whose owner entries may be used
   mi_chunk_t* chunks;
   uint64_t*   free_chunks;                                                  // bit i: chunk i < n_used is wholly free
   size_t      free_hint;                                                    // no bit is set in words below
+  char*       owners;                                                       // what page/page.h calls owner entries
   uint32_t    buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
   uint64_t    nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
   size_t      reserved_size;
@@ -75,6 +78,7 @@ typedef struct mi_region_s {
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
 #define MI_REGION_DENSE 1 // its index
+#define MI_ARENA_ANY    0 // no region in particular
 
 extern mi_region_t _mi_regions[MI_REGION_COUNT];
 extern mi_lock_t   _mi_arena_lock; // guards all regions but for what R1 says
@@ -91,6 +95,10 @@ void         _mi_region_remove(mi_region_t* region);
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_region_open(mi_region_t* region, size_t n);
 
+// Makes the owner entries of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
+// have one heap and never need them.
+bool _mi_region_open_owners(mi_region_t* region);
+
 // The region of any address, or NULL; searches all regions but 0.
 mi_region_t* _mi_region_search(const void* p);
 
@@ -101,6 +109,10 @@ static inline size_t _mi_region_slice_index(const mi_region_t* region, const voi
 
 static inline void* _mi_region_descriptor(const mi_region_t* region, size_t slice) {
   return region->table + slice * MI_DESCRIPTOR_SIZE;
+}
+
+static inline void* _mi_region_owner(const mi_region_t* region, size_t slice) {
+  return region->owners + slice * MI_OWNER_SIZE;
 }
 
 static inline char* _mi_region_slice_start(const mi_region_t* region, size_t slice) {

@@ -37,7 +37,7 @@ static mi_region_t* large_region(size_t n, size_t align) {
 
 static mi_run_t large_run(size_t n, size_t align) {
   if (align <= LARGE_ALIGN_MAX && n <= _mi_regions[0].n_chunks * MI_CHUNK_SLICES / 2) {
-    return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED);
+    return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, MI_ARENA_ANY);
   }
   mi_run_t run = {NULL, 0, n, true};
   if (n > UINT32_MAX) return run;
@@ -179,8 +179,8 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page) || _mi_page_region(page)->is_single) return NULL;
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
-  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED);
-  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED);
+  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};

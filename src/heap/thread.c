@@ -98,7 +98,7 @@ static bool thread_process_init(void) {
 static mi_theap_t* theap_make(void) {
   if (registry == NULL) return &theap_first;
   if (theap_memory_left == 0) {
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META);
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
     if (run.region == NULL) return NULL;
     theap_memory = _mi_region_slice_start(run.region, run.slice);
     theap_memory_left = MI_SLICE_SIZE / sizeof(mi_theap_t);

@@ -47,7 +47,7 @@ static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dens
 
 mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense));
+  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense), MI_ARENA_ANY);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);

@@ -188,7 +188,7 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
 }
 
 static size_t take(size_t n, size_t align, mi_chunk_kind_t kind) {
-  mi_run_t run = _mi_slices_alloc(n, align, kind);
+  mi_run_t run = _mi_slices_alloc(n, align, kind, MI_ARENA_ANY);
   CHECK(run.region == region);
   CHECK_FOR(run.slice + n <= max_slices, "slice %zu", run.slice);
   if (run.region != region || run.slice + n > max_slices) _exit(1); // no map for that

@@ -180,7 +180,7 @@ static void check_class(rng_t* r, size_t cls) {
 // ---- pages of one block ---------------------------------------------------------------------------------------------
 
 static void check_large(size_t n_slices, size_t offset) {
-  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED);
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(run.region != NULL);
   if (run.region == NULL) return;
   mi_page_t* page = _mi_page_new_large(run, offset);
