@@ -37,4 +37,5 @@ set(mi_public_headers
   include/mimalloc.h
   include/mimalloc-override.h
   include/mimalloc-new-delete.h
+  include/mimalloc-pmr.h
   include/mimalloc-stats.h)

@@ -1,7 +1,7 @@
 // What the files of the api layer share.  Layer: api.
 #pragma once
 
-#include "../../include/mimalloc.h"
+#include "../base/public.h"
 #include "../heap/theap.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a

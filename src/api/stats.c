@@ -2,7 +2,7 @@
 //
 // Everything here works on a snapshot: the live counters (support/stat.h), and the blocks and pages of each size class
 // from a walk over all pages (heap/heap_stats.h).  Text is put together in a local buffer, line by line.
-#include "../../include/mimalloc-stats.h"
+#include "../base/public.h"
 
 #include <string.h>
 
