@@ -18,9 +18,14 @@
 #include "support/option.c"
 #include "support/stat.c"
 
+#include "arena/arena.c"
 #include "arena/chunk.c"
+#include "arena/commit.c"
+#include "arena/numa.c"
+#include "arena/part.c"
 #include "arena/purge.c"
 #include "arena/region.c"
+#include "arena/slices.c"
 
 #include "page/page.c"
 #include "page/size_class.c"
@@ -34,6 +39,7 @@
 #include "heap/thread.c"
 
 #include "api/aligned.c"
+#include "api/arena.c"
 #include "api/cxx.c"
 #include "api/malloc.c"
 #include "api/posix.c"
