@@ -299,10 +299,10 @@ bool _mi_region_overlaps(const void* start, size_t size) {
 
 // Commits [from, to) of an array that lies at `start`, widened to OS pages (again for those it has in part).
 static bool region_commit(char* start, size_t from, size_t to) {
-  size_t page = _mi_prim_os_page_size();
-  size_t first = mi_align_down(from, page);
+  size_t    page = _mi_prim_os_page_size();
+  uintptr_t first = mi_align_down((uintptr_t)start + from, page);
   _mi_stat_count(&_mi_stats.commit_calls, 1);
-  return _mi_prim_commit(start + first, mi_align_up(to, page) - first) == 0;
+  return _mi_prim_commit((void*)first, mi_align_up((uintptr_t)start + to, page) - first) == 0;
 }
 
 void _mi_region_count_committed(mi_region_t* region, int64_t n) {

@@ -187,7 +187,7 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
     large_clear(&tail);
   }
   mi_page_t* moved = _mi_page_new_large(run, 0);
-  bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
+  bool       is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
   if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
