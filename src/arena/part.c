@@ -75,5 +75,7 @@ bool _mi_part_clear(mi_region_t* part) {
   memset(part->chunks, 0, part->n_open * sizeof(mi_chunk_t));
   memset(_mi_regions[0].free_chunks + begin / 64, 0, n / 64 * sizeof(uint64_t));
   char* owners = _mi_regions[0].owners + begin * MI_CHUNK_SLICES * MI_OWNER_SIZE;
-  return part->n_owned == 0 || _mi_prim_purge(owners, n * MI_CHUNK_SLICES * MI_OWNER_SIZE) == 0;
+  if (part->n_owned > 0 && _mi_prim_purge(owners, n * MI_CHUNK_SLICES * MI_OWNER_SIZE) != 0)
+    memset(part->owners, 0, part->n_owned * MI_CHUNK_SLICES * MI_OWNER_SIZE);
+  return true;
 }

@@ -153,9 +153,21 @@ int _mi_prim_discard(void* start, size_t size) {
   return prim_advise(start, size, MADV_FREE);
 }
 
+// Reserves a range that is not mapped.  EEXIST if it is, by whomever.
+static int prim_reserve_at(void* start, size_t size) {
+  void* p;
+  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED_NOREPLACE, &p);
+  if (err != 0 || p == start) return err;
+  _mi_prim_release(p, size); // a kernel that does not know the flag took `start` for a hint
+  return EEXIST;
+}
+
 int _mi_prim_decommit(void* start, size_t size) {
   void* p;
-  return prim_map(start, size, PROT_NONE, MAP_FIXED, &p);
+  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED, &p);
+  if (err == 0) return 0;
+  _mi_prim_release(start, size); // the memory goes back in any case
+  return prim_reserve_at(start, size);
 }
 
 int _mi_prim_populate(void* start, size_t size) {
@@ -191,13 +203,7 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   _mi_prim_release(p, size);
   err = prim_map_any(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
   if (err == 0) return 0;
-  if (prim_map(start, size, PROT_NONE, MAP_FIXED_NOREPLACE, &p) != 0) {
-    *is_lost = true; // or it is still reserved: the kernel does not say
-  }
-  else if (p != start) { // a kernel that does not know the flag took `start` for a hint
-    _mi_prim_release(p, size);
-    *is_lost = true;
-  }
+  *is_lost = (prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
   return err;
 }
 

@@ -22,7 +22,8 @@ int    _mi_prim_purge(void* start, size_t size);
 // The system may take the contents when it is short of memory; until then, and until it is written to again, the range
 // reads as it was or as zero.
 int    _mi_prim_discard(void* start, size_t size);
-// Takes the contents and the use of the range away: it is reserved again.
+// Takes the memory and the use of the range away: it is reserved again.  On failure the memory is gone all the same, and
+// another mapping of the process may lie there now.
 int    _mi_prim_decommit(void* start, size_t size);
 // Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
 int    _mi_prim_populate(void* start, size_t size);

@@ -2,35 +2,16 @@
 // stay when memory is purged, go back with the arena, end with what there is or when time is up, and are bound to their
 // node; where it has none, large ones are ordinary memory that asks for huge pages, and huge ones are refused.
 //
-// As root the test makes the system set some aside, and puts the setting back.  What cannot be had is skipped.
+// What the system has none of is skipped; MI_TEST_SYSTEM=1 makes it set some aside.
 #include <sys/mman.h>
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../os_pages.h"
 #include "arena/arena.h"
 #include "mimalloc.h"
 #include "page/page.h"
 #include "support/stat.h"
-
-static const char large_path[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-static const char large_free_path[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-static const char huge_path[] = "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages";
-static const char huge_free_path[] = "/sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages";
-
-static size_t read_number(const char* path) {
-  char text[64];
-  return read_file(path, text, sizeof(text)) == 0 ? 0 : (size_t)strtoull(text, NULL, 10);
-}
-
-// How many the system has then.
-static size_t set_number(const char* path, size_t n) {
-  char text[32];
-  int  length = snprintf(text, sizeof(text), "%zu\n", n);
-  int  fd = open(path, O_WRONLY);
-  bool is_written = (fd >= 0 && write(fd, text, (size_t)length) == length);
-  if (fd >= 0) close(fd);
-  return is_written ? read_number(path) : 0;
-}
 
 // What the system says of the mapping at an address: a number behind a key, or whether there is a flag of VmFlags.
 static size_t mapping_number(const void* p, const char* key, const char* flag) {
@@ -82,37 +63,35 @@ static char* fill_arena(mi_region_t* region, size_t n_slices) {
 // ---- 2 MiB ----------------------------------------------------------------------------------------------------------
 
 static void check_large(void) {
-  size_t before = read_number(large_path), free_before = read_number(large_free_path);
-  if (set_number(large_path, before + 10) < before + 10 || read_number(large_free_path) < 10) {
-    test_skip("large OS pages", "the system has none to set aside");
-    set_number(large_path, before);
-    return;
-  }
+  os_pages_t pages;
+  if (!os_pages_begin(&pages, os_pages_large, 10)) return;
+  size_t       n_free = os_pages_free(os_pages_large);
   size_t       mappings = mapping_count();
   mi_region_t* region = reserve_large(15 * MiB, false); // 8 of them
   CHECK(region->is_pinned && region->is_fixed && region->is_committed);
   CHECK_EQ(region->committed, 16 * MiB);
-  CHECK_EQ(os_page_kib((void*)region->base), 2048);
+  CHECK_EQ(os_page_kib((void*)region->base), os_pages_large);
   char* p = fill_arena(region, 8 * MI_CHUNK_SLICES);
-  CHECK_EQ(read_number(large_free_path), free_before + 10 - 8);
+  CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
   CHECK(!_mi_arena_unload(_mi_region_index(region)));
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
   CHECK_EQ(_mi_slices_purgeable(), 0);
   mi_collect(true);
   for (size_t i = 0; i < 16 * MiB; i += 4096) CHECK(p[i] == 1);
-  CHECK_EQ(read_number(large_free_path), free_before + 10 - 8);
-  // Two are left: four are ordinary memory instead.
-  mi_region_t* other = reserve_large(8 * MiB, true);
+  CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
+  // More than are left: ordinary memory instead.
+  size_t       n = n_free - 8 + 1;
+  mi_region_t* other = reserve_large(n * MI_CHUNK_SIZE, true);
   CHECK(!other->is_pinned && !other->is_fixed);
-  CHECK_EQ(other->n_open, 4);
+  CHECK_EQ(other->n_open, n);
   CHECK_EQ(os_page_kib((void*)other->base), 4);
   CHECK_EQ(mapping_number((void*)other->base, NULL, " hg"), 1);
-  fill_arena(other, 4 * MI_CHUNK_SLICES);
-  _mi_slices_free(other, 0, 4 * MI_CHUNK_SLICES, false);
-  CHECK_EQ(_mi_slices_purgeable(), 4 * MI_CHUNK_SLICES);
+  fill_arena(other, n * MI_CHUNK_SLICES);
+  _mi_slices_free(other, 0, n * MI_CHUNK_SLICES, false);
+  CHECK_EQ(_mi_slices_purgeable(), n * MI_CHUNK_SLICES);
   CHECK(_mi_arena_unload(_mi_region_index(other)) && _mi_arena_unload(_mi_region_index(region)));
   CHECK_EQ(_mi_slices_purgeable(), 0);
-  CHECK_EQ(read_number(large_free_path), free_before + 10);
+  CHECK_EQ(os_pages_free(os_pages_large), n_free);
   CHECK(mapping_count() <= mappings + 12); // what describes the two arenas stays usable
   // The place is ordinary memory again.
   size_t index = 0;
@@ -121,11 +100,11 @@ static void check_large(void) {
   fill_arena(&_mi_regions[index], 8 * MI_CHUNK_SLICES);
   _mi_slices_free(&_mi_regions[index], 0, 8 * MI_CHUNK_SLICES, false);
   CHECK(_mi_arena_unload(index));
-  set_number(large_path, before);
+  os_pages_end(&pages);
 }
 
 static void check_no_large(void) {
-  if (read_number(large_free_path) > 0) return;
+  if (os_pages_free(os_pages_large) > 0) return;
   mi_region_t* region = reserve_large(16 * MiB, false);
   CHECK(!region->is_pinned && region->n_open == 0);
   fill_arena(region, 8 * MI_CHUNK_SLICES);
@@ -157,39 +136,37 @@ static bool is_bound_to(const void* p, int node) {
 }
 
 static void check_huge(void) {
-  size_t before = read_number(huge_path), free_before = read_number(huge_free_path), index, got;
-  if (set_number(huge_path, before + 2) < before + 2 || read_number(huge_free_path) < 2 || free_before > 0) {
-    test_skip("huge OS pages", "the system has none to set aside");
-    set_number(huge_path, before);
-    return;
-  }
-  // Three are asked for, two there are.
-  CHECK_EQ(reserve_huge(3, 0, 0, &index, &got), 0);
-  CHECK_EQ(got, 2);
+  os_pages_t pages;
+  size_t     index, got;
+  if (!os_pages_begin(&pages, os_pages_huge, 2)) return;
+  size_t n = os_pages_free(os_pages_huge);
+  // One more than there are.
+  CHECK_EQ(reserve_huge(n + 1, -1, 0, &index, &got), 0);
+  CHECK_EQ(got, n);
   mi_region_t* region = &_mi_regions[index];
   char*        start = (char*)region->base;
   CHECK(region->is_pinned && region->is_fixed && region->is_committed && region->base % GiB == 0);
-  CHECK_EQ(region->n_usable, 2 * GiB / MI_CHUNK_SIZE);
-  CHECK_EQ(region->numa_node, 0);
-  CHECK_EQ(os_page_kib(start), 1048576);
-  CHECK_EQ(os_page_kib(start + 2 * GiB - 1), 1048576);
-  CHECK_EQ(read_number(huge_free_path), 0);
-  CHECK(is_bound_to(start, 0));
-  fill_arena(region, 2 * GiB / MI_SLICE_SIZE);
-  CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL); // the third has no memory
-  _mi_slices_free(region, 0, 2 * GiB / MI_SLICE_SIZE, false);
+  CHECK_EQ(region->n_usable, n * GiB / MI_CHUNK_SIZE);
+  CHECK_EQ(region->numa_node, -1);
+  CHECK_EQ(os_page_kib(start), os_pages_huge);
+  CHECK_EQ(os_page_kib(start + n * GiB - 1), os_pages_huge);
+  CHECK_EQ(os_pages_free(os_pages_huge), 0);
+  fill_arena(region, n * GiB / MI_SLICE_SIZE);
+  CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL); // the last has no memory
+  _mi_slices_free(region, 0, n * GiB / MI_SLICE_SIZE, false);
   CHECK_EQ(_mi_slices_purgeable(), 0);
   // None are left.
   size_t none, nothing;
   reserve_huge(1, -1, 0, &none, &nothing);
   CHECK_EQ(none, 0);
   CHECK(_mi_arena_unload(index));
-  CHECK_EQ(read_number(huge_free_path), 2);
+  CHECK_EQ(os_pages_free(os_pages_huge), n);
   // Time is up after the first.
-  reserve_huge(2, -1, 1, &index, &got);
+  reserve_huge(2, 0, 1, &index, &got);
   CHECK_EQ(got, 1);
-  CHECK_EQ(_mi_regions[index].numa_node, -1);
-  CHECK_EQ(read_number(huge_free_path), 1);
+  CHECK_EQ(_mi_regions[index].numa_node, 0);
+  CHECK(is_bound_to((void*)_mi_regions[index].base, 0));
+  CHECK_EQ(os_pages_free(os_pages_huge), n - 1);
   CHECK(_mi_arena_unload(index));
   // Spread over two nodes, one each.
   mi_option_set(mi_option_use_numa_nodes, 2);
@@ -199,8 +176,8 @@ static void check_huge(void) {
   CHECK_EQ(_mi_regions[last - 1].numa_node + _mi_regions[last].numa_node, 1);
   CHECK(_mi_arena_unload(last) && _mi_arena_unload(last - 1));
   mi_option_set(mi_option_use_numa_nodes, 0);
-  CHECK_EQ(read_number(huge_free_path), 2);
-  set_number(huge_path, before);
+  CHECK_EQ(os_pages_free(os_pages_huge), n);
+  os_pages_end(&pages);
 }
 
 static void check_no_huge(void) {
@@ -208,7 +185,7 @@ static void check_no_huge(void) {
   CHECK_EQ(reserve_huge(0, -1, 0, &index, &got), 0);
   CHECK_EQ(_mi_arena_reserve_huge_interleave(0, 0, 0, &got), 0);
   CHECK_EQ(reserve_huge(PTRDIFF_MAX, -1, 0, &index, &got), ENOMEM);
-  if (read_number(huge_free_path) > 0) return;
+  if (os_pages_free(os_pages_huge) > 0) return;
   size_t end = _mi_region_count(), usable = _mi_regions[0].n_usable;
   for (int i = 0; i < 20; i++) CHECK_EQ(reserve_huge(1, i - 1, 0, &index, &got), ENOMEM);
   CHECK_EQ(_mi_arena_reserve_huge_interleave(4, 2, 100, &got), ENOMEM);
