@@ -71,10 +71,33 @@ static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kin
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
 
-// The same in wholly free chunks; opens new ones.
+// How many slices at the end of a chunk are free.
+static size_t chunk_free_end(uint32_t free) {
+  return free == UINT32_MAX ? MI_CHUNK_SLICES : MI_CHUNK_SLICES - 1 - mi_msb64((uint32_t)~free);
+}
+
+// The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
+// before; in our own regions that is left for blocks to grow into.
 static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
-  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES;
+  if (i == SIZE_MAX) return SIZE_MAX;
+  size_t n_before = 0;
+  if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
+    const mi_chunk_t* before = &region->chunks[i - 1];
+    if (before->kind == MI_CHUNK_MIXED) n_before = chunk_free_end(before->free_bits);
+  }
+  return i * MI_CHUNK_SLICES - n_before;
+}
+
+// Takes n of the free slices from `slice` on, where they are aligned.
+static void slices_take_run(mi_region_t* region, size_t slice, size_t n, size_t align, mi_chunk_kind_t kind,
+                            mi_run_t* run) {
+  size_t first = region->base >> MI_SLICE_SHIFT;
+  if (align > 1) slice = mi_align_up(first + slice, align) - first;
+  run->region = region;
+  run->slice = slice;
+  run->n_slices = n;
+  run->is_zero = slices_take(region, slice, n, kind);
 }
 
 static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
@@ -83,12 +106,7 @@ static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chun
   size_t extra = align - 1;
   size_t slice = is_new ? slices_find_new(region, n + extra, kind) : slices_find_used(region, n + extra, kind);
   if (slice == SIZE_MAX) return false;
-  if (extra > 0)
-    slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
-  run->region = region;
-  run->slice = slice;
-  run->n_slices = n;
-  run->is_zero = slices_take(region, slice, n, kind);
+  slices_take_run(region, slice, n, align, kind, run);
   return true;
 }
 
@@ -195,6 +213,45 @@ static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kin
   return false;
 }
 
+// ---- the last resort ------------------------------------------------------------------------------------------------
+
+// The lowest n slices that are free, wherever they are: across chunks, and in chunks of other kinds.
+static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t found = 0; // free ones that end before the chunk
+  for (size_t i = 0; i < region->n_used; i++) {
+    uint32_t free = region->chunks[i].free_bits;
+    size_t   n_low = (free == UINT32_MAX ? MI_CHUNK_SLICES : mi_ctz32(~free));
+    if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
+    uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
+    if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
+    found = chunk_free_end(free) + (free == UINT32_MAX ? found : 0);
+  }
+  size_t slice = region->n_used * MI_CHUNK_SLICES - found;
+  size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
+  return end <= region->n_usable && _mi_chunk_use_to(region, end, kind) ? slice : SIZE_MAX;
+}
+
+static mi_cold bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind,
+                                          mi_run_t* run) {
+  size_t slice = slices_find_anywhere(region, n + align - 1, kind);
+  if (slice == SIZE_MAX) return false;
+  slices_take_run(region, slice, n, align, kind, run);
+  return true;
+}
+
+// Before a request is refused all regions that may serve it are looked through.
+static mi_cold void slices_alloc_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    mi_region_t* region = &_mi_regions[i];
+    if (region->base == 0 || region->is_single || region->is_exclusive) continue;
+    if (_mi_region_is_arena(region) && !may_share) continue;
+    if (slices_alloc_anywhere(region, n, align, kind, run)) return;
+  }
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------------
+
 static const mi_run_t slices_none = {NULL, 0, 0, false};
 
 // Memory that is not committed; if it cannot be, memory of our own will do, unless the request is bound.
@@ -213,10 +270,12 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
   mi_run_t run = slices_none;
   _mi_lock_acquire(&_mi_arena_lock);
   if (mi_unlikely(_mi_arena_is_bound(arena))) {
-    slices_alloc_bound(&_mi_regions[arena], n, align, kind, &run);
+    mi_region_t* region = &_mi_regions[arena];
+    if (!slices_alloc_bound(region, n, align, kind, &run)) slices_alloc_anywhere(region, n, align, kind, &run);
   }
   else if (mi_likely(_mi_region_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
     slices_alloc_own(n, align, kind, &run);
+    if (mi_unlikely(run.region == NULL)) slices_alloc_last(n, align, kind, &run);
   }
   _mi_lock_release(&_mi_arena_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;

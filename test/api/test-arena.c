@@ -274,7 +274,7 @@ static void check_map(void) {
   CHECK(output_lines > 8 && strstr(output, head) != NULL && strstr(output, "numa node 7") != NULL);
   CHECK(strstr(output, "exclusive") != NULL && strstr(output, "pinned") != NULL);
   CHECK(strstr(output, "used 0.0 MiB, free and backed 0.0 MiB, free 16.0 MiB") != NULL);
-  // Blocks of a chunk and a half.
+  // Blocks of a chunk and a half, one behind the other.
   memory = map_memory(18 * MiB, PROT_READ | PROT_WRITE);
   CHECK(mi_manage_os_memory_ex(memory, 18 * MiB, true, false, true, -1, false, &id));
   void* blocks[4];
@@ -286,7 +286,7 @@ static void check_map(void) {
   snprintf(head, sizeof(head), "0x%llX, %zu MiB", (unsigned long long)(uintptr_t)start, size / MiB);
   print_map();
   const char* row = row_of(head);
-  CHECK(row != NULL && strncmp(row, "XxXx", 4) == 0);
+  CHECK(row != NULL && strncmp(row, "XXXXX", 5) == 0);
   for (size_t i = 0; i < 4; i++) mi_free(blocks[i]);
   print_map();
   row = row_of(head);

@@ -103,6 +103,16 @@ static size_t map_first_free(size_t n_chunks) {
   return SIZE_MAX;
 }
 
+// The lowest n free slices, wherever they are; SIZE_MAX if there are none.
+static size_t map_anywhere(size_t n) {
+  size_t found = 0;
+  for (size_t i = 0; i < max_slices && i < region->n_usable * MI_CHUNK_SLICES; i++) {
+    found = (map_used[i] ? 0 : found + 1);
+    if (found == n) return i + 1 - n;
+  }
+  return SIZE_MAX;
+}
+
 static void map_set(size_t slice, size_t n, bool used, mi_chunk_kind_t kind) {
   for (size_t i = slice; i < slice + n; i++) {
     if (used && map_kind_of(i / MI_CHUNK_SLICES) == MI_CHUNK_NONE) map_kind[i / MI_CHUNK_SLICES] = (uint8_t)kind;
@@ -194,10 +204,21 @@ static void check_zero(size_t slice, size_t n) {
 
 // ---- taking and giving ----------------------------------------------------------------------------------------------
 
-// The first slice of a chunk, or the next one that is aligned so.
-static size_t align_slice(size_t chunk, size_t align) {
+// The first slice from there on that is aligned so.
+static size_t align_slice(size_t slice, size_t align) {
   size_t first = region->base / MI_SLICE_SIZE;
-  return (first + chunk * MI_CHUNK_SLICES + align - 1) / align * align - first;
+  return (first + slice + align - 1) / align * align - first;
+}
+
+// Where n slices are taken that no partly used chunk of their kind has: in wholly free chunks, or else anywhere.
+static size_t map_first(size_t n, mi_chunk_kind_t kind) {
+  size_t chunk = map_first_free((n + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES);
+  if (chunk == SIZE_MAX) return map_anywhere(n);
+  size_t slice = chunk * MI_CHUNK_SLICES;
+  // In an arena a run begins where the one before it ended.
+  if (!is_bounded || kind != MI_CHUNK_MIXED || chunk == 0 || map_kind_of(chunk - 1) != MI_CHUNK_MIXED) return slice;
+  while (!map_used[slice - 1]) slice--;
+  return slice;
 }
 
 // Chunks of region 1 that are wholly free are taken for what of them is backed.
@@ -222,21 +243,15 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
   if (fullest > 0) CHECK_EQ(map_kind_of(chunk), kind);
   if (backed > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_BACKED), backed); // what is backed comes first
   else if (fullest > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_FREE), fullest);
-  else CHECK_EQ(run.slice, align_slice(map_first_free((needed + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES), align));
+  else CHECK_EQ(run.slice, align_slice(map_first(needed, kind), align));
   if (run.is_zero) check_zero(run.slice, n);
-}
-
-static bool map_has(size_t n, size_t align, mi_chunk_kind_t kind) {
-  size_t needed = n + align - 1;
-  if (needed <= MI_CHUNK_SLICES && map_fullest(kind, needed, MI_CHUNK_BY_FREE) > 0) return true;
-  return map_first_free((needed + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES) != SIZE_MAX;
 }
 
 // SIZE_MAX if the region is full.
 static size_t take(size_t n, size_t align, mi_chunk_kind_t kind) {
   mi_run_t run = _mi_slices_alloc(n, align, kind, arena);
   if (is_bounded && run.region == NULL) {
-    CHECK_FOR(!map_has(n, align, kind), "%zu slices of kind %d were refused", n, (int)kind);
+    CHECK_FOR(map_anywhere(n + align - 1) == SIZE_MAX, "%zu slices of kind %d were refused", n, (int)kind);
     return SIZE_MAX;
   }
   CHECK(run.region == region);

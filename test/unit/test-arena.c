@@ -15,6 +15,7 @@
 #include "support/stat.h"
 
 static const mi_arena_spec_t plain = {true, false, true, true, -1, NULL, NULL};
+static const mi_arena_spec_t plain_uncommitted = {false, false, true, true, -1, NULL, NULL};
 
 static mi_arena_spec_t spec_with(bool is_committed, bool is_pinned, bool is_zero, bool is_exclusive) {
   mi_arena_spec_t spec = {is_committed, is_pinned, is_zero, is_exclusive, -1, NULL, NULL};
@@ -152,6 +153,32 @@ static void check_bounds(rng_t* r) {
     end_map(index);
     given_end(&g);
   }
+}
+
+// Blocks of a little more than half a chunk, pages of every kind: an arena is full when it is, and not when each chunk has
+// something.
+static void check_to_the_last_slice(rng_t* r) {
+  static given_t               g;
+  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED};
+  given_make(&g, 4, r, false, true);
+  size_t index = _mi_arena_manage(g.start, g.size, &plain_uncommitted);
+  begin_map(&g, index, &plain_uncommitted);
+  size_t n = 0, slices[8];
+  CHECK_EQ(take(5 * MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED), SIZE_MAX);
+  CHECK_EQ(region->n_open, 0); // it was not looked for by opening all
+  while (n < COUNT_OF(slices) && (slices[n] = take(17, 1, MI_CHUNK_MIXED)) != SIZE_MAX) n++;
+  CHECK_EQ(n, 7); // 119 slices of 128
+  size_t rest = 0;
+  for (size_t i = 0; take(1, 1, kinds[i % COUNT_OF(kinds)]) != SIZE_MAX; i++) rest++;
+  CHECK_EQ(rest, 9);
+  check_all();
+  for (size_t i = 0; i < n; i++) give(slices[i], 17, false);
+  for (size_t i = 0; i < 4 * MI_CHUNK_SLICES; i++) {
+    if (map_used[i]) give(i, 1, false);
+  }
+  check_all();
+  end_map(index);
+  given_end(&g);
 }
 
 static size_t manage(void* start, size_t size) {
@@ -549,6 +576,7 @@ int main(int argc, char** argv) {
   check_all_flags(&r);
   check_refusals(&r);
   check_bounds(&r);
+  check_to_the_last_slice(&r);
   check_refused(&r);
   check_shared(&r);
   check_blocks(&r);
