@@ -2,23 +2,34 @@
 #pragma once
 
 #include "../../include/mimalloc.h"
-#include "../heap/theap.h"
+#include "../heap/heap.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
 // report when out of memory.
 void* _mi_malloc_slow(size_t size, bool zero);
 
+// Here and below `heap` is NULL for the default heap of the thread.
+void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero);
+
 // A block of a class, for those who have chosen it (alignment); NULL without a report.
-void* _mi_malloc_class(size_t cls, bool zero);
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, bool zero);
 
 // A block with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
-void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero);
+void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
+
+// Any block, from the bin if it has one.
+void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero);
+
+// As mi_malloc_aligned_at.
+void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero);
 
 // Sets errno, reports, and returns NULL.
 mi_cold void* _mi_malloc_failed(size_t size);
 
-// The resize of mi_realloc, where new bytes of the result read as zero if `zero`.
-void* _mi_realloc(void* p, size_t new_size, bool zero);
+// The resize of mi_realloc, where new bytes of the result read as zero if `zero`.  What has to move goes to the heap; what
+// belongs to another heap has to, unless `heap` is NULL.
+void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
+void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero);
 
 // Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).  From both ends, so that
 // few tests do for all sizes.

@@ -18,18 +18,9 @@
 
 // ---- fast paths -----------------------------------------------------------------------------------------------------
 
-static mi_always_inline void* bin_pop(mi_bin_t* bin) {
-  mi_block_t* block = bin->head;
-  if (mi_likely(block != NULL)) {
-    bin->head = block->next;
-    bin->left++;
-  }
-  return block;
-}
-
 static mi_noinline void* malloc_big(size_t size) {
   if (mi_likely(size <= MI_CLASS_SIZE_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_size_class_of_big(size) << MI_BIN_SHIFT));
+    void* p = _mi_bin_pop(_mi_theap_bin(_mi_theap_default, _mi_size_class_of_big(size) << MI_BIN_SHIFT));
     if (mi_likely(p != NULL)) return p;
   }
   return _mi_malloc_slow(size, false);
@@ -37,11 +28,11 @@ static mi_noinline void* malloc_big(size_t size) {
 
 void* mi_malloc(size_t size) mi_attr_noexcept {
   if (mi_likely(size <= MI_SMALL_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
+    void* p = _mi_bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
     if (mi_likely(p != NULL)) return p;
   }
   else if (mi_likely(size <= MI_MEDIUM_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_medium[(size - 1) / 128]));
+    void* p = _mi_bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_medium[(size - 1) / 128]));
     if (mi_likely(p != NULL)) return p;
   }
   else {
@@ -83,7 +74,7 @@ void mi_free(void* p) mi_attr_noexcept {
 // All of the block is cleared, not only `size` bytes: mi_rezalloc counts on it when a block grows in place.
 static mi_always_inline void* zalloc_small(size_t size) {
   size_t offset = _mi_bin_offset_small[size];
-  void*  p = bin_pop(_mi_theap_bin(_mi_theap_default, offset));
+  void*  p = _mi_bin_pop(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
   if (size <= 128) _mi_clear_small(p, size);
   else memset(p, 0, _mi_class_block_size(offset >> MI_BIN_SHIFT));
@@ -114,16 +105,25 @@ mi_cold void* _mi_malloc_failed(size_t size) {
   return NULL;
 }
 
-static void* malloc_class(mi_theap_t* theap, size_t cls, bool zero) {
+// Where to allocate from: the heap, or that of the thread's default theap if it is NULL.  *theap is NULL after the end of
+// the thread.  NULL: out of memory, or no such heap.
+static mi_heap_t* malloc_from(mi_heap_t* heap, mi_theap_t** theap) {
+  *theap = (heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(heap));
+  if (mi_likely(*theap != NULL)) return (*theap)->heap;
+  if (_mi_theap_default != &_mi_theap_dead) return NULL;
+  return heap == NULL ? &_mi_heap_main : heap;
+}
+
+static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool zero) {
   mi_block_t* block = NULL;
   bool        is_zero = false;
   if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
   if (mi_unlikely(theap == NULL)) {
-    block = (mi_block_t*)_mi_thread_late_malloc(cls, &is_zero);
+    block = (mi_block_t*)_mi_thread_late_malloc(heap, cls, &is_zero);
   }
   else {
     mi_hooks_on_slow_malloc(theap);
-    block = (mi_block_t*)bin_pop(&theap->bins[cls]);
+    block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]);
     if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, &is_zero);
   }
   if (zero && block != NULL) {
@@ -133,39 +133,42 @@ static void* malloc_class(mi_theap_t* theap, size_t cls, bool zero) {
   return block;
 }
 
-// The calling thread's theap into *theap, NULL after its exit.  False when out of memory.
-static bool malloc_get_theap(mi_theap_t** theap) {
-  *theap = _mi_thread_theap();
-  return *theap != NULL || _mi_theap_default == &_mi_theap_dead;
-}
-
-void* _mi_malloc_class(size_t cls, bool zero) {
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, bool zero) {
   mi_theap_t* theap;
-  return malloc_get_theap(&theap) ? malloc_class(theap, cls, zero) : NULL;
+  heap = malloc_from(heap, &theap);
+  return heap == NULL ? NULL : malloc_class(heap, theap, cls, zero);
 }
 
-void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero) {
-  mi_theap_t* theap; // not needed, but the process must be set up
-  return malloc_get_theap(&theap) ? _mi_large_malloc(size, align, offset, zero) : NULL;
-}
-
-static void* malloc_any(size_t size, bool zero) {
+void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
   mi_theap_t* theap;
-  if (!malloc_get_theap(&theap)) return NULL;
-  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(theap, _mi_size_class_of(size), zero);
-  void* p = (theap == NULL ? NULL : _mi_large_malloc_kept(theap, size, zero));
-  return p != NULL ? p : _mi_large_malloc(size, 1, 0, zero);
+  heap = malloc_from(heap, &theap);
+  return heap == NULL ? NULL : _mi_large_malloc(heap, size, align, offset, zero);
 }
 
-mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
-  void* p = malloc_any(size, zero);
+static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
+  mi_theap_t* theap;
+  heap = malloc_from(heap, &theap);
+  if (mi_unlikely(heap == NULL)) return NULL;
+  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(heap, theap, _mi_size_class_of(size), zero);
+  void* p = NULL;
+  if (theap != NULL && heap == &_mi_heap_main)
+    p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size, zero);
+  return p != NULL ? p : _mi_large_malloc(heap, size, 1, 0, zero);
+}
+
+mi_noinline void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) {
+  void* p = malloc_any(heap, size, zero);
   if (mi_likely(p != NULL)) return p;
   if (size <= PTRDIFF_MAX) {
     mi_collect(true); // what we hold may be what is missing
-    p = malloc_any(size, zero);
+    p = malloc_any(heap, size, zero);
     if (p != NULL) return p;
   }
   return _mi_malloc_failed(size);
+}
+
+mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
+  return _mi_malloc_slow_in(NULL, size, zero);
 }
 
 // ---- freeing, the slow path -----------------------------------------------------------------------------------------
@@ -180,7 +183,7 @@ static void free_large(mi_page_t* page, void* p) {
     _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
                      (void*)_mi_page_large_block(page), size);
   }
-  else if (!_mi_large_free(_mi_theap_is_real(_mi_theap_default) ? _mi_theap_default : NULL, page)) {
+  else if (!_mi_large_free(_mi_theap_backing(), page)) {
     _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
   }
 }
@@ -196,13 +199,14 @@ static mi_noinline void free_slow(void* p) {
     free_large(page, p);
     return;
   }
-  mi_theap_t* theap = _mi_theap_default;
-  if (mi_load_relaxed(&page->home) == theap) {
-    free_to_bin(theap, page, p); // in a region above 0
+  mi_theap_t* thread = _mi_theap_backing();
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (home != NULL && thread != NULL && mi_load_relaxed(&home->thread) == thread) {
+    free_to_bin(home, page, p); // in a region above 0, or not our default theap
     return;
   }
-  if (mi_unlikely(!_mi_theap_is_real(theap))) theap = _mi_thread_theap();
-  if (mi_likely(theap != NULL)) _mi_theap_free_remote(theap, page, p);
+  if (mi_unlikely(thread == NULL)) thread = _mi_thread_backing();
+  if (mi_likely(thread != NULL)) _mi_theap_free_remote(thread, page, p);
   else _mi_page_free_remote(page, p);
 }
 
@@ -256,10 +260,6 @@ size_t mi_good_size(size_t size) mi_attr_noexcept {
 }
 
 bool mi_is_in_heap_region(const void* p) mi_attr_noexcept {
-  return _mi_page_of(p) != NULL;
-}
-
-bool mi_check_owned(const void* p) {
   return _mi_page_of(p) != NULL;
 }
 

@@ -77,9 +77,8 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 // ---- collecting -----------------------------------------------------------------------------------------------------
 
 void mi_collect(bool force) mi_attr_noexcept {
-  mi_theap_t* theap = _mi_theap_default;
   _mi_hooks_deferred_free(force);
-  if (_mi_theap_is_real(theap)) _mi_theap_release(theap);
+  _mi_thread_collect();
   if (force) _mi_purge_all();
 }
 
@@ -98,6 +97,7 @@ void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) m
 void _mi_hooks_deferred_free(bool force) {
   mi_deferred_free_fun* fun = mi_load_acquire(&hooks_deferred_free);
   uint64_t              beat = mi_fetch_add_relaxed(&hooks_heartbeat, 1) + 1;
+  _mi_thread_drop_retired();
   if (mi_likely(fun == NULL) || hooks_in_deferred_free) return;
   hooks_in_deferred_free = true; // the hook may allocate
   fun(force, (unsigned long long)beat, mi_load_acquire(&hooks_deferred_arg));

@@ -10,6 +10,7 @@
 
 #include "../arena/purge.h"
 #include "../support/message.h"
+#include "heap.h"
 #include "pool.h"
 #include "thread.h"
 
@@ -19,9 +20,9 @@ static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken befo
 
 static void fork_prepare(void) {
   _mi_lock_acquire(&fork_adopt_lock);
-  _mi_thread_late_lock();
+  _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
-  _mi_pool_lock_all();
+  _mi_heap_lock_all();
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
 }
@@ -29,14 +30,14 @@ static void fork_prepare(void) {
 static void fork_parent(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
-  _mi_pool_unlock_all();
+  _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
-  _mi_thread_late_unlock();
+  _mi_thread_unlock_late();
   _mi_lock_release(&fork_adopt_lock);
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
-  if (theap == mine || !theap->is_live || _mi_thread_is_late(theap)) return;
+  if (mi_load_relaxed(&theap->thread) == mine || !theap->is_live || theap->is_late) return;
   theap->is_live = false;
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
@@ -47,9 +48,9 @@ static void fork_child(void) {
   _mi_purge_after_fork();
   fork_parent();
   _mi_message_after_fork();
-  mi_theap_t* mine = _mi_theap_default;
+  mi_theap_t* mine = _mi_theap_backing();
   _mi_thread_visit_theaps(&fork_orphan, mine);
-  mi_store_relaxed(&_mi_thread_count, _mi_theap_is_real(mine) ? 1 : 0);
+  mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
 }
 
 void _mi_fork_init(void) {
@@ -60,13 +61,13 @@ void _mi_fork_init(void) {
 static void fork_adopt_page(mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;
-  page->flags = 0;
+  _mi_page_clear(page, MI_PAGE_IS_FULL | MI_PAGE_IS_ZERO);
   page->extended = page->capacity;
   _mi_page_set_used(page, page->capacity);
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     if (_mi_page_used(page) == 0) {
-      _mi_page_delete(page);
+      _mi_heap_delete_page(page);
       return;
     }
     if (page->free != NULL ? _mi_pool_share(page, MI_PAGE_OWNED) : _mi_page_word_park(&page->word)) return;

@@ -9,6 +9,7 @@
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
+#include "heap.h"
 #include "large.h"
 #include "pool.h"
 
@@ -72,12 +73,12 @@ static void page_list_remove(mi_page_list_t* list, mi_page_t* page) {
 
 static mi_page_list_t* theap_list_of(mi_theap_t* theap, const mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
-  return (page->flags & MI_PAGE_IS_FULL) != 0 ? &state->full : &state->queue;
+  return _mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue;
 }
 
 // To the end: a page that just got its first free block back has time to collect more before it is used.
 void _mi_theap_page_enqueue(mi_theap_t* theap, mi_page_t* page) {
-  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  _mi_page_clear(page, MI_PAGE_IS_FULL);
   page_list_append(&theap->classes[page->cls].queue, page);
 }
 
@@ -85,7 +86,7 @@ void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
   if (state->n_pages > 0) state->n_pages--;
   theap->has_deleted = true;
-  _mi_page_delete(page);
+  _mi_heap_delete_page(page);
 }
 
 // ---- refill ---------------------------------------------------------------------------------------------------------
@@ -97,7 +98,7 @@ static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
   for (int i = 0; i < THEAP_FULL_STEP && state->full.count > 0; i++) {
     mi_page_t* page = state->full.last;
     page_list_remove(&state->full, page);
-    page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+    _mi_page_clear(page, MI_PAGE_IS_FULL);
     if (!_mi_page_word_park(&page->word)) _mi_theap_page_enqueue(theap, page); // not full any more
   }
 }
@@ -105,7 +106,7 @@ static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
 static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
   page_list_remove(&state->queue, page);
-  page->flags |= MI_PAGE_IS_FULL;
+  _mi_page_set(page, MI_PAGE_IS_FULL);
   page_list_append(&state->full, page);
   theap_park_full(theap, state);
 }
@@ -118,7 +119,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     }
     else if (page->extended < page->capacity) {
-      *is_zero = (page->flags & MI_PAGE_IS_ZERO) != 0;
+      *is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
@@ -145,8 +146,12 @@ static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
     bool is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, theap->heap->arena);
     if (page == NULL) return NULL;
+    if (!_mi_heap_add_page(theap->heap, page)) {
+      _mi_page_delete(page);
+      return NULL;
+    }
     _mi_page_set_home(page, theap);
     theap->classes[cls].n_pages++;
   }
@@ -198,7 +203,7 @@ static void theap_page_is_empty(mi_theap_t* theap, mi_page_t* page) {
 
 // After a page got a free block: it may be its first, or its last.
 static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
-  if ((page->flags & MI_PAGE_IS_FULL) != 0) {
+  if (_mi_page_has(page, MI_PAGE_IS_FULL)) {
     page_list_remove(&theap->classes[page->cls].full, page);
     _mi_theap_page_enqueue(theap, page);
   }
@@ -297,12 +302,15 @@ void _mi_theap_forget(mi_theap_t* theap) {
   memset(theap->outbox, 0, sizeof(theap->outbox));
   mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL); // lost, as its bins are
   mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_QUIET);
+  memset(theap->cache, 0, sizeof(theap->cache));
+  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+  theap->thread_next = NULL;
   theap->is_orphan = false;
 }
 
 static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
   page_list_remove(theap_list_of(theap, page), page);
-  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  _mi_page_clear(page, MI_PAGE_IS_FULL);
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     if (_mi_page_used(page) == 0) {

@@ -9,10 +9,15 @@
 // H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
 //     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
-// H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
+// H5  A theap's memory is never given back, only used again, and for the same heap as long as a page may have it as its
+//     home (heap/heap.h, Q3): an old pointer to one in `home` does no harm.
+// H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
+//     that thread.  NULL while no thread has it.  Only its thread finds itself there.
 #pragma once
 
 #include "../page/page.h"
+
+typedef struct mi_subproc_s mi_subproc_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
@@ -50,8 +55,17 @@ typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE }
 
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
+// A thread's theap of a heap other than its own, found by the heap's id.
+typedef struct mi_theap_cached_s {
+  uint64_t    id; // 0: empty
+  mi_theap_t* theap;
+} mi_theap_cached_t;
+
+#define MI_THEAP_CACHE_SIZE 8 // a power of two
+
 struct mi_theap_s {
-  mi_bin_t              bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_bin_t                bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_atomic(mi_theap_t*)  thread; // H6
   mi_atomic(uint32_t)   presence;             // mi_presence_t
   mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
   bool                  has_deleted;          // pages were given back since the last look at the purge policy
@@ -60,9 +74,17 @@ struct mi_theap_s {
   uint32_t              n_looks;              // ... and which are next
   uint32_t              n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
   mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  // Of a backing theap only:
+  mi_theap_cached_t     cache[MI_THEAP_CACHE_SIZE]; // of its own thread
+  mi_subproc_t*         subproc;                    // written by its own thread, under the registry lock
+  mi_atomic(bool)       has_retired;                // some of the thread's theaps serve a heap that was deleted
   // Under the registry lock (heap/thread.c):
+  mi_heap_t*            heap;        // NULL: of none yet, or not any more; read by its thread without the lock
+  mi_theap_t*           heap_next;   // among the theaps of the heap
+  mi_theap_t*           thread_next; // the other theaps of the thread, beginning with the backing theap
   mi_theap_t*           next;        // in the registry
   bool                  is_live;     // a thread has it
+  bool                  is_late;     // threads past their exit share it
   bool                  is_orphan;   // its thread did not survive a fork
   bool                  is_released; // it was idle and has nothing left to give
   mi_class_state_t      classes[MI_CLASS_COUNT];
@@ -71,7 +93,8 @@ struct mi_theap_s {
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
 
-// The default theap of the calling thread.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
+// The theap from which malloc of the calling thread takes its blocks: its backing theap, unless the program has chosen
+// another heap as the thread's default.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
 // all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
 extern mi_thread_local mi_theap_t* _mi_theap_default;
 extern mi_theap_t                  _mi_theap_none;
@@ -106,8 +129,23 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);
 }
 
+// The first block of a bin, NULL if it is empty: the fast path of malloc.
+static mi_always_inline void* _mi_bin_pop(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  if (mi_likely(block != NULL)) {
+    bin->head = block->next;
+    bin->left++;
+  }
+  return block;
+}
+
 static inline bool _mi_theap_is_real(const mi_theap_t* theap) {
   return theap != &_mi_theap_none && theap != &_mi_theap_dead;
+}
+
+// The backing theap of the calling thread, NULL if it has none (yet, or any more).
+static mi_always_inline mi_theap_t* _mi_theap_backing(void) {
+  return mi_load_relaxed(&_mi_theap_default->thread);
 }
 
 // ---- the slow paths of malloc and free ------------------------------------------------------------------------------

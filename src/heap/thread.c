@@ -5,7 +5,7 @@
 //
 // T1  A theap is made by its thread's first allocation or free, and released at its exit in O(own pages).
 // T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
-//     comes from the late theap.  (Destructors of thread-specific data run in any order, and libc frees after them.)
+//     comes from the late theap of the heap.  (Destructors of thread-specific data run in any order, and libc frees after them.)
 // T3  While `revoked` is set, and after `presence` was seen not to be INSIDE after the barrier, the revoker has the rights
 //     of the thread on all but the bins.
 #include "thread.h"
@@ -15,6 +15,7 @@
 #include "../arena/purge.h"
 #include "../support/stat.h"
 #include "fork.h"
+#include "heap.h"
 #include "large.h"
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
@@ -25,9 +26,9 @@ mi_atomic(size_t) _mi_thread_count;
 mi_lock_t         _mi_registry_lock;
 
 static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
-static mi_theap_t  theap_late;  // T2
 static mi_lock_t   theap_late_lock;
-static mi_theap_t* registry; // all theaps that were ever made; they are used again, not given back (H5)
+static mi_theap_t* registry;      // all theaps that were ever made; they are used again, not given back (H5)
+static mi_theap_t* theaps_unused; // those that serve no heap
 
 static char*  theap_memory; // where the next theap is made, and how many fit there
 static size_t theap_memory_left;
@@ -79,6 +80,7 @@ static bool thread_process_init(void) {
       thread_resolve_early();
       bool ok = _mi_region_init();
       if (ok) {
+        _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
         _mi_purge_init(&thread_tick);
@@ -110,24 +112,35 @@ static mi_theap_t* theap_make(void) {
   return theap;
 }
 
-static mi_theap_t* theap_register(mi_theap_t* theap) {
-  if (theap == NULL) return NULL;
-  theap->next = registry;
-  registry = theap;
+static mi_theap_t* theap_make_for(mi_heap_t* heap) {
+  mi_theap_t* theap = theaps_unused;
+  if (theap != NULL) {
+    theaps_unused = theap->heap_next;
+  }
+  else {
+    theap = theap_make();
+    if (theap == NULL) return NULL;
+    theap->next = registry;
+    registry = theap;
+  }
+  theap->heap = heap;
+  theap->heap_next = heap->theaps;
+  heap->theaps = theap;
   return theap;
 }
 
-// Caller holds the registry lock.
-static mi_theap_t* theap_get(void) {
-  mi_theap_t* theap = registry;
-  while (theap != NULL && (theap->is_live || theap->is_orphan)) theap = theap->next;
-  if (theap == NULL) theap = theap_register(theap_make());
+// One for the heap, live, of that thread (NULL: its own); caller holds the registry lock.
+static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
+  mi_theap_t* theap = heap->theaps;
+  while (theap != NULL && (theap->is_live || theap->is_orphan)) theap = theap->heap_next;
+  if (theap == NULL) theap = theap_make_for(heap);
   if (theap == NULL) return NULL;
   _mi_theap_init(theap);
   theap->is_live = true;
   theap->is_released = false;
   theap->has_deleted = false;
   theap->n_owned_pushes = 0;
+  mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
   return theap;
 }
 
@@ -151,7 +164,8 @@ mi_theap_t* _mi_thread_theap(void) {
   if (_mi_theap_is_real(theap)) return theap;
   if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
   _mi_lock_acquire(&_mi_registry_lock);
-  theap = theap_get();
+  theap = theap_get(&_mi_heap_main, NULL);
+  if (theap != NULL) theap->subproc = &_mi_subproc_main;
   _mi_lock_release(&_mi_registry_lock);
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
@@ -162,14 +176,40 @@ mi_theap_t* _mi_thread_theap(void) {
   return theap;
 }
 
+mi_theap_t* _mi_thread_backing(void) {
+  mi_theap_t* theap = _mi_thread_theap();
+  return theap == NULL ? NULL : mi_load_relaxed(&theap->thread);
+}
+
+// Nobody has the theap any more; caller holds the registry lock.
+static void theap_detach(mi_theap_t* theap) {
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  if (thread != NULL && thread != theap) {
+    mi_theap_t** at = &thread->thread_next;
+    while (*at != theap) at = &(*at)->thread_next;
+    *at = theap->thread_next;
+    if (_mi_theap_default == theap) _mi_theap_default = thread; // if it is ours, it is the calling thread's
+  }
+  theap->thread_next = NULL;
+  theap->is_live = theap->is_late = false;
+  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+}
+
 void _mi_thread_release(bool is_exit) {
-  mi_theap_t* theap = _mi_theap_default;
+  mi_theap_t* theap = _mi_theap_backing();
   if (is_exit) _mi_theap_default = &_mi_theap_dead;
-  else if (_mi_theap_is_real(theap)) _mi_theap_default = &_mi_theap_none;
-  if (!_mi_theap_is_real(theap)) return;
+  else if (theap != NULL) _mi_theap_default = &_mi_theap_none;
+  if (theap == NULL) return;
   _mi_theap_release(theap);
   _mi_lock_acquire(&_mi_registry_lock);
-  theap->is_live = false;
+  while (theap->thread_next != NULL) {
+    _mi_theap_release(theap->thread_next);
+    theap_detach(theap->thread_next);
+  }
+  if (theap->subproc != &_mi_subproc_main) theap->subproc->n_threads--;
+  memset(theap->cache, 0, sizeof(theap->cache));
+  mi_store_relaxed(&theap->has_retired, false);
+  theap_detach(theap);
   _mi_lock_release(&_mi_registry_lock);
   _mi_stat_decrease(&_mi_stats.threads, 1);
   bool is_last = (mi_fetch_sub_relaxed(&_mi_thread_count, 1) == 1);
@@ -177,38 +217,138 @@ void _mi_thread_release(bool is_exit) {
   else _mi_purge_schedule();
 }
 
-void* _mi_thread_late_malloc(size_t cls, bool* is_zero) {
-  _mi_lock_acquire(&theap_late_lock);
-  if (!theap_late.is_live) {
+void _mi_thread_collect(void) {
+  mi_theap_t* theap = _mi_theap_backing();
+  if (theap == NULL) return;
+  _mi_thread_drop_retired();
+  _mi_theap_release(theap);
+  if (theap->thread_next == NULL) return; // only others' ends of heaps change it, and only to NULL
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* t = theap->thread_next; t != NULL; t = t->thread_next) _mi_theap_release(t);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
+// ---- the theaps of heaps --------------------------------------------------------------------------------------------
+
+// Caller holds the registry lock.
+static mi_theap_t* theap_attach(mi_heap_t* heap, mi_theap_t* backing) {
+  mi_theap_t* theap = heap->theaps;
+  while (theap != NULL && mi_load_relaxed(&theap->thread) != backing) theap = theap->heap_next;
+  if (theap == NULL) {
+    theap = theap_get(heap, backing);
+    if (theap == NULL) return NULL;
+    theap->thread_next = backing->thread_next;
+    backing->thread_next = theap;
+  }
+  mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
+  cached->id = mi_load_relaxed(&heap->id);
+  cached->theap = theap;
+  return theap;
+}
+
+mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap) {
+  mi_theap_t* backing = _mi_thread_backing();
+  if (backing == NULL || heap == &_mi_heap_main) return backing;
+  _mi_thread_drop_retired();
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_theap_t* theap = (_mi_heap_is_live(heap) ? theap_attach(heap, backing) : NULL);
+  _mi_lock_release(&_mi_registry_lock);
+  return theap;
+}
+
+void _mi_thread_drop_retired(void) {
+  mi_theap_t* backing = _mi_theap_backing();
+  if (backing == NULL || !mi_load_relaxed(&backing->has_retired)) return;
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_store_relaxed(&backing->has_retired, false);
+  for (mi_theap_t *theap = backing->thread_next, *next; theap != NULL; theap = next) {
+    next = theap->thread_next;
+    if (theap->heap != &_mi_heap_main) continue;
+    _mi_theap_release(theap);
+    theap_detach(theap);
+  }
+  _mi_lock_release(&_mi_registry_lock);
+}
+
+void _mi_thread_retire_theaps(mi_heap_t* heap) {
+  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
+    next = theap->heap_next;
+    mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+    theap->heap = &_mi_heap_main;
+    theap->heap_next = _mi_heap_main.theaps;
+    _mi_heap_main.theaps = theap;
+    if (theap->is_late) {
+      _mi_theap_release(theap);
+      theap_detach(theap);
+    }
+    else if (theap->is_live) {
+      if (_mi_theap_default == theap) _mi_theap_default = thread;
+      mi_store_relaxed(&thread->has_retired, true);
+    }
+  }
+  heap->theaps = heap->late = NULL;
+}
+
+void _mi_thread_detach_theaps(mi_heap_t* heap) {
+  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
+    if (theap->is_live) theap_detach(theap);
+  }
+  heap->late = NULL;
+}
+
+void _mi_thread_free_theaps(mi_heap_t* heap) {
+  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
+    next = theap->heap_next;
+    _mi_theap_forget(theap);
+    theap->heap = NULL;
+    theap->heap_next = theaps_unused;
+    theaps_unused = theap;
+  }
+  heap->theaps = NULL;
+}
+
+// ---- past the exit --------------------------------------------------------------------------------------------------
+
+static mi_theap_t* thread_late_theap(mi_heap_t* heap) {
+  if (heap->late == NULL) {
     _mi_lock_acquire(&_mi_registry_lock);
-    _mi_theap_init(theap_register(&theap_late));
-    theap_late.is_live = true;
+    mi_theap_t* theap = (_mi_heap_is_live(heap) ? theap_get(heap, NULL) : NULL);
+    if (theap != NULL) {
+      mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+      theap->is_late = true;
+    }
+    heap->late = theap;
     _mi_lock_release(&_mi_registry_lock);
   }
-  mi_bin_t*   bin = &theap_late.bins[cls];
-  mi_block_t* block = bin->head;
+  return heap->late;
+}
+
+void* _mi_thread_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero) {
+  mi_block_t* block = NULL;
   *is_zero = false;
-  if (block != NULL) {
-    bin->head = block->next;
-    bin->left++;
-  }
-  else {
-    block = (mi_block_t*)_mi_theap_refill(&theap_late, cls, is_zero);
+  _mi_lock_acquire(&theap_late_lock);
+  mi_theap_t* theap = thread_late_theap(heap);
+  if (theap != NULL) {
+    mi_bin_t* bin = &theap->bins[cls];
+    block = bin->head;
+    if (block == NULL) {
+      block = (mi_block_t*)_mi_theap_refill(theap, cls, is_zero);
+    }
+    else {
+      bin->head = block->next;
+      bin->left++;
+    }
   }
   _mi_lock_release(&theap_late_lock);
   return block;
 }
 
-void _mi_thread_late_lock(void) {
+void _mi_thread_lock_late(void) {
   _mi_lock_acquire(&theap_late_lock);
 }
 
-void _mi_thread_late_unlock(void) {
+void _mi_thread_unlock_late(void) {
   _mi_lock_release(&theap_late_lock);
-}
-
-bool _mi_thread_is_late(const mi_theap_t* theap) {
-  return theap == &theap_late;
 }
 
 // ---- idle threads ---------------------------------------------------------------------------------------------------

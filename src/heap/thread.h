@@ -1,24 +1,45 @@
 // Threads come and go: who has a theap, and what a sleeping one must give up.  Layer: heap.
 #pragma once
 
-#include "theap.h"
+#include "heap.h"
 
 extern mi_lock_t _mi_registry_lock; // guards the list of theaps and their registry fields; taken before all other locks
 
-// The theap of the calling thread, made if need be.  NULL when the thread is past its exit, or out of memory.
+// The default theap of the calling thread, made if need be, and its backing theap.  NULL when the thread is past its exit,
+// or out of memory.
 mi_theap_t* _mi_thread_theap(void);
+mi_theap_t* _mi_thread_backing(void);
 
-// The same for threads past their exit: what libc and the program still allocate then comes from one theap that they
-// share under a lock, so that it is bounded by what is live.
-void* _mi_thread_late_malloc(size_t cls, bool* is_zero);
-
-// Around a fork: the late theap is whole, and lives on in the child.  Its lock comes before all others.
-void _mi_thread_late_lock(void);
-void _mi_thread_late_unlock(void);
-bool _mi_thread_is_late(const mi_theap_t* theap);
+// Its theap of that heap.  NULL also if the heap is not in use.
+mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap);
 
 // Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
 void _mi_thread_release(bool is_exit);
 
+// Empties the bins, outboxes and queues of the calling thread.
+void _mi_thread_collect(void);
+
 // Calls visit for each theap that was ever made, under the registry lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
+
+// ---- threads past their exit ----------------------------------------------------------------------------------------
+
+// What libc and the program still allocate then comes from one theap per heap that they share under a lock, so that it is
+// bounded by what is live.
+void* _mi_thread_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero);
+
+// That lock; it comes before all others, and is held around a fork: late theaps are whole, and live on in the child.
+void _mi_thread_lock_late(void);
+void _mi_thread_unlock_late(void);
+
+// ---- the end of a heap; the registry lock is held -------------------------------------------------------------------
+
+// The heap is deleted (late lock held too): its theaps serve the main heap from now on, until their threads ...
+void _mi_thread_retire_theaps(mi_heap_t* heap);
+// ... come by here and let them go.  Without the registry lock.
+void _mi_thread_drop_retired(void);
+
+// The heap is destroyed: no thread has its theaps any more,
+void _mi_thread_detach_theaps(mi_heap_t* heap);
+// ... and now, without a page, they can serve another.
+void _mi_thread_free_theaps(mi_heap_t* heap);

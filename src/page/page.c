@@ -22,7 +22,7 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   page->next = page->prev = NULL;
   page->extended = page->capacity = 0;
   _mi_page_set_used(page, 0);
-  page->flags = 0;
+  mi_store_relaxed(&page->flags, (uint8_t)0);
   page->back = 0;
   mi_store_relaxed(&page->block_size, 0u);
   mi_store_relaxed(&page->kind, (uint8_t)kind);
@@ -45,9 +45,9 @@ static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dens
   return is_dense ? MI_CHUNK_DENSE : MI_CHUNK_SMALL;
 }
 
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense) {
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense), MI_ARENA_ANY);
+  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);
@@ -56,7 +56,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense) {
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
-  if (run.is_zero) page->flags = MI_PAGE_IS_ZERO;
+  if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
@@ -94,7 +94,7 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
                     mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
   mi_assert_internal(n > 0);
   // Of larger blocks the user may not touch all.
-  bool is_fresh = (page->flags & MI_PAGE_IS_ZERO) != 0 && page->n_slices == 1;
+  bool is_fresh = _mi_page_has(page, MI_PAGE_IS_ZERO) && page->n_slices == 1;
   if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && is_fresh) {
     char* from = (char*)mi_align_up((uintptr_t)start, os_page);
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);

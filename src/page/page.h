@@ -23,6 +23,7 @@
 #include "size_class.h"
 
 typedef struct mi_theap_s mi_theap_t;
+typedef struct mi_heap_s  mi_heap_t;
 
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
@@ -44,7 +45,7 @@ typedef struct mi_page_s {
   mi_atomic(uint8_t)     kind; // mi_page_kind_t
   uint8_t                cls;
   uint8_t                region;
-  uint8_t                flags;
+  mi_atomic(uint8_t)     flags; // written by the holder
   uint32_t               n_slices;
   mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
   uint32_t               back;       // of any slice of a page: how many slices back the first one is
@@ -55,6 +56,18 @@ mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one c
 #define MI_PAGE_IS_ZERO  1 // the memory behind `extended` reads as zero, and is not backed yet
 #define MI_PAGE_IS_FULL  2 // in its owner's list of full pages, not in the queue
 #define MI_PAGE_REMAPPED 4 // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_IN_HEAP  8 // its owner entry says which heap it belongs to; set as long as the page lives
+
+// To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
+// used at all by a program with one heap; next to the page's descriptor there is no room.
+typedef struct mi_page_owner_s {
+  mi_page_t*            next; // in the heap's list of pages, under the heap's lock
+  mi_page_t*            prev;
+  mi_atomic(mi_heap_t*) heap; // written under that lock
+  size_t                unused;
+} mi_page_owner_t;
+
+mi_static_assert(sizeof(mi_page_owner_t) == MI_OWNER_SIZE, "two entries a cache line");
 
 // ---- finding --------------------------------------------------------------------------------------------------------
 
@@ -87,6 +100,23 @@ static inline size_t _mi_page_slice(const mi_page_t* page) {
   return (size_t)((const char*)page - _mi_page_region(page)->table) / MI_DESCRIPTOR_SIZE;
 }
 
+static inline mi_page_owner_t* _mi_page_owner(const mi_page_t* page) {
+  return (mi_page_owner_t*)_mi_region_owner(_mi_page_region(page), _mi_page_slice(page));
+}
+
+static inline bool _mi_page_has(const mi_page_t* page, uint8_t flag) {
+  return (mi_load_relaxed(&((mi_page_t*)page)->flags) & flag) != 0;
+}
+
+// The caller holds the page.
+static inline void _mi_page_set(mi_page_t* page, uint8_t flag) {
+  mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) | flag));
+}
+
+static inline void _mi_page_clear(mi_page_t* page, uint8_t flag) {
+  mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) & ~flag));
+}
+
 static inline char* _mi_page_start(const mi_page_t* page) {
   return _mi_region_slice_start(_mi_page_region(page), _mi_page_slice(page));
 }
@@ -109,9 +139,9 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
 
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
-// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  NULL: out of
-// memory.
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense);
+// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  `arena`: as in
+// _mi_slices_alloc.  NULL: out of memory.
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena);
 
 // Gives the page back; all its blocks are free.
 void _mi_page_delete(mi_page_t* page);

@@ -36,7 +36,7 @@ static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) 
   CHECK(is_aligned(block, align));
   CHECK(_mi_page_of(block) == page && _mi_page_of((char*)block + size - 1) == page);
   CHECK_EQ(_mi_page_block_size(_mi_page_at(block)), size);
-  if ((page->flags & MI_PAGE_IS_ZERO) != 0) CHECK(is_zero(block, sizeof(mi_block_t), size));
+  if (_mi_page_has(page, MI_PAGE_IS_ZERO)) CHECK(is_zero(block, sizeof(mi_block_t), size));
   blocks[i] = block;
 }
 

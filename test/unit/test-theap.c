@@ -65,7 +65,7 @@ static size_t used_in_list(mi_theap_t* theap, const mi_page_list_t* list, bool f
   size_t used = 0, n = 0;
   for (mi_page_t* page = list->first; page != NULL; page = page->next, n++) {
     CHECK(_mi_theap_owns(theap, page));
-    CHECK_EQ((page->flags & MI_PAGE_IS_FULL) != 0, full);
+    CHECK_EQ(_mi_page_has(page, MI_PAGE_IS_FULL), full);
     CHECK(_mi_page_is_valid(page));
     CHECK(page->next != NULL ? page->next->prev == page : list->last == page);
     used += _mi_page_used(page);

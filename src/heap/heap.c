@@ -1,0 +1,307 @@
+// The life of heaps, and their lists of pages.  Layer: heap.  heap.h has the invariants.
+#include "heap.h"
+
+#include <string.h>
+
+#include "../arena/purge.h"
+#include "../support/stat.h"
+#include "large.h"
+#include "pool.h"
+#include "thread.h"
+
+static mi_atomic(uint64_t) heap_last_id;
+
+static mi_heap_t*    heaps_unused;    // under the registry lock, as all that follows
+static mi_subproc_t* subprocs_unused; // theirs is the memory of a heap
+static char*         heap_memory;     // where the next heap is made, and how many fit there
+static size_t        heap_memory_left;
+
+// ---- pages ----------------------------------------------------------------------------------------------------------
+
+static void heap_link(mi_heap_t* heap, mi_page_t* page) {
+  mi_page_owner_t* owner = _mi_page_owner(page);
+  owner->next = heap->pages;
+  owner->prev = NULL;
+  if (heap->pages != NULL) _mi_page_owner(heap->pages)->prev = page;
+  heap->pages = page;
+  heap->n_pages++;
+  mi_store_release(&owner->heap, heap);
+}
+
+static void heap_unlink(mi_heap_t* heap, mi_page_t* page) {
+  mi_page_owner_t* owner = _mi_page_owner(page);
+  if (owner->prev != NULL) _mi_page_owner(owner->prev)->next = owner->next;
+  else heap->pages = owner->next;
+  if (owner->next != NULL) _mi_page_owner(owner->next)->prev = owner->prev;
+  heap->n_pages--;
+}
+
+bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
+  if (heap == &_mi_heap_main) return true;
+  if (!_mi_region_open_owners(_mi_page_region(page))) return false;
+  _mi_lock_acquire(&heap->lock);
+  heap_link(heap, page);
+  _mi_lock_release(&heap->lock);
+  _mi_page_set(page, MI_PAGE_IN_HEAP);
+  return true;
+}
+
+void _mi_heap_remove_page(mi_page_t* page) {
+  mi_heap_t* heap = _mi_page_heap(page);
+  while (heap != &_mi_heap_main) {
+    _mi_lock_acquire(&heap->lock);
+    mi_heap_t* now = _mi_page_heap(page); // Q2
+    if (now == heap) heap_unlink(heap, page);
+    _mi_lock_release(&heap->lock);
+    if (now == heap) return;
+    heap = now;
+  }
+}
+
+// ---- making ---------------------------------------------------------------------------------------------------------
+
+mi_heap_t    _mi_heap_main;
+mi_subproc_t _mi_subproc_main;
+
+static uint64_t heap_new_id(void) {
+  return mi_fetch_add_relaxed(&heap_last_id, 1) + 1;
+}
+
+void _mi_heap_init(void) {
+  _mi_subproc_main.main = &_mi_heap_main;
+  _mi_heap_main.subproc = &_mi_subproc_main;
+  mi_store_release(&_mi_heap_main.id, heap_new_id());
+}
+
+// Memory for a heap, all zero; caller holds the registry lock.
+static mi_heap_t* heap_make(void) {
+  mi_heap_t* heap = heaps_unused;
+  if (heap != NULL) {
+    heaps_unused = heap->next;
+    heap->next = NULL;
+    return heap;
+  }
+  if (heap_memory_left == 0) {
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
+    if (run.region == NULL) return NULL;
+    heap_memory = _mi_region_slice_start(run.region, run.slice);
+    heap_memory_left = MI_SLICE_SIZE / sizeof(mi_heap_t);
+    if (!run.is_zero) memset(heap_memory, 0, MI_SLICE_SIZE);
+  }
+  heap = (mi_heap_t*)(void*)heap_memory;
+  heap_memory += sizeof(mi_heap_t);
+  heap_memory_left--;
+  return heap;
+}
+
+// Caller holds the registry lock.
+static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destroy, size_t arena) {
+  mi_heap_t* heap = heap_make();
+  if (heap == NULL) return NULL;
+  heap->tag = tag;
+  heap->allow_destroy = allow_destroy;
+  heap->arena = arena;
+  heap->subproc = subproc;
+  heap->next = subproc->heaps;
+  subproc->heaps = heap;
+  mi_store_release(&heap->id, heap_new_id());
+  return heap;
+}
+
+mi_heap_t* _mi_heap_new(int tag, bool allow_destroy, size_t arena) {
+  mi_subproc_t* subproc = _mi_subproc_current(); // first: it may have to set up the process
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_heap_t* heap = heap_make_in(subproc, tag, allow_destroy, arena);
+  _mi_lock_release(&_mi_registry_lock);
+  return heap;
+}
+
+// ---- ending ---------------------------------------------------------------------------------------------------------
+
+// False when it is not in use: somebody was faster.  From then on no handle to it is valid.  Caller holds the registry
+// lock.
+static bool heap_end(mi_heap_t* heap) {
+  if (!_mi_heap_is_live(heap)) return false;
+  mi_heap_t** at = &heap->subproc->heaps;
+  while (*at != heap) at = &(*at)->next;
+  *at = heap->next;
+  heap->next = NULL;
+  mi_store_release(&heap->id, (uint64_t)0);
+  return true;
+}
+
+// Caller holds the registry lock.
+static void heap_recycle(mi_heap_t* heap) {
+  mi_assert_internal(heap->pages == NULL && heap->theaps == NULL);
+  heap->next = heaps_unused;
+  heaps_unused = heap;
+}
+
+// The main heap's from then on: another thread may give it back at once.
+static void heap_hand_over_page(mi_heap_t* heap, mi_page_t* page) {
+  heap_unlink(heap, page);
+  mi_store_release(&_mi_page_owner(page)->heap, &_mi_heap_main);
+}
+
+// First those in the pools, each together with its place: whoever looks for a page in the pool of its heap must find it
+// there.
+static void heap_hand_over_pages(mi_heap_t* heap) {
+  _mi_lock_acquire(&heap->lock);
+  _mi_pool_hand_over(heap, &heap_hand_over_page);
+  while (heap->pages != NULL) heap_hand_over_page(heap, heap->pages);
+  _mi_lock_release(&heap->lock);
+}
+
+void _mi_heap_delete(mi_heap_t* heap) {
+  _mi_thread_lock_late(); // releases the late theap, and keeps it away
+  _mi_lock_acquire(&_mi_registry_lock);
+  if (heap_end(heap)) {
+    _mi_thread_retire_theaps(heap);
+    heap_hand_over_pages(heap);
+    heap_recycle(heap);
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_thread_unlock_late();
+  _mi_thread_drop_retired(); // our own
+}
+
+// Nobody else has rights on the page any more.
+static void heap_destroy_page(mi_page_t* page) {
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+    _mi_large_discard(page);
+    return;
+  }
+  if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
+    _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  _mi_page_set_used(page, 0);
+  _mi_page_delete(page);
+}
+
+void _mi_heap_destroy(mi_heap_t* heap) {
+  _mi_thread_lock_late();
+  _mi_lock_acquire(&_mi_registry_lock);
+  bool ok = heap_end(heap);
+  if (ok) _mi_thread_detach_theaps(heap);
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_thread_unlock_late();
+  if (!ok) return;
+  _mi_lock_acquire(&heap->lock);
+  mi_page_t* page = heap->pages;
+  heap->pages = NULL;
+  heap->n_pages = 0;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) mi_store_relaxed(&heap->pools[cls].first, (mi_page_t*)NULL);
+  _mi_lock_release(&heap->lock);
+  while (page != NULL) {
+    mi_page_t* next = _mi_page_owner(page)->next;
+    heap_destroy_page(page);
+    page = next;
+  }
+  _mi_lock_acquire(&_mi_registry_lock);
+  _mi_thread_free_theaps(heap); // Q3: no page knows them any more
+  heap_recycle(heap);
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_purge_schedule();
+}
+
+// ---- all heaps ------------------------------------------------------------------------------------------------------
+
+// The oldest heap that is younger than `id`, which becomes its id.
+static mi_heap_t* heap_younger(mi_subproc_t* subproc, uint64_t* id) {
+  mi_heap_t* found = NULL;
+  uint64_t   found_id = UINT64_MAX;
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
+    uint64_t heap_id = mi_load_relaxed(&heap->id);
+    if (heap_id <= *id || heap_id >= found_id) continue;
+    found = heap;
+    found_id = heap_id;
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  *id = found_id;
+  return found;
+}
+
+bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
+  uint64_t   id = 0;
+  mi_heap_t* main_heap = subproc->main;
+  if (main_heap == NULL) return true;
+  if (!visit(main_heap, arg)) return false;
+  for (mi_heap_t* heap; (heap = heap_younger(subproc, &id)) != NULL;) {
+    if (heap != main_heap && !visit(heap, arg)) return false;
+  }
+  return true;
+}
+
+static void heap_lock_in(mi_subproc_t* subproc, bool lock) {
+  for (mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
+    if (lock) _mi_lock_acquire(&heap->lock);
+    else _mi_lock_release(&heap->lock);
+  }
+}
+
+static mi_subproc_t* subprocs; // all but the main one; under the registry lock
+
+void _mi_heap_lock_all(void) {
+  heap_lock_in(&_mi_subproc_main, true);
+  for (mi_subproc_t* s = subprocs; s != NULL; s = s->next) heap_lock_in(s, true);
+  _mi_pool_lock_main();
+}
+
+void _mi_heap_unlock_all(void) {
+  _mi_pool_unlock_main();
+  for (mi_subproc_t* s = subprocs; s != NULL; s = s->next) heap_lock_in(s, false);
+  heap_lock_in(&_mi_subproc_main, false);
+}
+
+// ---- subprocesses ---------------------------------------------------------------------------------------------------
+
+mi_subproc_t* _mi_subproc_current(void) {
+  mi_theap_t* theap = _mi_theap_backing();
+  if (theap == NULL && _mi_thread_theap() != NULL) theap = _mi_theap_backing();
+  return theap == NULL ? &_mi_subproc_main : theap->subproc;
+}
+
+mi_subproc_t* _mi_subproc_new(void) {
+  if (_mi_subproc_current() == NULL) return NULL;
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_subproc_t* subproc = subprocs_unused;
+  if (subproc != NULL) subprocs_unused = subproc->next;
+  else subproc = (mi_subproc_t*)(void*)heap_make();
+  mi_static_assert(sizeof(mi_subproc_t) <= sizeof(mi_heap_t), "a subprocess takes the memory of a heap");
+  if (subproc != NULL) {
+    memset((void*)subproc, 0, sizeof(*subproc));
+    subproc->main = heap_make_in(subproc, 0, true, MI_ARENA_ANY);
+    mi_subproc_t** list = (subproc->main == NULL ? &subprocs_unused : &subprocs);
+    subproc->next = *list;
+    *list = subproc;
+    if (subproc->main == NULL) subproc = NULL;
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  return subproc;
+}
+
+// Caller holds the registry lock.
+static bool subproc_unlist(mi_subproc_t* subproc) {
+  mi_subproc_t** at = &subprocs;
+  while (*at != NULL && *at != subproc) at = &(*at)->next;
+  if (*at == NULL || subproc->n_threads > 0) return false;
+  *at = subproc->next;
+  return true;
+}
+
+bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  bool ok = subproc_unlist(subproc);
+  _mi_lock_release(&_mi_registry_lock);
+  if (!ok) return false;
+  while (subproc->heaps != NULL) {
+    if (destroy) _mi_heap_destroy(subproc->heaps);
+    else _mi_heap_delete(subproc->heaps);
+  }
+  _mi_lock_acquire(&_mi_registry_lock);
+  subproc->main = NULL;
+  subproc->next = subprocs_unused;
+  subprocs_unused = subproc;
+  _mi_lock_release(&_mi_registry_lock);
+  return true;
+}
