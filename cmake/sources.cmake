@@ -17,6 +17,7 @@ set(mi_sources
   src/page/size_class.c
 
   src/heap/fork.c
+  src/heap/heap.c
   src/heap/heap_stats.c
   src/heap/large.c
   src/heap/outbox.c
@@ -25,16 +26,20 @@ set(mi_sources
   src/heap/thread.c
 
   src/api/aligned.c
+  src/api/arena.c
   src/api/cxx.c
+  src/api/heap.c
   src/api/malloc.c
   src/api/override.c
   src/api/posix.c
   src/api/process.c
   src/api/realloc.c
-  src/api/stats.c)
+  src/api/stats.c
+  src/api/subproc.c)
 
 set(mi_public_headers
   include/mimalloc.h
   include/mimalloc-override.h
   include/mimalloc-new-delete.h
+  include/mimalloc-pmr.h
   include/mimalloc-stats.h)

@@ -1,17 +1,24 @@
 /* The statistics of the allocator as numbers and as JSON.
 
-   They are those of the whole process, and are kept in release builds as well.  Memory and page numbers are counted as
-   things happen.  Blocks are counted when somebody asks, since a counter in malloc would cost more than all the rest of
-   it: their peak and total are no more than what is current.  Numbers are never negative; those taken while other
-   threads run need not be of one moment. */
+   They are those of the whole process unless a function says otherwise, and are kept in release builds as well.  Memory
+   and page numbers are counted as things happen.  Blocks are counted when somebody asks, since a counter in malloc
+   would cost more than all the rest of it: their peak and total are no more than what is current.  A heap has numbers
+   of its blocks and pages only, all of this kind.  Numbers are never negative; those
+   taken while other threads run need not be of one moment. */
 #pragma once
 #ifndef MIMALLOC_STATS_H
 #define MIMALLOC_STATS_H
 
 #include "mimalloc.h"
 #include <stdint.h>
+#include <string.h>
 
-#define MI_STAT_VERSION 4   /* changes with the layout of mi_stats_t */
+/* Changes with the layout of mi_stats_t. */
+#if MI_API_LEVEL < 3
+#define MI_STAT_VERSION 4
+#else
+#define MI_STAT_VERSION 5
+#endif
 
 /* An amount that goes up and down: the sum of all increases, the largest and the present value. */
 typedef struct mi_stat_count_s {
@@ -24,6 +31,18 @@ typedef struct mi_stat_count_s {
 typedef struct mi_stat_counter_s {
   int64_t total;
 } mi_stat_counter_t;
+
+/* Fields of level 3 only. */
+#if MI_API_LEVEL < 3
+  #define MI_STAT_FIELDS_HEAPS()
+  #define MI_STAT_FIELDS_HEAP_ENDS()
+#else
+  #define MI_STAT_FIELDS_HEAPS() \
+    MI_STAT_COUNT(heaps)                    /* heaps */ \
+    MI_STAT_COUNT(theaps)                   /* parts of heaps that belong to a thread */
+  #define MI_STAT_FIELDS_HEAP_ENDS() \
+    MI_STAT_COUNTER(heaps_delete_wait)      /* - */
+#endif
 
 /* The fields, in order.  To walk them define MI_STAT_COUNT(name) and MI_STAT_COUNTER(name), and undefine them again.
    Those marked - belong to no part of this allocator and are 0. */
@@ -57,14 +76,30 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(segments_abandoned)         /* - */ \
   MI_STAT_COUNT(segments_cache)             /* - */ \
   MI_STAT_COUNT(_segments_reserved)         /* - */ \
+  MI_STAT_FIELDS_HEAPS() \
   MI_STAT_COUNTER(pages_reclaim_on_alloc)   /* pages of no thread, taken over by a thread that allocates ... */ \
   MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or frees */ \
   MI_STAT_COUNTER(pages_reabandon_full)     /* full pages that were let go */ \
-  MI_STAT_COUNTER(pages_unabandon_busy_wait) /* - */
+  MI_STAT_COUNTER(pages_unabandon_busy_wait) /* - */ \
+  MI_STAT_FIELDS_HEAP_ENDS()
 
 /* Blocks and pages by block size: bin i holds the sizes over that of bin i-1 up to its own (mi_stats_get_bin_size), the
    last one blocks with a page of their own (of which only the total is known). */
 #define MI_BIN_HUGE 73
+
+/* Level 3: ranges of address space by the size of the pages in them.  There is no such distinction in this allocator,
+   the numbers are 0. */
+#if MI_API_LEVEL >= 3
+typedef enum mi_chunkbin_e {
+  MI_CBIN_SMALL,
+  MI_CBIN_OTHER,
+  MI_CBIN_MEDIUM,
+  MI_CBIN_LARGE,
+  MI_CBIN_HUGE,
+  MI_CBIN_NONE,
+  MI_CBIN_COUNT
+} mi_chunkbin_t;
+#endif
 
 typedef struct mi_stats_s {
   size_t size;      /* sizeof(mi_stats_t), set by the caller */
@@ -78,7 +113,20 @@ typedef struct mi_stats_s {
   mi_stat_counter_t _stat_counter_reserved[4];
   mi_stat_count_t   malloc_bins[MI_BIN_HUGE + 1];   /* blocks */
   mi_stat_count_t   page_bins[MI_BIN_HUGE + 1];     /* pages */
+#if MI_API_LEVEL >= 3
+  mi_stat_count_t   chunk_bins[MI_CBIN_COUNT];
+#endif
 } mi_stats_t;
+
+/* Says of which size and version *stats is, so that it is ready for mi_stats_get; mi_stats_init also clears it. */
+static inline void mi_stats_header_init(mi_stats_t* stats) {
+  stats->size = sizeof(*stats);
+  stats->version = MI_STAT_VERSION;
+}
+static inline void mi_stats_init(mi_stats_t* stats) {
+  memset(stats, 0, sizeof(*stats));
+  mi_stats_header_init(stats);
+}
 
 /* Declares a variable that is ready for mi_stats_get; use it among the statements of a function. */
 #if defined(__cplusplus)
@@ -97,13 +145,22 @@ typedef struct mi_stats_s {
 extern "C" {
 #endif
 
-/* Fills in *stats.  False, and nothing changes, if it is NULL or of another size or version than the library's. */
+/* Fills in *stats.  False, and nothing changes, if it is NULL or of another size or version than the library's.  For a
+   heap these are the blocks and pages of that heap; for a subprocess, those of all its heaps and what else is its own;
+   without its heaps with _exclusive. */
 mi_decl_export bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept;
+mi_decl_export bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept;
+mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
+mi_decl_export bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 
-/* The statistics and process information as JSON.  With buf NULL or buf_size 0 in a block of its own, to be freed with
+/* The same with process information, as JSON.  With buf NULL or buf_size 0 in a block of its own, to be freed with
    mi_free (NULL if there is no memory); otherwise in buf, cut off to buf_size - 1 bytes, and the result is buf.  The
-   text is always terminated; all of it needs less than 32 KiB. */
+   text is always terminated; all of it needs less than 32 KiB.  mi_stats_as_json writes the numbers in *stats; NULL if
+   that is NULL, or of another size or version than the library's. */
 mi_decl_export char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept;
+mi_decl_export char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept;
+mi_decl_export char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept;
+mi_decl_export char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_noexcept;
 
 /* The largest block size in a bin; PTRDIFF_MAX for MI_BIN_HUGE, 0 if there is no such bin. */
 mi_decl_export size_t mi_stats_get_bin_size(size_t bin) mi_attr_noexcept;

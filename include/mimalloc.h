@@ -1,4 +1,10 @@
-/* A general purpose memory allocator: the public interface, level 2.4, and its manual.
+/* A general purpose memory allocator: the public interface and its manual.
+
+   It comes at two levels, 2 (that is 2.4, the default) and 3, of which a library has one: the one that it was compiled
+   with.  Define MI_API_LEVEL as 3 before the inclusion, in every source, to use a library of level 3.  All functions
+   are there at both.  What differs is said where it is declared: the version, the numbers of some options
+   (mi_option_t), the order of arguments of the typed macros, the types mi_arena_id_t and mi_subproc_id_t, the last
+   field of mi_heap_area_t, mi_theap_t, and the layout of the statistics.
 
    Conventions, which hold wherever a function does not say otherwise:
 
@@ -11,13 +17,24 @@
    - Success leaves errno alone.
    - Blocks of up to 8 bytes are aligned to 8 bytes, larger ones to at least 16.
    - The contents of a new block are undefined unless the name has a z (zalloc, rezalloc) or says calloc or recalloc.
+   - A function that takes a heap takes NULL for the main heap; one that takes none allocates from the default heap of
+     the calling thread.
 
    A C compiler needs <stdbool.h> and `long long`; C++98 and later will do as well. */
 #pragma once
 #ifndef MIMALLOC_H
 #define MIMALLOC_H
 
-#define MI_MALLOC_VERSION 20401   /* major * 10000 + minor * 100 + patch */
+#if !defined(MI_API_LEVEL)
+#define MI_API_LEVEL 2
+#endif
+
+/* major * 10000 + minor * 100 + patch */
+#if MI_API_LEVEL < 3
+#define MI_MALLOC_VERSION 20401
+#else
+#define MI_MALLOC_VERSION 30403
+#endif
 
 #include <stddef.h>
 #include <stdint.h>
@@ -96,8 +113,34 @@
 extern "C" {
 #endif
 
-/* A set of blocks that can be freed at once. */
+/* ---- types ------------------------------------------------------------------------------------------------------- */
+
+/* A set of blocks that can be visited, or freed at once. */
 typedef struct mi_heap_s mi_heap_t;
+
+/* The part of a heap that belongs to one thread.  At level 2 that is not told from the heap itself: the functions are
+   macros for those of heaps.  (A library of level 2 has the functions too, for bindings that declare them.) */
+#if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
+typedef struct mi_theap_s mi_theap_t;
+#else
+typedef mi_heap_t mi_theap_t;
+#endif
+
+/* An arena: a range of address space that a program has reserved or brought.  0 or NULL is none. */
+#if MI_API_LEVEL < 3
+typedef int mi_arena_id_t;
+#else
+typedef void* mi_arena_id_t;
+#endif
+
+/* A subprocess: threads and heaps that share nothing with those of others. */
+#if MI_API_LEVEL < 3
+typedef void* mi_subproc_id_t;
+#else
+typedef struct mi_subproc_id_s {
+  void* _mi_subproc_id;
+} mi_subproc_id_t;
+#endif
 
 /* ---- basic ------------------------------------------------------------------------------------------------------- */
 
@@ -166,6 +209,9 @@ mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexce
 /* Tidies up what the calling thread has cached, and runs the deferred free function.  With `force` all memory that is
    not in use goes back to the system as well.  Never needed for correctness. */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
+
+/* Older: mi_collect(true), whatever the number of bytes that the thread may keep. */
+mi_decl_export void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept;
 
 /* MI_MALLOC_VERSION of the library, as opposed to that of this header. */
 mi_decl_export int mi_version(void) mi_attr_noexcept;
@@ -245,6 +291,168 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
   mi_uzalloc_aligned(size_t size, size_t alignment, size_t* block_size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+/* ---- heaps ------------------------------------------------------------------------------------------------------- */
+
+/* The program's own sets of blocks.  Any thread may allocate from any heap at any time, and blocks of all heaps are
+   freed by mi_free on any thread.  Only the end of a heap is for one: nobody may use a heap that is being deleted or
+   destroyed, nor afterwards.
+
+   A new, empty heap; NULL and errno ENOMEM if there is no memory. */
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new(void);
+
+/* The same with more to say.  Its areas bear heap_tag, 0 to 255, which the allocator makes no use of.  Without
+   allow_destroy mi_heap_destroy does what mi_heap_delete does.  A heap in an arena allocates from that one only. */
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id);
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id);
+
+/* The end of a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.
+   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks; debug builds with
+   guard pages only delete.  A thread whose default heap it was has the main heap instead.  NULL: nothing happens; the
+   main heap is left alone, with a warning. */
+mi_decl_export void mi_heap_delete(mi_heap_t* heap);
+mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
+
+/* mi_collect for what the calling thread has of this heap. */
+mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept;
+
+/* The heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older. */
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_main(void);
+mi_decl_export mi_heap_t* mi_heap_get_backing(void);
+
+/* The heap that functions without one allocate from, for the calling thread; at first the main heap.  Setting it gives
+   the one before.  NULL changes nothing and gives NULL. */
+mi_decl_export mi_heap_t* mi_heap_get_default(void);
+mi_decl_export mi_heap_t* mi_heap_set_default(mi_heap_t* heap);
+
+/* Memory of this heap is to come from this NUMA node, modulo their number; a negative one means any. */
+mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
+
+/* ---- from a heap ------------------------------------------------------------------------------------------------- */
+
+/* As the functions without the heap.  A resize moves a block that belongs to another heap. */
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc(mi_heap_t* heap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc(mi_heap_t* heap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_mallocn(mi_heap_t* heap, size_t count, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc_small(mi_heap_t* heap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc_small(mi_heap_t* heap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+mi_decl_nodiscard mi_decl_export void* mi_heap_realloc(mi_heap_t* heap, void* p, size_t newsize)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+mi_decl_nodiscard mi_decl_export void* mi_heap_reallocf(mi_heap_t* heap, void* p, size_t newsize)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+mi_decl_nodiscard mi_decl_export void* mi_heap_rezalloc(mi_heap_t* heap, void* p, size_t newsize)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+mi_decl_nodiscard mi_decl_export void* mi_heap_reallocn(mi_heap_t* heap, void* p, size_t count, size_t size)
+  mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc(mi_heap_t* heap, void* p, size_t newcount, size_t size)
+  mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_heap_strdup(mi_heap_t* heap, const char* s)
+  mi_attr_noexcept mi_attr_malloc;
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_heap_strndup(mi_heap_t* heap, const char* s, size_t n)
+  mi_attr_noexcept mi_attr_malloc;
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char*
+  mi_heap_realpath(mi_heap_t* heap, const char* fname, char* resolved_name) mi_attr_noexcept;
+
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_malloc_aligned(mi_heap_t* heap, size_t size, size_t alignment)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_zalloc_aligned(mi_heap_t* heap, size_t size, size_t alignment)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_zalloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_calloc_aligned(mi_heap_t* heap, size_t count, size_t size, size_t alignment)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3) mi_attr_alloc_align(4);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_heap_calloc_aligned_at(mi_heap_t* heap, size_t count, size_t size, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_realloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment)
+  mi_attr_noexcept mi_attr_alloc_size(3) mi_attr_alloc_align(4);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_rezalloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment)
+  mi_attr_noexcept mi_attr_alloc_size(3) mi_attr_alloc_align(4);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_rezalloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_recalloc_aligned(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment)
+  mi_attr_noexcept mi_attr_alloc_size2(3, 4) mi_attr_alloc_align(5);
+mi_decl_nodiscard mi_decl_export void*
+  mi_heap_recalloc_aligned_at(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment, size_t offset)
+  mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+
+/* As mi_new and mi_new_n. */
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new(mi_heap_t* heap, size_t size)
+  mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size)
+  mi_attr_malloc mi_attr_alloc_size2(2, 3);
+
+/* ---- heaps of one thread ----------------------------------------------------------------------------------------- */
+
+#if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
+
+/* What the calling thread has of a heap, made when it is first asked for; NULL if there is no memory for it.  Only this
+   thread may use it, until the heap or the thread ends. */
+mi_decl_export mi_theap_t* mi_heap_theap(mi_heap_t* heap);
+
+/* That of the default heap.  Setting it gives the one before; NULL changes nothing and gives NULL. */
+mi_decl_export mi_theap_t* mi_theap_get_default(void);
+mi_decl_export mi_theap_t* mi_theap_set_default(mi_theap_t* theap);
+
+/* As the functions of the heap. */
+mi_decl_export void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept;
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_malloc(mi_theap_t* theap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_zalloc(mi_theap_t* theap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_malloc_small(mi_theap_t* theap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_zalloc_small(mi_theap_t* theap, size_t size)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
+  mi_theap_malloc_aligned(mi_theap_t* theap, size_t size, size_t alignment)
+  mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+mi_decl_nodiscard mi_decl_export void* mi_theap_realloc(mi_theap_t* theap, void* p, size_t newsize)
+  mi_attr_noexcept mi_attr_alloc_size(3);
+
+#else
+
+#define mi_heap_theap(hp)                      (hp)
+#define mi_theap_get_default()                 mi_heap_get_default()
+#define mi_theap_set_default(hp)               mi_heap_set_default(hp)
+#define mi_theap_collect(hp, force)            mi_heap_collect(hp, force)
+#define mi_theap_malloc(hp, sz)                mi_heap_malloc(hp, sz)
+#define mi_theap_zalloc(hp, sz)                mi_heap_zalloc(hp, sz)
+#define mi_theap_calloc(hp, cnt, sz)           mi_heap_calloc(hp, cnt, sz)
+#define mi_theap_malloc_small(hp, sz)          mi_heap_malloc_small(hp, sz)
+#define mi_theap_zalloc_small(hp, sz)          mi_heap_zalloc_small(hp, sz)
+#define mi_theap_malloc_aligned(hp, sz, a)     mi_heap_malloc_aligned(hp, sz, a)
+#define mi_theap_realloc(hp, p, newsz)         mi_heap_realloc(hp, p, newsz)
+#define mi_theap_visit_blocks(hp, all, f, arg) mi_heap_visit_blocks(hp, all, f, arg)
+#define mi_theap_guarded_set_sample_rate(hp, rate, seed) mi_heap_guarded_set_sample_rate(hp, rate, seed)
+#define mi_theap_guarded_set_size_bound(hp, min, max)    mi_heap_guarded_set_size_bound(hp, min, max)
+
+#endif
 
 /* ---- as in POSIX and other C libraries --------------------------------------------------------------------------- */
 
@@ -347,6 +555,85 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
 typedef void (mi_cdecl mi_error_fun)(int err, void* arg);
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
+/* ---- arenas ------------------------------------------------------------------------------------------------------ */
+
+/* Address space that the program has reserved or brought, beside that which the allocator reserves itself.  All heaps
+   take memory from an arena, but for those that are `exclusive`: they serve only heaps that were made for them.  An
+   arena stays until the process ends.  Where a function stores an id it first stores that of none (-1 at level 2, NULL
+   at level 3); the pointer may be NULL.
+
+   Reserve an arena of at least `size` bytes: 0, or ENOMEM.  `commit`: make it usable at once; allow_large: use large OS
+   pages where the system has some, which are then never given back. */
+mi_decl_export int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept;
+mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
+                                           mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+/* Make an arena of memory that the program brings, and that must stay where it is until the process ends.  False if
+   what is left of it at the right alignment (mi_arena_min_alignment) is too small (mi_arena_min_size).
+     is_committed  it can be used as it is            is_zero    it reads as zero
+     is_pinned     it is never to be given back       numa_node  where it is, -1 if that is not known
+   With a commit_fun (mi_manage_memory) that function is called, instead of the system, to make a part usable (commit)
+   and to give its contents back (not commit); in *is_zero, where that is not NULL, it says whether a usable part reads
+   as zero.  It returns whether that worked, on any thread, and must not allocate from here. */
+typedef bool (mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
+mi_decl_export bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                        int numa_node) mi_attr_noexcept;
+mi_decl_export bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                           int numa_node, bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept;
+mi_decl_export bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                     int numa_node, bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
+                                     mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+/* Arenas of OS pages of 1 GiB, all of `pages`: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all
+   that there are).  Give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM. */
+mi_decl_export int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t timeout_msecs)
+  mi_attr_noexcept;
+mi_decl_export int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept;
+mi_decl_export int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
+                                                  mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+/* Older: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores how many pages there are then. */
+mi_decl_export int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept;
+
+/* Where an arena is, and in *size (which may be NULL) how large; NULL and 0 for one that does not exist. */
+mi_decl_export void* mi_arena_area(mi_arena_id_t arena_id, size_t* size);
+
+/* Is p within this arena?  Any pointer may be asked for. */
+mi_decl_export bool mi_arena_contains(mi_arena_id_t arena_id, const void* p);
+
+/* What memory for mi_manage_os_memory must have at least, in bytes. */
+mi_decl_export size_t mi_arena_min_alignment(void);
+mi_decl_export size_t mi_arena_min_size(void);
+
+/* Prints what is in use of each arena.  Two names of one function. */
+mi_decl_export void mi_arenas_print(void) mi_attr_noexcept;
+mi_decl_export void mi_debug_show_arenas(void) mi_attr_noexcept;
+
+/* ---- subprocesses ------------------------------------------------------------------------------------------------ */
+
+/* Threads that share no memory with those of other subprocesses: their main heap is another, and so are the pages that
+   threads leave behind.  All threads begin in the main subprocess, whose id is NULL at level 2.  Blocks may still be
+   freed by any thread. */
+typedef bool (mi_cdecl mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
+
+/* The main one, that of the calling thread, and a new one (whose id holds NULL if there is no memory). */
+mi_decl_export mi_subproc_id_t mi_subproc_main(void);
+mi_decl_export mi_subproc_id_t mi_subproc_current(void);
+mi_decl_export mi_subproc_id_t mi_subproc_new(void);
+
+/* Moves the calling thread there: to be called once, before it allocates, from the main subprocess.  Otherwise there is
+   a warning and nothing happens. */
+mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
+
+/* The end of a subprocess, when its threads are gone.  mi_subproc_delete does nothing as long as there is memory in
+   use; mi_subproc_destroy frees everything in it.  The main one, or NULL: nothing happens. */
+mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
+mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
+
+/* Calls `visitor` with each heap of the subprocess, until it returns false; that is then the result.  It must not make
+   or end heaps. */
+mi_decl_export bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg);
+
 /* ---- process and threads ----------------------------------------------------------------------------------------- */
 
 /* All of these are called automatically, at load or the first allocation and at exit; calling them again does nothing.
@@ -373,7 +660,7 @@ mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-/* They are those of the whole process.  mimalloc-stats.h has them as numbers and as JSON. */
+/* Of the whole process, unless the name says of what.  mimalloc-stats.h has them as numbers and as JSON. */
 
 /* Prints a table.  The argument has no meaning, pass NULL. */
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
@@ -382,20 +669,107 @@ mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
 mi_decl_export void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
+/* The same for a heap, for a subprocess with all its heaps, and for a subprocess and then each of its heaps. */
+mi_decl_export void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) mi_attr_noexcept;
+mi_decl_export void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg)
+  mi_attr_noexcept;
+mi_decl_export void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg)
+  mi_attr_noexcept;
+
 /* Starts again: totals become what is current, peaks too, counters 0. */
 mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
 
-/* Numbers of threads are always part of those of the process: nothing is left to do for this function. */
+/* Numbers of threads and of heaps are always part of those of the process: there is nothing left to do here. */
 mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
+mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
 /* ---- whose memory is it ------------------------------------------------------------------------------------------ */
 
-/* Is p within memory of ours?  Any pointer may be asked for.  mi_check_owned is its older name. */
+/* Is p within memory of ours?  Any pointer may be asked for.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
+mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);
+
+/* The heap that the page of p belongs to, and whether it is this one.  NULL and false if p is not within memory of
+   ours.  The functions with _block and _owned are older; the latter wants p to be a multiple of sizeof(void*) too. */
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_of(const void* p);
+mi_decl_nodiscard mi_decl_export bool mi_heap_contains(const mi_heap_t* heap, const void* p);
+mi_decl_export bool mi_heap_contains_block(mi_heap_t* heap, const void* p);
+mi_decl_export bool mi_heap_check_owned(mi_heap_t* heap, const void* p);
 
 /* Windows: does the C library of the process allocate here?  Elsewhere false. */
 mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
+
+/* ---- visiting blocks --------------------------------------------------------------------------------------------- */
+
+/* A range of memory with blocks of one size. */
+typedef struct mi_heap_area_s {
+  void*  blocks;          /* where the blocks begin */
+  size_t reserved;        /* bytes that they may take */
+  size_t committed;       /* bytes that are usable by now */
+  size_t used;            /* blocks in use */
+  size_t block_size;      /* bytes of a block that a program can use */
+  size_t full_block_size; /* bytes from a block to the next, with padding */
+#if MI_API_LEVEL < 3
+  int heap_tag;           /* of mi_heap_new_ex */
+#else
+  void* reserved1;        /* of no meaning */
+#endif
+} mi_heap_area_t;
+
+/* Called for an area with `block` NULL, and then for each of its blocks in use; block_size is that of the area.  False
+   ends the visit. */
+typedef bool (mi_cdecl mi_block_visit_fun)(const mi_heap_t* heap, const mi_heap_area_t* area, void* block,
+                                           size_t block_size, void* arg);
+
+/* Visits the areas of a heap and, with visit_blocks, its blocks.  False if the visitor ended it or is NULL.  Meanwhile
+   no other thread may allocate from the heap or free its blocks, and the visitor may not either. */
+#if MI_API_LEVEL < 3
+mi_decl_export bool
+  mi_heap_visit_blocks(const mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+#else
+mi_decl_export bool mi_heap_visit_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+#endif
+
+/* Only what the calling thread has of a heap. */
+#if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
+mi_decl_export bool
+  mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+#endif
+
+/* Only what belongs to no thread: of a heap, or of all heaps with this tag (-1: any) of a subprocess.  The latter needs
+   mi_option_visit_abandoned, set before the first thread ends; otherwise it reports that (EFAULT) and is false. */
+mi_decl_export bool
+  mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks,
+                                              mi_block_visit_fun* visitor, void* arg);
+
+/* For programs that move their data together: is the page of p of the kind whose blocks should move away?  That is, it
+   belongs to this heap (NULL: to any), at most perc_threshold percent of it are in use, and it is not the one that
+   allocation takes from at present.  False for NULL p. */
+mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold)
+  mi_attr_noexcept;
+
+/* ---- finding errors ---------------------------------------------------------------------------------------------- */
+
+/* Guard pages behind blocks: one block in sample_rate gets one (0 none; seed 0: at random), if its size is between min
+   and max.  Without effect unless the library was built with guard pages. */
+mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
+mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
+#if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
+mi_decl_export void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, size_t seed);
+mi_decl_export void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max);
+#endif
+
+/* Only here, mimalloc has no such functions:
+
+   Looks through all pages and free blocks of a heap (NULL: of all heaps) for what cannot be.  True if all is well;
+   otherwise each fault is reported (EFAULT).  Meanwhile no other thread may use the heap. */
+mi_decl_export bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept;
+
+/* Prints what is in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of
+   a program that is what it did not free.  NULL `out`: where all output goes. */
+mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
@@ -406,46 +780,88 @@ mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
    Numbers are decimal; on, yes, true and an empty value mean 1, and off, no and false mean 0.  Options in KiB take a
    number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.
 
-   Options with "no effect" are there for programs that set them: this allocator has nothing to tune there. */
+   Options with "no effect" are there for programs that set them: this allocator has nothing to tune there.
+
+   The columns: the number at level 2 and at level 3, the meaning, and the default; where there are two the second is
+   that of level 3.  show_errors is 1 in debug builds, arena_reserve 131072 on 32-bit systems. */
 typedef enum mi_option_e {
-  mi_option_show_errors,               /*  0  print errors and warnings                                  0 (debug: 1) */
-  mi_option_show_stats,                /*  1  print statistics at exit                                              0 */
-  mi_option_verbose,                   /*  2  print what happens: 1 at start and exit, 2 also in between            0 */
-  mi_option_eager_commit,              /*  3  no effect                                                             1 */
-  mi_option_arena_eager_commit,        /*  4  commit arenas at once: 0 no, 1 yes, 2 if the system overcommits       2 */
-  mi_option_purge_decommits,           /*  5  purged memory goes back at once (1), or when the system needs it (0)  1 */
-  mi_option_allow_large_os_pages,      /*  6  use large OS pages where there are some                               0 */
-  mi_option_reserve_huge_os_pages,     /*  7  reserve so many OS pages of 1 GiB at start                            0 */
-  mi_option_reserve_huge_os_pages_at,  /*  8  on this NUMA node, -1 on all                                         -1 */
-  mi_option_reserve_os_memory,         /*  9  reserve memory at start, KiB                                          0 */
-  mi_option_deprecated_segment_cache,  /* 10  no effect                                                             0 */
-  mi_option_deprecated_page_reset,     /* 11  no effect                                                             0 */
-  mi_option_abandoned_page_purge,      /* 12  no effect                                                             0 */
-  mi_option_deprecated_segment_reset,  /* 13  no effect                                                             0 */
-  mi_option_eager_commit_delay,        /* 14  no effect                                                             1 */
-  mi_option_purge_delay,               /* 15  milliseconds until free memory is purged: 0 at once, -1 never        10 */
-  mi_option_use_numa_nodes,            /* 16  assume so many NUMA nodes, 0 as many as there are                     0 */
-  mi_option_disallow_os_alloc,         /* 17  use only memory that was reserved or given before                     0 */
-  mi_option_os_tag,                    /* 18  macOS: tag of our memory                                            100 */
-  mi_option_max_errors,                /* 19  print so many errors, < 0 all                                        32 */
-  mi_option_max_warnings,              /* 20  print so many warnings, < 0 all                                      32 */
-  mi_option_max_segment_reclaim,       /* 21  no effect                                                            10 */
-  mi_option_destroy_on_exit,           /* 22  give all memory back at exit; > 1: the program calls mi_process_done  0 */
-  mi_option_arena_reserve,             /* 23  size of arenas, KiB                         1048576 (32-bit: 131072)  */
-  mi_option_arena_purge_mult,          /* 24  purge_delay times this is the delay for arenas                       10 */
-  mi_option_purge_extend_delay,        /* 25  no effect                                                             1 */
-  mi_option_abandoned_reclaim_on_free, /* 26  no effect                                                             0 */
-  mi_option_disallow_arena_alloc,      /* 27  use arenas only where a heap asks for one                             0 */
-  mi_option_retry_on_oom,              /* 28  Windows: milliseconds to go on trying when out of memory            400 */
-  mi_option_visit_abandoned,           /* 29  allow visits of blocks of threads that are gone                       0 */
-  mi_option_guarded_min,               /* 30  smallest size, bytes, that guard pages are sampled for                0 */
-  mi_option_guarded_max,               /* 31  largest such size                                            1073741824 */
-  mi_option_guarded_precise,           /* 32  guarded blocks end at the guard page even if then unaligned           0 */
-  mi_option_guarded_sample_rate,       /* 33  guard one in so many blocks, 0 none                                   0 */
-  mi_option_guarded_sample_seed,       /* 34  where sampling begins, 0 anywhere                                     0 */
-  mi_option_target_segments_per_thread,/* 35  no effect                                                             0 */
-  mi_option_generic_collect,           /* 36  tidy up a thread after so many slow allocations                   10000 */
-  mi_option_allow_thp,                 /* 37  huge pages: 0 none, 1 for dense pages, 2 for all memory from 32 MiB on  1 */
+  mi_option_show_errors,                     /*  0  0  print errors and warnings                               0 or 1 */
+  mi_option_show_stats,                      /*  1  1  print statistics at exit                                     0 */
+  mi_option_verbose,                         /*  2  2  print what happens: 1 at start and exit, 2 always            0 */
+#if MI_API_LEVEL < 3
+  mi_option_eager_commit,                    /*  3  -  no effect                                                    1 */
+#else
+  mi_option_deprecated_eager_commit,         /*  -  3  no effect                                                    1 */
+#endif
+  mi_option_arena_eager_commit,              /*  4  4  commit arenas: 0 no, 1 yes, 2 if the OS overcommits          2 */
+  mi_option_purge_decommits,                 /*  5  5  purge: 1 give back at once, 0 when the OS needs it           1 */
+  mi_option_allow_large_os_pages,            /*  6  6  use large OS pages where there are some                      0 */
+  mi_option_reserve_huge_os_pages,           /*  7  7  reserve so many OS pages of 1 GiB at start                   0 */
+  mi_option_reserve_huge_os_pages_at,        /*  8  8  on this NUMA node, -1 on all                                -1 */
+  mi_option_reserve_os_memory,               /*  9  9  reserve memory at start, KiB                                 0 */
+  mi_option_deprecated_segment_cache,        /* 10 10  no effect                                                    0 */
+  mi_option_deprecated_page_reset,           /* 11 11  no effect                                                    0 */
+#if MI_API_LEVEL < 3
+  mi_option_abandoned_page_purge,            /* 12  -  no effect                                                    0 */
+#else
+  mi_option_deprecated_abandoned_page_purge, /*  - 12  no effect                                                    0 */
+#endif
+  mi_option_deprecated_segment_reset,        /* 13 13  no effect                                                    0 */
+#if MI_API_LEVEL < 3
+  mi_option_eager_commit_delay,              /* 14  -  no effect                                                    1 */
+#else
+  mi_option_deprecated_eager_commit_delay,   /*  - 14  no effect                                                    1 */
+#endif
+  mi_option_purge_delay,                     /* 15 15  ms until free memory is purged: 0 at once, -1 never   10, 1000 */
+  mi_option_use_numa_nodes,                  /* 16 16  assume so many NUMA nodes, 0 as many as there are            0 */
+  mi_option_disallow_os_alloc,               /* 17 17  use only memory that was reserved or given before            0 */
+  mi_option_os_tag,                          /* 18 18  macOS: tag of our memory                                   100 */
+  mi_option_max_errors,                      /* 19 19  print so many errors, < 0 all                               32 */
+  mi_option_max_warnings,                    /* 20 20  print so many warnings, < 0 all                             32 */
+#if MI_API_LEVEL < 3
+  mi_option_max_segment_reclaim,             /* 21  -  no effect                                                   10 */
+#else
+  mi_option_deprecated_max_segment_reclaim,  /*  - 21  no effect                                                   10 */
+#endif
+  mi_option_destroy_on_exit,                 /* 22 22  free all at exit; > 1: only by mi_process_done               0 */
+  mi_option_arena_reserve,                   /* 23 23  size of arenas, KiB                                    1048576 */
+  mi_option_arena_purge_mult,                /* 24 24  purge_delay times this is the delay for arenas           10, 1 */
+#if MI_API_LEVEL < 3
+  mi_option_purge_extend_delay,              /* 25  -  no effect                                                    1 */
+#else
+  mi_option_deprecated_purge_extend_delay,   /*  - 25  no effect                                                    1 */
+#endif
+#if MI_API_LEVEL < 3
+  mi_option_abandoned_reclaim_on_free,       /* 26  -  no effect                                                    0 */
+#endif
+  mi_option_disallow_arena_alloc,            /* 27 26  use arenas only where a heap asks for one                    0 */
+  mi_option_retry_on_oom,                    /* 28 27  Windows: ms to go on trying when out of memory             400 */
+  mi_option_visit_abandoned,                 /* 29 28  allow visits of blocks of threads that are gone              0 */
+  mi_option_guarded_min,                     /* 30 29  smallest size, bytes, of guarded blocks                      0 */
+  mi_option_guarded_max,                     /* 31 30  largest such size, bytes                            1073741824 */
+  mi_option_guarded_precise,                 /* 32 31  guarded blocks end at the guard page, if unaligned           0 */
+  mi_option_guarded_sample_rate,             /* 33 32  guard one in so many blocks, 0 none                          0 */
+  mi_option_guarded_sample_seed,             /* 34 33  where sampling begins, 0 anywhere                            0 */
+#if MI_API_LEVEL < 3
+  mi_option_target_segments_per_thread,      /* 35  -  no effect                                                    0 */
+#endif
+  mi_option_generic_collect,                 /* 36 34  tidy up a thread after so many slow allocations          10000 */
+#if MI_API_LEVEL >= 3
+  mi_option_page_reclaim_on_free,            /*  - 35  no effect                                                    0 */
+  mi_option_page_full_retain,                /*  - 36  no effect                                                    2 */
+  mi_option_page_max_candidates,             /*  - 37  no effect                                                    4 */
+  mi_option_max_vabits,                      /*  - 38  no effect                                                    0 */
+  mi_option_pagemap_commit,                  /*  - 39  no effect                                                    0 */
+  mi_option_page_commit_on_demand,           /*  - 40  no effect                                                    0 */
+  mi_option_page_max_reclaim,                /*  - 41  no effect                                                   -1 */
+  mi_option_page_cross_thread_max_reclaim,   /*  - 42  no effect                                                   32 */
+#endif
+  mi_option_allow_thp,                       /* 37 43  huge pages: 0 no, 1 dense, 2 all from 32 MiB on              1 */
+#if MI_API_LEVEL >= 3
+  mi_option_minimal_purge_size,              /*  - 44  no effect                                                    0 */
+  mi_option_arena_max_object_size,           /*  - 45  no effect                                              2097152 */
+  mi_option_arena_is_numa_local,             /*  - 46  no effect                                                    0 */
+#endif
   _mi_option_last,
 
   /* older names */
@@ -453,7 +869,9 @@ typedef enum mi_option_e {
   mi_option_eager_region_commit  = mi_option_arena_eager_commit,
   mi_option_reset_decommits      = mi_option_purge_decommits,
   mi_option_reset_delay          = mi_option_purge_delay,
+#if MI_API_LEVEL < 3
   mi_option_abandoned_page_reset = mi_option_abandoned_page_purge,
+#endif
   mi_option_limit_os_alloc       = mi_option_disallow_os_alloc
 } mi_option_t;
 
@@ -483,12 +901,225 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
 
 /* ---- typed allocation -------------------------------------------------------------------------------------------- */
 
-/* For a type `tp` or an array of n of them; the result is a tp*. */
-#define mi_malloc_tp(tp)         ((tp*)mi_malloc(sizeof(tp)))
-#define mi_zalloc_tp(tp)         ((tp*)mi_zalloc(sizeof(tp)))
-#define mi_calloc_tp(tp, n)      ((tp*)mi_calloc(n, sizeof(tp)))
-#define mi_mallocn_tp(tp, n)     ((tp*)mi_mallocn(n, sizeof(tp)))
-#define mi_reallocn_tp(p, tp, n) ((tp*)mi_reallocn(p, n, sizeof(tp)))
-#define mi_recalloc_tp(p, tp, n) ((tp*)mi_recalloc(p, n, sizeof(tp)))
+/* For a type `tp` or an array of n of them; the result is a tp*.  Where there is a heap or a block as well, the type
+   comes behind it at level 2, and first at level 3. */
+#define mi_malloc_tp(tp)     ((tp*)mi_malloc(sizeof(tp)))
+#define mi_zalloc_tp(tp)     ((tp*)mi_zalloc(sizeof(tp)))
+#define mi_calloc_tp(tp, n)  ((tp*)mi_calloc(n, sizeof(tp)))
+#define mi_mallocn_tp(tp, n) ((tp*)mi_mallocn(n, sizeof(tp)))
+
+#if MI_API_LEVEL < 3
+#define mi_reallocn_tp(p, tp, n)          ((tp*)mi_reallocn(p, n, sizeof(tp)))
+#define mi_recalloc_tp(p, tp, n)          ((tp*)mi_recalloc(p, n, sizeof(tp)))
+#define mi_heap_malloc_tp(hp, tp)         ((tp*)mi_heap_malloc(hp, sizeof(tp)))
+#define mi_heap_zalloc_tp(hp, tp)         ((tp*)mi_heap_zalloc(hp, sizeof(tp)))
+#define mi_heap_calloc_tp(hp, tp, n)      ((tp*)mi_heap_calloc(hp, n, sizeof(tp)))
+#define mi_heap_mallocn_tp(hp, tp, n)     ((tp*)mi_heap_mallocn(hp, n, sizeof(tp)))
+#define mi_heap_reallocn_tp(hp, p, tp, n) ((tp*)mi_heap_reallocn(hp, p, n, sizeof(tp)))
+#define mi_heap_recalloc_tp(hp, p, tp, n) ((tp*)mi_heap_recalloc(hp, p, n, sizeof(tp)))
+#else
+#define mi_reallocn_tp(tp, p, n)          ((tp*)mi_reallocn(p, n, sizeof(tp)))
+#define mi_recalloc_tp(tp, p, n)          ((tp*)mi_recalloc(p, n, sizeof(tp)))
+#define mi_heap_malloc_tp(tp, hp)         ((tp*)mi_heap_malloc(hp, sizeof(tp)))
+#define mi_heap_zalloc_tp(tp, hp)         ((tp*)mi_heap_zalloc(hp, sizeof(tp)))
+#define mi_heap_calloc_tp(tp, hp, n)      ((tp*)mi_heap_calloc(hp, n, sizeof(tp)))
+#define mi_heap_mallocn_tp(tp, hp, n)     ((tp*)mi_heap_mallocn(hp, n, sizeof(tp)))
+#define mi_heap_reallocn_tp(tp, hp, p, n) ((tp*)mi_heap_reallocn(hp, p, n, sizeof(tp)))
+#define mi_heap_recalloc_tp(tp, hp, p, n) ((tp*)mi_heap_recalloc(hp, p, n, sizeof(tp)))
+#endif
+
+/* ---- C++ --------------------------------------------------------------------------------------------------------- */
+
+#if defined(__cplusplus) && !defined(MI_LIBRARY_BUILD)
+
+#include <cstddef>
+#include <new>
+#if (__cplusplus >= 201103L) || (defined(_MSC_VER) && _MSC_VER >= 1900)
+  #define MI_HAS_HEAP_STL_ALLOCATOR 1
+  #include <cstdint>
+  #include <memory>
+  #include <type_traits>
+  #include <utility>
+#endif
+
+/* Allocators for the containers of the standard library:
+
+     mi_stl_allocator               all alike, from the default heap of the thread that allocates
+     mi_heap_stl_allocator          from a heap.  One that is made without a heap makes its own, and shares it with its
+                                    copies; when the last of them goes, so does the heap, but not its blocks
+     mi_heap_destroy_stl_allocator  the same, but with the last of them go all blocks; deallocation does nothing: for
+                                    containers that are dropped as a whole
+
+   An allocator for a heap that is given never ends that heap.  Allocators for heaps are equal if their heaps are.
+   mimalloc-pmr.h has a std::pmr::memory_resource.
+
+   What all three have in common; not for use on its own. */
+template <class T>
+struct _mi_stl_allocator_common {
+  typedef T              value_type;
+  typedef std::size_t    size_type;
+  typedef std::ptrdiff_t difference_type;
+  typedef T&             reference;
+  typedef T const&       const_reference;
+  typedef T*             pointer;
+  typedef T const*       const_pointer;
+
+#if defined(MI_HAS_HEAP_STL_ALLOCATOR)
+  using propagate_on_container_copy_assignment = std::true_type;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+  template <class U, class... Args>
+  void construct(U* p, Args&&... args) {
+    ::new (const_cast<void*>(static_cast<const volatile void*>(p))) U(std::forward<Args>(args)...);
+  }
+  template <class U>
+  void destroy(U* p) mi_attr_noexcept {
+    p->~U();
+  }
+#else
+  void construct(pointer p, value_type const& value) { ::new (static_cast<void*>(p)) value_type(value); }
+  void destroy(pointer p) { p->~value_type(); }
+#endif
+
+  size_type     max_size() const mi_attr_noexcept { return (~static_cast<size_type>(0) >> 1) / sizeof(value_type); }
+  pointer       address(reference x) const { return &x; }
+  const_pointer address(const_reference x) const { return &x; }
+};
+
+template <class T>
+struct mi_stl_allocator : public _mi_stl_allocator_common<T> {
+  using typename _mi_stl_allocator_common<T>::size_type;
+  using typename _mi_stl_allocator_common<T>::value_type;
+  using typename _mi_stl_allocator_common<T>::pointer;
+  template <class U>
+  struct rebind {
+    typedef mi_stl_allocator<U> other;
+  };
+#if defined(MI_HAS_HEAP_STL_ALLOCATOR)
+  using is_always_equal = std::true_type;
+  mi_stl_allocator() mi_attr_noexcept = default;
+  mi_stl_allocator(const mi_stl_allocator&) mi_attr_noexcept = default;
+  mi_stl_allocator& operator=(const mi_stl_allocator&) mi_attr_noexcept = default;
+#else
+  mi_stl_allocator() {}
+#endif
+  template <class U>
+  mi_stl_allocator(const mi_stl_allocator<U>&) mi_attr_noexcept {}
+  mi_stl_allocator select_on_container_copy_construction() const { return *this; }
+
+  mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
+    return static_cast<T*>(mi_new_n(count, sizeof(value_type)));
+  }
+  void deallocate(T* p, size_type = 0) { mi_free(p); }
+};
+
+template <class T1, class T2>
+bool operator==(const mi_stl_allocator<T1>&, const mi_stl_allocator<T2>&) mi_attr_noexcept {
+  return true;
+}
+template <class T1, class T2>
+bool operator!=(const mi_stl_allocator<T1>&, const mi_stl_allocator<T2>&) mi_attr_noexcept {
+  return false;
+}
+
+#if defined(MI_HAS_HEAP_STL_ALLOCATOR)
+
+template <class T, bool _mi_destroy>
+struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
+  using typename _mi_stl_allocator_common<T>::size_type;
+  using typename _mi_stl_allocator_common<T>::value_type;
+  using typename _mi_stl_allocator_common<T>::pointer;
+  using is_always_equal = std::false_type;
+
+  mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
+    return static_cast<T*>(mi_heap_alloc_new_n(this->heap.get(), count, sizeof(value_type)));
+  }
+  void collect(bool force) { mi_heap_collect(this->heap.get(), force); }
+  template <class U>
+  bool is_equal(const _mi_heap_stl_allocator_common<U, _mi_destroy>& x) const {
+    return this->heap.get() == x.heap.get();
+  }
+
+ protected:
+  std::shared_ptr<mi_heap_t> heap;
+  template <class U, bool D>
+  friend struct _mi_heap_stl_allocator_common;
+
+  _mi_heap_stl_allocator_common() : heap(heap_new(), &heap_end) {}
+  _mi_heap_stl_allocator_common(mi_heap_t* hp) : heap(hp, &heap_keep) {}
+  _mi_heap_stl_allocator_common(const _mi_heap_stl_allocator_common&) mi_attr_noexcept = default;
+  _mi_heap_stl_allocator_common& operator=(const _mi_heap_stl_allocator_common&) mi_attr_noexcept = default;
+  template <class U>
+  _mi_heap_stl_allocator_common(const _mi_heap_stl_allocator_common<U, _mi_destroy>& x) mi_attr_noexcept
+    : heap(x.heap) {}
+
+ private:
+  static mi_heap_t* heap_new() {
+    mi_heap_t* hp = mi_heap_new();
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+    if (hp == nullptr) throw std::bad_alloc();
+#endif
+    return hp; /* without exceptions nullptr is left, that is the main heap */
+  }
+  static void heap_end(mi_heap_t* hp) {
+    if (_mi_destroy) mi_heap_destroy(hp);
+    else mi_heap_delete(hp);
+  }
+  static void heap_keep(mi_heap_t*) {}
+};
+
+template <class T>
+struct mi_heap_stl_allocator : public _mi_heap_stl_allocator_common<T, false> {
+  using typename _mi_heap_stl_allocator_common<T, false>::size_type;
+  template <class U>
+  struct rebind {
+    typedef mi_heap_stl_allocator<U> other;
+  };
+  mi_heap_stl_allocator() = default;
+  mi_heap_stl_allocator(mi_heap_t* hp) : _mi_heap_stl_allocator_common<T, false>(hp) {}
+  template <class U>
+  mi_heap_stl_allocator(const mi_heap_stl_allocator<U>& x) mi_attr_noexcept
+    : _mi_heap_stl_allocator_common<T, false>(x) {}
+  mi_heap_stl_allocator select_on_container_copy_construction() const { return *this; }
+  void                  deallocate(T* p, size_type = 0) { mi_free(p); }
+};
+
+template <class T>
+struct mi_heap_destroy_stl_allocator : public _mi_heap_stl_allocator_common<T, true> {
+  using typename _mi_heap_stl_allocator_common<T, true>::size_type;
+  template <class U>
+  struct rebind {
+    typedef mi_heap_destroy_stl_allocator<U> other;
+  };
+  mi_heap_destroy_stl_allocator() = default;
+  mi_heap_destroy_stl_allocator(mi_heap_t* hp) : _mi_heap_stl_allocator_common<T, true>(hp) {}
+  template <class U>
+  mi_heap_destroy_stl_allocator(const mi_heap_destroy_stl_allocator<U>& x) mi_attr_noexcept
+    : _mi_heap_stl_allocator_common<T, true>(x) {}
+  mi_heap_destroy_stl_allocator select_on_container_copy_construction() const { return *this; }
+  void                          deallocate(T*, size_type = 0) {}
+};
+
+template <class T1, class T2>
+bool operator==(const mi_heap_stl_allocator<T1>& x, const mi_heap_stl_allocator<T2>& y) mi_attr_noexcept {
+  return x.is_equal(y);
+}
+template <class T1, class T2>
+bool operator!=(const mi_heap_stl_allocator<T1>& x, const mi_heap_stl_allocator<T2>& y) mi_attr_noexcept {
+  return !x.is_equal(y);
+}
+template <class T1, class T2>
+bool operator==(const mi_heap_destroy_stl_allocator<T1>& x,
+                const mi_heap_destroy_stl_allocator<T2>& y) mi_attr_noexcept {
+  return x.is_equal(y);
+}
+template <class T1, class T2>
+bool operator!=(const mi_heap_destroy_stl_allocator<T1>& x,
+                const mi_heap_destroy_stl_allocator<T2>& y) mi_attr_noexcept {
+  return !x.is_equal(y);
+}
+
+#endif
+#endif
 
 #endif

@@ -26,6 +26,7 @@
 #include "page/size_class.c"
 
 #include "heap/fork.c"
+#include "heap/heap.c"
 #include "heap/heap_stats.c"
 #include "heap/large.c"
 #include "heap/outbox.c"
@@ -34,11 +35,14 @@
 #include "heap/thread.c"
 
 #include "api/aligned.c"
+#include "api/arena.c"
 #include "api/cxx.c"
+#include "api/heap.c"
 #include "api/malloc.c"
 #include "api/posix.c"
 #include "api/process.c"
 #include "api/realloc.c"
 #include "api/stats.c"
+#include "api/subproc.c"
 
 #include "api/override.c"

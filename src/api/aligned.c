@@ -96,7 +96,8 @@ void* mi_rezalloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t o
 
 void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
   size_t total;
-  return _mi_count_size(newcount, size, &total) ? _mi_realloc_aligned_at(NULL, p, total, alignment, offset, true) : NULL;
+  return _mi_count_size(newcount, size, &total) ? _mi_realloc_aligned_at(NULL, p, total, alignment, offset, true)
+                                                : NULL;
 }
 
 void* mi_recalloc_aligned(void* p, size_t newcount, size_t size, size_t alignment) mi_attr_noexcept {

@@ -1,7 +1,7 @@
 // What the files of the api layer share.  Layer: api.
 #pragma once
 
-#include "../../include/mimalloc.h"
+#include "../base/public.h"
 #include "../heap/heap.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
@@ -22,6 +22,11 @@ void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero);
 
 // As mi_malloc_aligned_at.
 void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero);
+
+// The region that an id of the interface means; MI_ARENA_ANY for none.
+size_t _mi_arena_index(mi_arena_id_t id);
+
+mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id);
 
 // Sets errno, reports, and returns NULL.
 mi_cold void* _mi_malloc_failed(size_t size);

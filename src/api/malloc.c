@@ -151,8 +151,7 @@ static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
   if (mi_unlikely(heap == NULL)) return NULL;
   if (size <= MI_CLASS_SIZE_MAX) return malloc_class(heap, theap, _mi_size_class_of(size), zero);
   void* p = NULL;
-  if (theap != NULL && heap == &_mi_heap_main)
-    p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size, zero);
+  if (theap != NULL && heap == &_mi_heap_main) p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size, zero);
   return p != NULL ? p : _mi_large_malloc(heap, size, 1, 0, zero);
 }
 
@@ -257,10 +256,6 @@ size_t mi_good_size(size_t size) mi_attr_noexcept {
   if (size <= MI_CLASS_SIZE_MAX) return _mi_class_block_size(_mi_size_class_of(size));
   if (size > (size_t)PTRDIFF_MAX - MI_SLICE_SIZE) return size;
   return mi_align_up(size, MI_SLICE_SIZE);
-}
-
-bool mi_is_in_heap_region(const void* p) mi_attr_noexcept {
-  return _mi_page_of(p) != NULL;
 }
 
 // ---- block sizes on the side ----------------------------------------------------------------------------------------

@@ -82,6 +82,11 @@ void mi_collect(bool force) mi_attr_noexcept {
   if (force) _mi_purge_all();
 }
 
+void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept {
+  (void)target_thread_owned;
+  mi_collect(true);
+}
+
 // ---- deferred free --------------------------------------------------------------------------------------------------
 
 static mi_atomic(mi_deferred_free_fun*) hooks_deferred_free;

@@ -39,7 +39,7 @@ static mi_noinline void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p
   return realloc_copy(heap, p, old_size, new_size, zero);
 }
 
-static mi_noinline void* realloc_slow(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
+static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
   mi_page_t* page = _mi_page_of(p);
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   if (mi_unlikely(page == NULL)) {
@@ -56,7 +56,7 @@ static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
     size_t size = _mi_page_block_size(page);
     if (mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0)) return p;
   }
-  return realloc_slow(NULL, p, new_size, zero);
+  return realloc_slow(p, new_size, zero, NULL);
 }
 
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
@@ -66,7 +66,7 @@ void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
     size_t size = _mi_page_block_size(page);
     if (new_size <= size && new_size >= size / 2 && new_size > 0) return p;
   }
-  return realloc_slow(heap, p, new_size, zero);
+  return realloc_slow(p, new_size, zero, heap);
 }
 
 void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept {

@@ -2,7 +2,7 @@
 //
 // Everything here works on a snapshot: the live counters (support/stat.h), and the blocks and pages of each size class
 // from a walk over all pages (heap/heap_stats.h).  Text is put together in a local buffer, line by line.
-#include "../../include/mimalloc-stats.h"
+#include "../base/public.h"
 
 #include <string.h>
 
@@ -72,8 +72,13 @@ static void stats_snapshot(stats_snapshot_t* s) {
   _mi_prim_process_info(&s->process);
 }
 
+// Has the caller the structure that this library writes?
+static bool stats_is_known(const mi_stats_t* stats) {
+  return stats != NULL && stats->size == sizeof(*stats) && stats->version == MI_STAT_VERSION;
+}
+
 bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
-  if (stats == NULL || stats->size != sizeof(*stats) || stats->version != MI_STAT_VERSION) return false;
+  if (!stats_is_known(stats)) return false;
   mi_class_stat_t classes[MI_CLASS_COUNT];
   stats_take(stats, classes, _mi_heap_class_stats(classes, MI_CLASS_COUNT));
   return true;
@@ -332,6 +337,24 @@ static void stats_json_add_bins(stats_json_t* json, const char* name, const mi_s
   stats_json_add(json, "  ]%s\n", is_last ? "" : ",");
 }
 
+// Level 3 only: chunks by what is in them, of which this allocator has one kind.
+static void stats_json_add_chunks(stats_json_t* json, const mi_stats_t* stats) {
+#if MI_API_LEVEL >= 3
+  static const char* const kinds[] = {"S", "X", "M", "L", "H", " "};
+  stats_json_add(json, "  \"chunk_bins\": [\n");
+  for (size_t bin = 0; bin < MI_CBIN_COUNT; bin++) {
+    const mi_stat_count_t* count = &stats->chunk_bins[bin];
+    stats_json_add(json, "    { \"total\": %lld, \"peak\": %lld, \"current\": %lld, \"bin\": \"%s\" }%s\n",
+                   (long long)count->total, (long long)count->peak, (long long)count->current, kinds[bin],
+                   bin + 1 == MI_CBIN_COUNT ? "" : ",");
+  }
+  stats_json_add(json, "  ]\n");
+#else
+  (void)json;
+  (void)stats;
+#endif
+}
+
 static void stats_json_add_process(stats_json_t* json, const mi_process_info_t* process,
                                    const mi_stat_count_t* commit) {
   stats_json_add(json, "  \"process\": {\n");
@@ -346,33 +369,42 @@ static void stats_json_add_process(stats_json_t* json, const mi_process_info_t* 
   stats_json_add(json, "  },\n");
 }
 
-static void stats_json_write(stats_json_t* json, const stats_snapshot_t* s) {
+static void stats_json_write(stats_json_t* json, const mi_stats_t* stats, const mi_process_info_t* process) {
   json->length = 0;
   stats_json_add(json, "{\n");
   stats_json_add_counter(json, "  ", "stat_version", MI_STAT_VERSION, false);
   stats_json_add_counter(json, "  ", "mimalloc_version", MI_MALLOC_VERSION, false);
-  stats_json_add_process(json, &s->process, &s->stats.committed);
-#define MI_STAT_COUNT(name)   stats_json_add_count(json, #name, &s->stats.name);
-#define MI_STAT_COUNTER(name) stats_json_add_counter(json, "  ", #name, s->stats.name.total, false);
+  stats_json_add_process(json, process, &stats->committed);
+#define MI_STAT_COUNT(name)   stats_json_add_count(json, #name, &stats->name);
+#define MI_STAT_COUNTER(name) stats_json_add_counter(json, "  ", #name, stats->name.total, false);
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stats_json_add_bins(json, "malloc_bins", s->stats.malloc_bins, false);
-  stats_json_add_bins(json, "page_bins", s->stats.page_bins, true);
+  stats_json_add_bins(json, "malloc_bins", stats->malloc_bins, false);
+  stats_json_add_bins(json, "page_bins", stats->page_bins, MI_API_LEVEL < 3);
+  stats_json_add_chunks(json, stats);
   stats_json_add(json, "}\n");
 }
 
-char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
-  stats_snapshot_t s;
-  stats_json_t     json = {buf, buf == NULL ? 0 : buf_size, 0};
-  stats_snapshot(&s);
+char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_noexcept {
+  stats_json_t      json = {buf, buf == NULL ? 0 : buf_size, 0};
+  mi_process_info_t process;
+  if (!stats_is_known(stats)) return NULL;
+  _mi_prim_process_info(&process);
   if (json.size == 0) { // once to see how long it is
-    stats_json_write(&json, &s);
+    stats_json_write(&json, stats, &process);
     json.size = json.length + 1;
     json.buf = (char*)mi_malloc(json.size);
     if (json.buf == NULL) return NULL;
   }
   json.buf[0] = 0;
-  stats_json_write(&json, &s);
+  stats_json_write(&json, stats, &process);
   return json.buf;
+}
+
+char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
+  mi_stats_t stats;
+  mi_stats_header_init(&stats);
+  mi_stats_get(&stats);
+  return mi_stats_as_json(&stats, buf_size, buf);
 }

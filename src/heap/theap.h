@@ -64,31 +64,31 @@ typedef struct mi_theap_cached_s {
 #define MI_THEAP_CACHE_SIZE 8 // a power of two
 
 struct mi_theap_s {
-  mi_bin_t                bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
-  mi_atomic(mi_theap_t*)  thread; // H6
-  mi_atomic(uint32_t)   presence;             // mi_presence_t
-  mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
-  bool                  has_deleted;          // pages were given back since the last look at the purge policy
-  uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
-  uint32_t              n_slow_frees;         // counts to the next look at unused bins
-  uint32_t              n_looks;              // ... and which are next
-  uint32_t              n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
-  mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  mi_bin_t               bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_atomic(mi_theap_t*) thread;               // H6
+  mi_atomic(uint32_t)    presence;             // mi_presence_t
+  mi_atomic(uint32_t)    revoked;              // somebody else wants to touch it, or does
+  bool                   has_deleted;          // pages were given back since the last look at the purge policy
+  uint32_t               n_owned_pushes;       // batches pushed to pages whose owner may be asleep
+  uint32_t               n_slow_frees;         // counts to the next look at unused bins
+  uint32_t               n_looks;              // ... and which are next
+  uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
+  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (heap/large.c, L3)
   // Of a backing theap only:
-  mi_theap_cached_t     cache[MI_THEAP_CACHE_SIZE]; // of its own thread
-  mi_subproc_t*         subproc;                    // written by its own thread, under the registry lock
-  mi_atomic(bool)       has_retired;                // some of the thread's theaps serve a heap that was deleted
+  mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
+  mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
+  mi_atomic(bool)        has_retired;                // some of the thread's theaps serve a heap that was deleted
   // Under the registry lock (heap/thread.c):
-  mi_heap_t*            heap;        // NULL: of none yet, or not any more; read by its thread without the lock
-  mi_theap_t*           heap_next;   // among the theaps of the heap
-  mi_theap_t*           thread_next; // the other theaps of the thread, beginning with the backing theap
-  mi_theap_t*           next;        // in the registry
-  bool                  is_live;     // a thread has it
-  bool                  is_late;     // threads past their exit share it
-  bool                  is_orphan;   // its thread did not survive a fork
-  bool                  is_released; // it was idle and has nothing left to give
-  mi_class_state_t      classes[MI_CLASS_COUNT];
-  mi_batch_t            outbox[MI_OUTBOX_SIZE];
+  mi_heap_t*             heap;        // NULL: of none yet, or not any more; read by its thread without the lock
+  mi_theap_t*            heap_next;   // among the theaps of the heap
+  mi_theap_t*            thread_next; // the other theaps of the thread, beginning with the backing theap
+  mi_theap_t*            next;        // in the registry
+  bool                   is_live;     // a thread has it
+  bool                   is_late;     // threads past their exit share it
+  bool                   is_orphan;   // its thread did not survive a fork
+  bool                   is_released; // it was idle and has nothing left to give
+  mi_class_state_t       classes[MI_CLASS_COUNT];
+  mi_batch_t             outbox[MI_OUTBOX_SIZE];
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");

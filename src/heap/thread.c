@@ -144,6 +144,12 @@ static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
   return theap;
 }
 
+static void thread_cache(mi_theap_t* backing, mi_heap_t* heap, mi_theap_t* theap) {
+  mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
+  cached->id = mi_load_relaxed(&heap->id);
+  cached->theap = theap;
+}
+
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) visit(theap, arg);
@@ -165,7 +171,10 @@ mi_theap_t* _mi_thread_theap(void) {
   if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
   _mi_lock_acquire(&_mi_registry_lock);
   theap = theap_get(&_mi_heap_main, NULL);
-  if (theap != NULL) theap->subproc = &_mi_subproc_main;
+  if (theap != NULL) {
+    theap->subproc = &_mi_subproc_main;
+    thread_cache(theap, &_mi_heap_main, theap);
+  }
   _mi_lock_release(&_mi_registry_lock);
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
@@ -240,20 +249,37 @@ static mi_theap_t* theap_attach(mi_heap_t* heap, mi_theap_t* backing) {
     theap->thread_next = backing->thread_next;
     backing->thread_next = theap;
   }
-  mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
-  cached->id = mi_load_relaxed(&heap->id);
-  cached->theap = theap;
+  thread_cache(backing, heap, theap);
   return theap;
 }
 
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap) {
   mi_theap_t* backing = _mi_thread_backing();
-  if (backing == NULL || heap == &_mi_heap_main) return backing;
+  if (backing == NULL) return NULL;
+  if (heap == &_mi_heap_main) {
+    thread_cache(backing, heap, backing);
+    return backing;
+  }
   _mi_thread_drop_retired();
   _mi_lock_acquire(&_mi_registry_lock);
   mi_theap_t* theap = (_mi_heap_is_live(heap) ? theap_attach(heap, backing) : NULL);
   _mi_lock_release(&_mi_registry_lock);
   return theap;
+}
+
+bool _mi_thread_join(mi_subproc_t* subproc) {
+  mi_theap_t* backing = _mi_thread_backing();
+  mi_theap_t* theap = NULL;
+  if (backing == NULL || backing->subproc != &_mi_subproc_main) return false;
+  _mi_lock_acquire(&_mi_registry_lock);
+  if (subproc->main != NULL) theap = theap_attach(subproc->main, backing);
+  if (theap != NULL) {
+    backing->subproc = subproc;
+    subproc->n_threads++;
+    _mi_theap_default = theap;
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  return theap != NULL;
 }
 
 void _mi_thread_drop_retired(void) {

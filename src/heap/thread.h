@@ -13,6 +13,10 @@ mi_theap_t* _mi_thread_backing(void);
 // Its theap of that heap.  NULL also if the heap is not in use.
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap);
 
+// The calling thread is in this subprocess from now on.  False when it is in another than the main one already, or out of
+// memory.
+bool _mi_thread_join(mi_subproc_t* subproc);
+
 // Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
 void _mi_thread_release(bool is_exit);
 

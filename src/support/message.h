@@ -10,7 +10,7 @@
 // Messages are lines: a newline is added where there is none, except by _mi_message_raw and _mi_message_write.
 #pragma once
 
-#include "../../include/mimalloc.h"
+#include "../base/public.h"
 #include "../base/compiler.h"
 
 // To `out`, or where all output goes if that is NULL.

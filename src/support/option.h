@@ -12,7 +12,7 @@
 //     `base`, so no lock is needed and the child of a fork cannot find one held.
 #pragma once
 
-#include "../../include/mimalloc.h"
+#include "../base/public.h"
 #include "../base/assert.h"
 #include "../base/atomic.h"
 

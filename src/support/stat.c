@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-mi_static_assert(MI_STAT_VERSION != 4 || sizeof(size_t) != 8 || sizeof(mi_stats_t) == 4168,
-                 "programs have the layout of this version compiled in");
+mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
+                 "programs have the layouts of these versions compiled in");
 
 mi_live_stats_t _mi_stats;
 

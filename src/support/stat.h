@@ -8,7 +8,7 @@
 // _mi_stats_snapshot promises that nothing is negative and current <= peak <= total.
 #pragma once
 
-#include "../../include/mimalloc-stats.h"
+#include "../base/public.h"
 #include "../base/atomic.h"
 
 typedef struct mi_live_count_s {

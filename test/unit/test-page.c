@@ -148,7 +148,7 @@ static void check_class(rng_t* r, size_t cls) {
   static const size_t steps[] = {0, 100, 4096, 16 * KiB, 64 * KiB};
   size_t              bin_offset = cls << MI_BIN_SHIFT;
   int64_t             n_pages = mi_load_relaxed(&_mi_stats.pages.current);
-  mi_page_t*          page = _mi_page_new(cls, bin_offset, false);
+  mi_page_t*          page = _mi_page_new(cls, bin_offset, false, MI_ARENA_ANY);
   CHECK(page != NULL);
   if (page == NULL) return;
   CHECK_EQ(mi_load_relaxed(&_mi_stats.pages.current), n_pages + 1);
