@@ -15,6 +15,7 @@ set(mi_sources
 
   src/page/page.c
   src/page/size_class.c
+  src/page/verify.c
 
   src/heap/fork.c
   src/heap/heap.c

@@ -24,6 +24,7 @@
 
 #include "page/page.c"
 #include "page/size_class.c"
+#include "page/verify.c"
 
 #include "heap/fork.c"
 #include "heap/heap.c"

@@ -17,8 +17,8 @@ static mi_cold void* aligned_bad(size_t alignment) {
 
 static void* aligned_try(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if ((offset & (alignment - 1)) == 0 && alignment <= MI_SLICE_SIZE) {
-    size_t cls = _mi_size_class_aligned(size, alignment);
-    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, zero);
+    size_t cls = _mi_size_class_aligned(size + MI_PADDING_SIZE, alignment);
+    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, size, zero);
   }
   return _mi_malloc_large(heap, size, alignment, offset, zero);
 }

@@ -3,6 +3,7 @@
 
 #include "../base/public.h"
 #include "../heap/heap.h"
+#include "../page/verify.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
 // report when out of memory.
@@ -11,10 +12,10 @@ void* _mi_malloc_slow(size_t size, bool zero);
 // Here and below `heap` is NULL for the default heap of the thread.
 void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero);
 
-// A block of a class, for those who have chosen it (alignment); NULL without a report.
-void* _mi_malloc_class(mi_heap_t* heap, size_t cls, bool zero);
+// A block of `size` bytes of a class, for those who have chosen it (alignment); NULL without a report.
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, bool zero);
 
-// A block with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
+// One with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
 void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
 
 // Any block, from the bin if it has one.
@@ -35,6 +36,21 @@ mi_cold void* _mi_malloc_failed(size_t size);
 // belongs to another heap has to, unless `heap` is NULL.
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero);
+
+// ---- what is done to a block on its way to the program, and back ------------------------------------------------------
+
+// The block p of a class for `size` bytes; `is_filled`: it has its contents already.
+static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block_size, bool is_filled) {
+  if (MI_DEBUG > 0 && !MI_HARDENED && !is_filled) memset(p, MI_FILL_UNINIT, size);
+  if (MI_PADDING) _mi_padding_write(p, size, block_size);
+  return p;
+}
+
+// The block p of a class, which is sound, is going to be free.
+static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
+  if (MI_CHECKED) _mi_padding_retire(p, block_size);
+  if (MI_FILL) _mi_block_fill_freed(p, block_size);
+}
 
 // Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).  From both ends, so that
 // few tests do for all sizes.

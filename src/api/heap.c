@@ -151,16 +151,21 @@ static mi_always_inline mi_theap_t* heap_theap(mi_heap_t* heap) {
   return mi_likely(cached->id == mi_load_relaxed(&heap->id)) ? cached->theap : NULL;
 }
 
-static mi_always_inline void* theap_pop(mi_theap_t* theap, size_t size) {
-  if (mi_likely(size <= MI_SMALL_MAX)) return _mi_bin_pop(_mi_theap_bin(theap, _mi_bin_offset_small[size]));
-  if (size > MI_MEDIUM_MAX) return NULL;
-  return _mi_bin_pop(_mi_theap_bin(theap, _mi_bin_offset_medium[(size - 1) / 128]));
+// A block from a theap's bin; NULL if there is none.
+static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
+  size_t offset;
+  if (mi_likely(size <= MI_SMALL_MAX - MI_PADDING_SIZE)) offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
+  else if (size <= MI_MEDIUM_MAX - MI_PADDING_SIZE) offset = _mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128];
+  else return NULL;
+  void* p = _mi_bin_pop_fast(_mi_theap_bin(theap, offset));
+  if (mi_unlikely(p == NULL)) return NULL;
+  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
 void* mi_heap_malloc(mi_heap_t* heap, size_t size) mi_attr_noexcept {
   mi_theap_t* theap = heap_theap(heap);
   if (mi_likely(theap != NULL)) {
-    void* p = theap_pop(theap, size);
+    void* p = theap_malloc(theap, size);
     if (mi_likely(p != NULL)) return p;
   }
   return _mi_malloc_slow_in(heap_or_main(heap), size, false);
@@ -316,7 +321,7 @@ void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept {
 }
 
 void* mi_theap_malloc(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  void* p = (mi_unlikely(theap == NULL) ? NULL : theap_pop(theap, size));
+  void* p = (mi_unlikely(theap == NULL) ? NULL : theap_malloc(theap, size));
   return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(theap_heap(theap), size, false);
 }
 

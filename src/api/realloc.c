@@ -22,21 +22,24 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   return q;
 }
 
-static mi_noinline void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t new_size, bool zero) {
-  size_t old_size = _mi_page_large_size(page);
-  if (p != _mi_page_large_block(page)) {
-    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (void*)_mi_page_large_block(page), old_size);
-    return NULL;
-  }
-  if (heap == NULL || _mi_page_heap(page) == heap) {
-    if (new_size <= old_size && new_size >= old_size / 2) return p;
-    if (new_size > MI_CLASS_SIZE_MAX) {
-      void* q = _mi_large_realloc(page, new_size, zero);
-      if (q != NULL) return q;
-    }
-  }
-  return realloc_copy(heap, p, old_size, new_size, zero);
+// The block stays where it is, and has `room` for what is asked; up to `old_size` it has contents.
+static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
+  if (!MI_PADDING) return p;
+  if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
+  _mi_padding_write_any(page, p, new_size);
+  return p;
+}
+
+// A block that fits, or can be made to, without copying; NULL if not.
+static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  bool   is_large = (page->cls == MI_CLASS_NONE);
+  size_t room = is_large ? _mi_page_large_size(page) : _mi_page_block_size(page);
+  size_t needed = new_size + MI_PADDING_SIZE;
+  if (needed <= room && needed >= room / 2 && new_size > 0)
+    return realloc_keep(page, p, old_size, new_size, room, zero);
+  if (!is_large || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX) return NULL;
+  void* q = _mi_large_realloc(page, needed, zero); // what it adds is zero
+  return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }
 
 static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
@@ -46,13 +49,26 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
-  if (mi_unlikely(page->cls == MI_CLASS_NONE)) return realloc_large(heap, page, p, new_size, zero);
-  return realloc_copy(heap, p, _mi_page_block_size(page), new_size, zero);
+  if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) return NULL;
+  bool is_large = (page->cls == MI_CLASS_NONE);
+  if (mi_unlikely(is_large && p != _mi_page_large_block(page))) {
+    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                     (void*)_mi_page_large_block(page), _mi_page_large_size(page));
+    return NULL;
+  }
+  size_t room = is_large ? _mi_page_large_size(page) : _mi_page_block_size(page);
+  size_t old_size = MI_PADDING ? _mi_padding_read_any(page, p) : room;
+  if (old_size == SIZE_MAX) old_size = room - MI_PADDING_SIZE; // it was reported
+  if (heap == NULL || _mi_page_heap(page) == heap) {
+    void* q = realloc_in_place(page, p, old_size, new_size, zero);
+    if (q != NULL) return q;
+  }
+  return realloc_copy(heap, p, old_size, new_size, zero);
 }
 
 static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
   const mi_page_t* page = _mi_page_at(p);
-  if (mi_likely(page != NULL)) {
+  if (!MI_PADDING && mi_likely(page != NULL)) {
     size_t size = _mi_page_block_size(page);
     if (mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0)) return p;
   }
@@ -60,13 +76,7 @@ static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
 }
 
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
-  if (heap == NULL) return realloc_any(p, new_size, zero);
-  const mi_page_t* page = _mi_page_of(p);
-  if (page != NULL && _mi_page_heap(page) == heap) {
-    size_t size = _mi_page_block_size(page);
-    if (new_size <= size && new_size >= size / 2 && new_size > 0) return p;
-  }
-  return realloc_slow(p, new_size, zero, heap);
+  return heap == NULL ? realloc_any(p, new_size, zero) : realloc_slow(p, new_size, zero, heap);
 }
 
 void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept {
@@ -94,5 +104,5 @@ void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept {
 }
 
 void* mi_expand(void* p, size_t newsize) mi_attr_noexcept {
-  return (p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
+  return (!MI_PADDING && p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
 }

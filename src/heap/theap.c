@@ -119,7 +119,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     }
     else if (page->extended < page->capacity) {
-      *is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
+      *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
@@ -187,7 +187,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
-  bin->head = chain.first->next;
+  bin->head = _mi_block_next(chain.first);
   return chain.first;
 }
 
@@ -222,7 +222,7 @@ static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* bloc
 static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
   for (mi_block_t *block = bin->head, *next; block != NULL; block = next) {
-    next = block->next;
+    next = _mi_block_next(block);
     theap_give_back(theap, _mi_page_of(block), block);
   }
   bin->head = NULL;

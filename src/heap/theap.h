@@ -129,13 +129,23 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);
 }
 
-// The first block of a bin, NULL if it is empty: the fast path of malloc.
-static mi_always_inline void* _mi_bin_pop(mi_bin_t* bin) {
+// The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
+// or its link was overwritten.
+static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
   mi_block_t* block = bin->head;
-  if (mi_likely(block != NULL)) {
-    bin->head = block->next;
-    bin->left++;
-  }
+  mi_block_t* next;
+  if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) return NULL;
+  bin->head = next;
+  bin->left++;
+  return block;
+}
+
+// The same in all cases; NULL if it is empty.
+static inline void* _mi_bin_pop(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  if (block == NULL) return NULL;
+  bin->head = _mi_block_next(block);
+  bin->left++;
   return block;
 }
 

@@ -80,6 +80,7 @@ static bool thread_process_init(void) {
       thread_resolve_early();
       bool ok = _mi_region_init();
       if (ok) {
+        _mi_block_init();
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
@@ -355,15 +356,8 @@ void* _mi_thread_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero) {
   _mi_lock_acquire(&theap_late_lock);
   mi_theap_t* theap = thread_late_theap(heap);
   if (theap != NULL) {
-    mi_bin_t* bin = &theap->bins[cls];
-    block = bin->head;
-    if (block == NULL) {
-      block = (mi_block_t*)_mi_theap_refill(theap, cls, is_zero);
-    }
-    else {
-      bin->head = block->next;
-      bin->left++;
-    }
+    block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]);
+    if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, is_zero);
   }
   _mi_lock_release(&theap_late_lock);
   return block;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/stat.h"
+#include "verify.h"
 
 // From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
 // against 1.2-2 us.  Smaller steps gain nothing.
@@ -81,6 +82,31 @@ static size_t page_first_made(const mi_page_t* page) {
   return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
 }
 
+static mi_block_t* page_link_blocks(char* start, size_t size, size_t n) {
+  for (size_t i = 0; i + 1 < n; i++) {
+    mi_block_set_next((mi_block_t*)(start + i * size), (mi_block_t*)(start + (i + 1) * size));
+  }
+  mi_block_set_next((mi_block_t*)(start + (n - 1) * size), NULL);
+  return (mi_block_t*)start;
+}
+
+// The same for secure builds: not in the order in which they lie, but from somewhere on in steps that visit all.
+static mi_block_t* page_link_shuffled(char* start, size_t size, size_t n) {
+  uint64_t random = _mi_block_random(start);
+  size_t   first = (size_t)(random >> 32) % n;
+  size_t   step = (n <= 2 ? 1 : 1 + (size_t)(uint32_t)random % (n - 1));
+  while (mi_gcd(step, n) != 1) step--;
+  size_t at = first;
+  for (size_t i = 1; i < n; i++) {
+    size_t next = at + step;
+    if (next >= n) next -= n;
+    mi_block_set_next((mi_block_t*)(start + at * size), (mi_block_t*)(start + next * size));
+    at = next;
+  }
+  mi_block_set_next((mi_block_t*)(start + at * size), NULL);
+  return (mi_block_t*)(start + first * size);
+}
+
 void _mi_page_extend(mi_page_t* page, size_t bytes) {
   mi_assert_internal(page->free == NULL);
   size_t size = _mi_page_block_size(page);
@@ -100,12 +126,9 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);
     if (to > from) _mi_prim_populate(from, (size_t)(to - from));
   }
-  for (size_t i = 0; i + 1 < n; i++) {
-    mi_block_set_next((mi_block_t*)(start + i * size), (mi_block_t*)(start + (i + 1) * size));
-  }
-  mi_block_set_next((mi_block_t*)(start + (n - 1) * size), NULL);
+  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_block_fill_freed(start, n * size);
+  page->free = (MI_SECURE > 0 ? page_link_shuffled(start, size, n) : page_link_blocks(start, size, n));
   page->extended = (uint16_t)(page->extended + n);
-  page->free = (mi_block_t*)start;
   _mi_stat_count(&_mi_stats.pages_extended, 1);
 }
 
@@ -114,7 +137,7 @@ void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {
   mi_assert_internal(chain.count <= _mi_page_used(page));
   if (page->free != NULL) {
     mi_block_t* last = chain.first;
-    while (last->next != NULL) last = last->next;
+    for (mi_block_t* next; (next = _mi_block_next(last)) != NULL;) last = next;
     mi_block_set_next(last, page->free);
   }
   page->free = chain.first;
@@ -125,7 +148,7 @@ bool _mi_page_is_valid(const mi_page_t* page) {
   size_t size = _mi_page_block_size(page);
   char*  start = _mi_page_start(page);
   size_t n_free = 0;
-  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = b->next) {
+  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = _mi_block_next(b)) {
     size_t offset = (size_t)((const char*)b - start);
     if (offset % size != 0 || offset / size >= page->capacity) return false;
     n_free++;

@@ -37,18 +37,21 @@ typedef struct mi_page_s {
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block
   struct mi_page_s*      next; // in a queue of its owner or in a pool
-  struct mi_page_s*      prev;
-  uint16_t               bin_offset; // of its class's bin in any theap
-  mi_atomic(uint16_t)    used;       // written by the holder; statistics read it
-  uint16_t               extended;
-  uint16_t               capacity;
-  mi_atomic(uint8_t)     kind; // mi_page_kind_t
-  uint8_t                cls;
-  uint8_t                region;
-  mi_atomic(uint8_t)     flags; // written by the holder
-  uint32_t               n_slices;
-  mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
-  uint32_t               back;       // of any slice of a page: how many slices back the first one is
+  union {
+    struct mi_page_s* prev;
+    size_t            asked; // LARGE: the size that the program asked for (padding.h)
+  };
+  uint16_t            bin_offset; // of its class's bin in any theap
+  mi_atomic(uint16_t) used;       // written by the holder; statistics read it
+  uint16_t            extended;
+  uint16_t            capacity;
+  mi_atomic(uint8_t)  kind; // mi_page_kind_t
+  uint8_t             cls;
+  uint8_t             region;
+  mi_atomic(uint8_t)  flags; // written by the holder
+  uint32_t            n_slices;
+  mi_atomic(uint32_t) block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
+  uint32_t            back;       // of any slice of a page: how many slices back the first one is
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
@@ -156,8 +159,12 @@ static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
   page->free = NULL;
   if (mi_unlikely(chain.count > limit)) {
     mi_block_t* last = chain.first;
-    for (size_t i = 1; i < limit; i++) last = last->next;
-    page->free = last->next;
+    for (size_t i = 1; i < limit; i++) {
+      mi_block_t* next = _mi_block_next(last);
+      if (MI_CHECKED && next == NULL) break; // the link was overwritten
+      last = next;
+    }
+    page->free = _mi_block_next(last);
     mi_block_set_next(last, NULL);
     chain.count = limit;
   }

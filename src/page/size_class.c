@@ -1,7 +1,7 @@
 // The table of size classes.  Layer: page.
 #include "size_class.h"
 
-#include "../base/assert.h"
+#include "../base/mode.h"
 
 // clang-format off
 const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {

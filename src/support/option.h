@@ -13,12 +13,9 @@
 #pragma once
 
 #include "../base/public.h"
-#include "../base/assert.h"
+#include "../base/mode.h"
 #include "../base/atomic.h"
 
-#if !defined(MI_SECURE)
-  #define MI_SECURE 0
-#endif
 #if !defined(MI_GUARDED)
   #define MI_GUARDED 0
 #endif
