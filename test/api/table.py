@@ -202,12 +202,12 @@ def override_names(text):
 
 
 def called_names(texts):
-    """Names that are followed by a parenthesis or, for classes, by <; and what CALL(name, ...) names."""
+    """Names that are followed by a parenthesis or, for classes, by < or > or a variable; and the symbols of operators.h."""
     names = set()
     for text in texts:
         code = re.sub(r'"(\\.|[^"\\\n])*"', '""', without_comments(text))
-        names |= set(re.findall(r"\b(\w+)\s*\(", code)) | set(re.findall(r"\b(mi_\w+)\s*(?:<|\w+\s*[({;])", code))
-        names |= set(re.findall(r"\bCALL\((\w+),", code))
+        names |= set(re.findall(r"\b(\w+)\s*\(", code)) | set(re.findall(r"\b(mi_\w+)\s*(?:[<>]|\w+\s*[({;])", code))
+        names |= set(re.findall(r"\b(?:NEW|DELETE)\((_Z\w+),", code))
     return names
 
 

@@ -187,6 +187,23 @@ static void check_heap_stats(void) {
   mi_heap_destroy(other);
 }
 
+// The process is the sum of all heaps.
+static void check_process_stats(void) {
+  mi_heap_t* heap = mi_heap_new();
+  mi_stats_t_decl(before);
+  mi_stats_t_decl(with);
+  CHECK(mi_stats_get(&before));
+  fill(heap);
+  CHECK(mi_stats_get(&with));
+  CHECK_EQ(with.malloc_huge_count.total - before.malloc_huge_count.total, n_large);
+  int64_t n = sum_of_blocks(&with) - sum_of_blocks(&before);
+  CHECK_FOR(n >= n_small + n_large - 200 && n <= n_small + n_large + 200, "%lld", (long long)n);
+  mi_heap_destroy(heap);
+  char* text = mi_stats_get_json(0, NULL);
+  CHECK_EQ(json_number(text, "malloc_huge_count"), before.malloc_huge_count.total);
+  mi_free(text);
+}
+
 static void* fill_subproc(void* arg) {
   mi_subproc_add_current_thread(*(mi_subproc_id_t*)arg);
   fill(NULL);
@@ -381,6 +398,7 @@ int main(int argc, char** argv) {
   check_cut_off(&get_as_json);
   check_refusals();
   check_heap_stats();
+  check_process_stats();
   check_subproc_stats();
   check_heap_json();
   check_cut_off(&get_heap_json);
