@@ -87,6 +87,7 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_run_t* run, size_t offset
     large_give_back(page);
     return NULL;
   }
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run->n_slices * MI_SLICE_SIZE));
   return page;
 }
