@@ -52,6 +52,8 @@ struct mi_subproc_s {
   mi_subproc_t* next; // among those not in use
 };
 
+#define MI_HEAP_MAIN_ID 1
+
 extern mi_heap_t    _mi_heap_main;
 extern mi_subproc_t _mi_subproc_main;
 
@@ -99,9 +101,12 @@ void _mi_heap_delete(mi_heap_t* heap);
 // Its blocks are gone; in O(pages).
 void _mi_heap_destroy(mi_heap_t* heap);
 
-// Calls visit for each heap of a subprocess, its main heap first, until it returns false.  The registry lock is not held:
-// visit may allocate, and may end the heap that it is called with.
-bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+// Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
+// is not held: visit may allocate, and may end the heap that it is called with.
+bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+
+// All heaps but the main one, in no particular order: the one that follows, or the first (NULL).  Under the registry lock.
+mi_heap_t* _mi_heap_next(const mi_heap_t* heap);
 
 // Around a fork; the registry lock is held.
 void _mi_heap_lock_all(void);

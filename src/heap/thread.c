@@ -141,6 +141,7 @@ static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
   theap->has_deleted = false;
   theap->n_owned_pushes = 0;
   mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
+  _mi_stat_increase(&_mi_stats.theaps, 1);
   return theap;
 }
 
@@ -148,6 +149,10 @@ static void thread_cache(mi_theap_t* backing, mi_heap_t* heap, mi_theap_t* theap
   mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
   cached->id = mi_load_relaxed(&heap->id);
   cached->theap = theap;
+}
+
+mi_theap_t* _mi_thread_first_theap(void) {
+  return registry;
 }
 
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
@@ -199,6 +204,7 @@ static void theap_detach(mi_theap_t* theap) {
     *at = theap->thread_next;
     if (_mi_theap_default == theap) _mi_theap_default = thread; // if it is ours, it is the calling thread's
   }
+  _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->thread_next = NULL;
   theap->is_live = theap->is_late = false;
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);

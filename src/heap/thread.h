@@ -23,7 +23,10 @@ void _mi_thread_release(bool is_exit);
 // Empties the bins, outboxes and queues of the calling thread.
 void _mi_thread_collect(void);
 
-// Calls visit for each theap that was ever made, under the registry lock.
+// Of all theaps that were ever made; `next` leads to the others.  Under the registry lock.
+mi_theap_t* _mi_thread_first_theap(void);
+
+// Calls visit for each of them, under that lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 
 // ---- threads past their exit ----------------------------------------------------------------------------------------
