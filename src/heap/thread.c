@@ -237,7 +237,6 @@ void _mi_thread_collect(void) {
   if (theap == NULL) return;
   _mi_thread_drop_retired();
   _mi_theap_release(theap);
-  if (theap->thread_next == NULL) return; // only others' ends of heaps change it, and only to NULL
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* t = theap->thread_next; t != NULL; t = t->thread_next) _mi_theap_release(t);
   _mi_lock_release(&_mi_registry_lock);
