@@ -16,14 +16,13 @@
 #include "walk.h"
 
 typedef struct check_s {
-  const mi_heap_t*  heap; // NULL: all
-  mi_faults_t       faults;
-  mi_view_t         view;
-  const mi_theap_t* known_theap; // what was found last
-  const mi_heap_t*  known_heap;
-  // Pages by their word, and those in lists: as many.
-  size_t            n_owned, n_queued;
-  size_t            n_shared, n_pooled;
+  const mi_heap_t* heap; // NULL: all
+  mi_faults_t      faults;
+  // Pages by what they say, and those in lists: as many.
+  size_t           n_owned, n_queued;
+  size_t           n_shared, n_pooled;
+  size_t           n_in_heaps, n_listed; // not of the main heap
+  mi_view_t        view;
 } check_t;
 
 static bool check_that(check_t* c, bool is_so, const char* otherwise, const void* at, const mi_page_t* page) {
@@ -37,24 +36,33 @@ static bool check_wants(const check_t* c, const mi_heap_t* heap) {
 
 // ---- what pointers may be -------------------------------------------------------------------------------------------
 
-static bool check_is_theap(check_t* c, const mi_theap_t* theap) {
-  if (theap == NULL || theap == c->known_theap) return theap != NULL;
-  for (const mi_theap_t* t = _mi_thread_first_theap(); t != NULL; t = t->next) {
-    if (t != theap) continue;
-    c->known_theap = theap;
-    return true;
+static const mi_region_t* check_region_of(const void* p) {
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
+    if (region->base != 0 && !region->is_single && is_here) return region;
   }
-  return false;
+  return NULL;
 }
 
-static bool check_is_heap(check_t* c, const mi_heap_t* heap) {
-  if (heap == &_mi_heap_main || heap == c->known_heap) return heap != NULL;
-  for (const mi_heap_t* h = NULL; (h = _mi_heap_next(h)) != NULL;) {
-    if (h != heap) continue;
-    c->known_heap = heap;
-    return true;
-  }
-  return false;
+// Of what lies in our own slices.  The result may be another structure of ours: it can be read, but does not look right.
+static bool check_is_meta(const void* p, size_t size) {
+  const mi_region_t* region = check_region_of(p);
+  if (region == NULL) return false;
+  size_t            slice = _mi_region_slice_index(region, p);
+  size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
+  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  if (chunk->kind != MI_CHUNK_META) return false;
+  bool is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+  return !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+}
+
+static bool check_is_theap(const mi_theap_t* theap) {
+  return theap != NULL && (theap == _mi_thread_last_theap() || check_is_meta(theap, sizeof(*theap)));
+}
+
+static bool check_is_heap(const mi_heap_t* heap) {
+  return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
 }
 
 static bool check_is_descriptor(const mi_page_t* page) {
@@ -167,7 +175,7 @@ static void check_page_of_blocks(check_t* c, mi_page_t* page, const mi_heap_t* h
              page);
   check_interior(c, page);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
-  if (!check_that(c, check_is_theap(c, home), "H5: a home that is no theap", page, page)) return;
+  if (!check_that(c, check_is_theap(home), "H5: a home that is no theap", page, page)) return;
   check_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
   check_state(c, page, heap, home);
   if (c->faults.n == n_faults) check_unmade(c, page);
@@ -181,6 +189,16 @@ static void check_large(check_t* c, const mi_page_t* page) {
   check_that(c, is_possible, "a descriptor that fits no large block", page, page);
 }
 
+// Is it in its heap's list, as far as its neighbours know?
+static void check_is_listed(check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
+  const mi_page_owner_t* owner = _mi_page_owner(page);
+  bool                   is_next = (owner->prev == NULL ? heap->pages == page
+                                                        : check_is_descriptor(owner->prev) && _mi_page_owner(owner->prev)->next == page);
+  bool is_prev = owner->next == NULL || (check_is_descriptor(owner->next) && _mi_page_owner(owner->next)->prev == page);
+  check_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
+  c->n_in_heaps++;
+}
+
 static void check_page(check_t* c, mi_region_t* region, size_t slice) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
   bool       is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
@@ -192,10 +210,11 @@ static void check_page(check_t* c, mi_region_t* region, size_t slice) {
   if (!check_that(c, has_owner, "Q1: a page without an owner entry", page, page)) return;
   const mi_heap_t* heap = _mi_page_heap(page);
   if (!check_wants(c, heap)) return;
-  if (!check_is_heap(c, heap)) {
+  if (!check_is_heap(heap)) {
     check_that(c, _mi_fork_is_child, "Q1: a page of a heap that is not in use", page, page); // who ended it was lost
     return;
   }
+  if (heap != &_mi_heap_main) check_is_listed(c, page, heap);
   check_slices(c, region, slice, page);
   if (is_large) check_large(c, page);
   else check_page_of_blocks(c, page, heap);
@@ -289,10 +308,10 @@ static void check_thread(check_t* c, const mi_theap_t* theap) {
     check_that(c, thread == NULL, "H6: a theap of a thread that is gone", theap, NULL);
     return;
   }
-  if (!check_that(c, check_is_theap(c, thread), "H6: a theap of no thread", theap, NULL)) return;
+  if (!check_that(c, check_is_theap(thread), "H6: a theap of no thread", theap, NULL)) return;
   const mi_theap_t* t = thread;
   while (t != NULL && t != theap)
-    t = (t->thread_next == NULL || check_is_theap(c, t->thread_next)) ? t->thread_next : NULL;
+    t = (t->thread_next == NULL || check_is_theap(t->thread_next)) ? t->thread_next : NULL;
   check_that(c, t == theap, "H6: a theap that its thread does not know", theap, NULL);
 }
 
@@ -300,7 +319,7 @@ static void check_thread(check_t* c, const mi_theap_t* theap) {
 static void check_cache(check_t* c, const mi_theap_t* backing, const mi_heap_t* heap) {
   const mi_theap_cached_t* cached = _mi_theap_cached((mi_theap_t*)backing, (mi_heap_t*)heap);
   if (cached->id != mi_load_relaxed(&((mi_heap_t*)heap)->id)) return;
-  bool is_right = check_is_theap(c, cached->theap) && cached->theap->heap == heap &&
+  bool is_right = check_is_theap(cached->theap) && cached->theap->heap == heap &&
                   mi_load_relaxed(&cached->theap->thread) == backing;
   check_that(c, is_right, "Q5: a thread that remembers another theap", backing, NULL);
 }
@@ -326,7 +345,7 @@ static void check_theaps(check_t* c) {
       if (c->heap == NULL) check_nothing_left(c, theap);
     }
     else if (check_wants(c, theap->heap)) {
-      if (check_that(c, check_is_heap(c, theap->heap), "Q3: a theap of a heap that is not in use", theap, NULL))
+      if (check_that(c, check_is_heap(theap->heap), "Q3: a theap of a heap that is not in use", theap, NULL))
         check_theap(c, theap);
     }
   }
@@ -363,27 +382,18 @@ static void check_pages(check_t* c, const mi_heap_t* heap) {
     page = owner->next;
   }
   check_that(c, n == heap->n_pages, "a heap with another number of pages", heap, NULL);
-}
-
-// Its pages are in its list: as many as there are.
-static void check_all_listed(check_t* c, const mi_heap_t* heap) {
-  mi_walk_t walk = {heap, NULL, 0, 0};
-  size_t    n = 0;
-  while (_mi_walk_next(&walk) != NULL) n++;
-  check_that(c, n == heap->n_pages, "Q1: a heap with pages that are not in its list", heap, NULL);
+  c->n_listed += n;
 }
 
 static void check_heap(check_t* c, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (!check_that(c, theap->heap == heap, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
     const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
-    if (theap->is_live && check_is_theap(c, thread)) check_cache(c, thread, heap);
+    if (theap->is_live && check_is_theap(thread)) check_cache(c, thread, heap);
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_pool(c, heap, cls);
   if (heap == &_mi_heap_main) return;
-  size_t n_faults = c->faults.n;
   check_pages(c, heap);
-  if (c->faults.n == n_faults) check_all_listed(c, heap);
 }
 
 static void check_heaps(check_t* c) {
@@ -403,6 +413,7 @@ static void check_locked(check_t* c) {
   }
   if (c->faults.n > 0) return; // lists were not walked to their ends
   check_that(c, c->n_owned == c->n_queued, "H4: pages that are OWNED but in no list", c->heap, NULL);
+  check_that(c, c->n_in_heaps == c->n_listed, "Q1: pages of heaps that are in no list", c->heap, NULL);
   check_that(c, c->n_shared == c->n_pooled, "S1: pages that are SHARED but in no pool", c->heap, NULL);
 }
 
@@ -423,9 +434,6 @@ bool _mi_check(mi_heap_t* heap) {
   check_t c;
   if (mi_load_relaxed(&_mi_fork_has_orphans)) _mi_fork_adopt_orphans();
   memset(&c, 0, offsetof(check_t, view));
-  c.known_theap = NULL;
-  c.known_heap = NULL;
-  c.n_owned = c.n_queued = c.n_shared = c.n_pooled = 0;
   c.heap = heap;
   _mi_fork_lock_all();
   check_locked(&c);
