@@ -184,7 +184,7 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   bool ok = heap_end(heap);
-  if (ok) _mi_thread_detach_theaps(heap);
+  if (ok) _mi_thread_clear_theaps(heap);
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
   if (!ok) return;

@@ -7,8 +7,8 @@
 //     entry, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
 // Q2  The heap of a page is written under the lock of the heap that it belonged to.  Whoever has read it and then taken
 //     that heap's lock (or that of its pool) reads it again: a heap may be deleted meanwhile.
-// Q3  A theap serves one heap until that is destroyed, when no page has it as home any more; if the heap is deleted it
-//     serves the main heap from then on.  So no bin ever has blocks of two heaps.
+// Q3  A theap serves one heap until no page has it as home any more, or until the heap ends: then it serves the main heap,
+//     with what it has if the heap is deleted, and with nothing if it is destroyed.  So no bin ever has blocks of two heaps.
 // Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
 // Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).

@@ -155,6 +155,10 @@ mi_theap_t* _mi_thread_first_theap(void) {
   return registry;
 }
 
+mi_theap_t* _mi_thread_last_theap(void) {
+  return &theap_first;
+}
+
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) visit(theap, arg);
@@ -301,29 +305,46 @@ void _mi_thread_drop_retired(void) {
   _mi_lock_release(&_mi_registry_lock);
 }
 
+// It serves the main heap from now on.
+static void theap_retire(mi_theap_t* theap) {
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  theap->heap = &_mi_heap_main;
+  theap->heap_next = _mi_heap_main.theaps;
+  _mi_heap_main.theaps = theap;
+  if (!theap->is_live || theap->is_late) return;
+  if (_mi_theap_default == theap) _mi_theap_default = thread;
+  mi_store_relaxed(&thread->has_retired, true);
+}
+
 void _mi_thread_retire_theaps(mi_heap_t* heap) {
   for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
     next = theap->heap_next;
-    mi_theap_t* thread = mi_load_relaxed(&theap->thread);
-    theap->heap = &_mi_heap_main;
-    theap->heap_next = _mi_heap_main.theaps;
-    _mi_heap_main.theaps = theap;
-    if (theap->is_late) {
-      _mi_theap_release(theap);
-      theap_detach(theap);
-    }
-    else if (theap->is_live) {
-      if (_mi_theap_default == theap) _mi_theap_default = thread;
-      mi_store_relaxed(&thread->has_retired, true);
-    }
+    theap_retire(theap);
+    if (!theap->is_late) continue;
+    _mi_theap_release(theap);
+    theap_detach(theap);
   }
   heap->theaps = heap->late = NULL;
 }
 
-void _mi_thread_detach_theaps(mi_heap_t* heap) {
-  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
+// That of another thread may be its default, and then only that thread can let it go.
+void _mi_thread_clear_theaps(mi_heap_t* heap) {
+  mi_theap_t* mine = _mi_theap_backing();
+  mi_theap_t* rest = NULL;
+  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
+    next = theap->heap_next;
+    memset(theap->bins, 0, sizeof(theap->bins));
+    memset(theap->classes, 0, sizeof(theap->classes));
+    _mi_theap_init(theap);
+    if (theap->is_live && !theap->is_late && mi_load_relaxed(&theap->thread) != mine) {
+      theap_retire(theap);
+      continue;
+    }
     if (theap->is_live) theap_detach(theap);
+    theap->heap_next = rest;
+    rest = theap;
   }
+  heap->theaps = rest;
   heap->late = NULL;
 }
 
