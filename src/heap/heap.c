@@ -46,6 +46,28 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   return true;
 }
 
+bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
+  if (!_mi_region_open_owners(_mi_page_region(page))) return false;
+  for (mi_heap_t* heap; (heap = _mi_page_heap(other)) != &_mi_heap_main;) {
+    _mi_lock_acquire(&heap->lock);
+    bool is_still = (_mi_page_heap(other) == heap); // Q2
+    if (is_still) heap_link(heap, page);
+    _mi_lock_release(&heap->lock);
+    if (!is_still) continue;
+    _mi_page_set(page, MI_PAGE_IN_HEAP);
+    break;
+  }
+  return true;
+}
+
+size_t _mi_page_arena(const mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_IN_HEAP)) return MI_ARENA_ANY;
+  _mi_lock_acquire(&_mi_registry_lock); // so its heap does not end
+  size_t arena = _mi_page_heap(page)->arena;
+  _mi_lock_release(&_mi_registry_lock);
+  return arena;
+}
+
 void _mi_heap_remove_page(mi_page_t* page) {
   mi_heap_t* heap = _mi_page_heap(page);
   while (heap != &_mi_heap_main) {

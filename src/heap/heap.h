@@ -68,6 +68,9 @@ static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
 // Makes a new page the heap's.  False when there is no memory for its owner entry.
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 
+// The same for a large block that moves from another page: the heap of that page, which may change meanwhile.
+bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
+
 // A page is about to be given back.
 void _mi_heap_remove_page(mi_page_t* page);
 
@@ -76,6 +79,9 @@ static inline void _mi_heap_delete_page(mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) _mi_heap_remove_page(page);
   _mi_page_delete(page);
 }
+
+// The arena from which memory for the heap of a page comes.
+size_t _mi_page_arena(const mi_page_t* page);
 
 // The main heap, at the start of the process.
 void _mi_heap_init(void);
