@@ -87,6 +87,7 @@ struct mi_theap_s {
   bool                   is_late;     // threads past their exit share it
   bool                   is_orphan;   // its thread did not survive a fork
   bool                   is_released; // it was idle and has nothing left to give
+  bool                   is_home;     // some page has it as its home; only while theaps are looked for (heap/thread.c)
   mi_class_state_t       classes[MI_CLASS_COUNT];
   mi_batch_t             outbox[MI_OUTBOX_SIZE];
 };
