@@ -55,6 +55,7 @@ static void fork_child(void) {
   mi_theap_t* mine = _mi_theap_backing();
   _mi_thread_visit_theaps(&fork_orphan, mine);
   mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
+  _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }
 
 void _mi_fork_init(void) {

@@ -324,19 +324,36 @@ mi_subproc_t* _mi_subproc_new(void) {
   return subproc;
 }
 
-// Caller holds the registry lock.
-static bool subproc_unlist(mi_subproc_t* subproc) {
+// What is free has gone back when its threads ended, but for what threads past their exit have freed.
+static bool subproc_is_empty(const mi_subproc_t* subproc) {
+  for (const mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
+    if (heap->late != NULL) _mi_theap_release(heap->late);
+    if (heap->n_pages > 0) return false;
+  }
+  return true;
+}
+
+// Caller holds the late lock and the registry lock.
+static bool subproc_unlist(mi_subproc_t* subproc, bool destroy) {
   mi_subproc_t** at = &subprocs;
   while (*at != NULL && *at != subproc) at = &(*at)->next;
-  if (*at == NULL || subproc->n_threads > 0) return false;
+  if (*at == NULL || subproc->n_threads > 0 || (!destroy && !subproc_is_empty(subproc))) return false;
   *at = subproc->next;
   return true;
 }
 
+void _mi_subproc_after_fork(mi_subproc_t* mine) {
+  for (mi_subproc_t* subproc = subprocs; subproc != NULL; subproc = subproc->next) {
+    subproc->n_threads = (subproc == mine);
+  }
+}
+
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy) {
+  _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
-  bool ok = subproc_unlist(subproc);
+  bool ok = subproc_unlist(subproc, destroy);
   _mi_lock_release(&_mi_registry_lock);
+  _mi_thread_unlock_late();
   if (!ok) return false;
   while (subproc->heaps != NULL) {
     if (destroy) _mi_heap_destroy(subproc->heaps);

@@ -125,5 +125,8 @@ mi_subproc_t* _mi_subproc_new(void);
 // That of the calling thread.
 mi_subproc_t* _mi_subproc_current(void);
 
-// Ends a subprocess: its heaps are deleted, or destroyed.  False while it has threads.
+// Ends a subprocess.  False while it has threads, and without `destroy` also while there is memory in use.
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy);
+
+// In the child of a fork: there is one thread, in this subprocess.
+void _mi_subproc_after_fork(mi_subproc_t* mine);
