@@ -16,7 +16,7 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   size_t n = mi_min(old_size, new_size);
   // To the end of the block, for when it grows in place.
   if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
-  if (new_size == 0) *(char*)q = 0;
+  if (!MI_PADDING && new_size == 0) *(char*)q = 0;
   memcpy(q, p, n);
   mi_free(p);
   return q;
