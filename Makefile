@@ -30,7 +30,7 @@ bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUIL
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench bench-scaling \
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-bugs test-programs bench bench-scaling \
         bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
@@ -73,6 +73,11 @@ test-clang: ## with clang, and with its fuzzer; skipped where clang-19 cannot be
 	  $(call check,clang-release,-L 'api|unit|fault|override|preload') && \
 	  $(call check,clang-asan,-L 'fuzz|unit'); \
 	else echo "SKIP test-clang: clang-19 cannot be installed here"; fi
+
+test-bugs: ## programs with one bug each: what is detected must be what test/bugs/table.toml says
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call check,release,-L bugs)
+	@$(call check,debug,-L bugs)
 
 test-programs: ## real programs under LD_PRELOAD, all of them (installs databases and a browser; half an hour)
 	@scripts/need.sh $(NEED_BUILD) python3
