@@ -14,8 +14,8 @@ NEED_CLANG := clang-19 libclang-rt-19-dev:libclang-rt-19-dev
 BUILD      := build
 USER_BUILD := $(BUILD)/user
 
-# What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets)
-user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF --log-level=NOTICE > /dev/null && \
+# What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets[,options])
+user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF $(2) --log-level=NOTICE > /dev/null && \
              cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1)
 
 # Configure, build, test: $(call build,preset[,targets]) and $(call check,preset[,arguments of ctest])
@@ -25,7 +25,7 @@ check = $(call build,$(1)) && \
         ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
 
 # The benchmarks, in what users build
-bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench)
+bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench,-DMI_BUILD_BENCH=ON)
 bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUILD)/bench \
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
