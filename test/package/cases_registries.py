@@ -176,20 +176,24 @@ def binding_tests(ctx, name, features, config):
     expect(re.search(r"test result: ok\. [1-9]", output), f"no test was run\n{output[-2000:]}")
 
 
-def declared_functions(text, level):
-    """The functions that a file of the bindings declares at this level, by the attributes in front of each."""
-    declared, only = set(), level
+def declared(text, level, pattern):
+    """What matches in a file of the bindings, at this level: by the attributes in front of each."""
+    found, only = [], level
     for line in text.split("\n"):
         if 'cfg(feature = "v2")' in line:
             only = 2
         elif 'cfg(not(feature = "v2"))' in line:
             only = 3
-        elif found := re.search(r"pub fn (mi_\w+)", line):
-            declared |= {found[1]} if only == level else set()
+        elif match := re.search(pattern, line):
+            found += [match] if only == level else []
             only = level
         elif not re.match(r" *(//|#\[|$)", line):
             only = level   # it was about something else
-    return declared
+    return found
+
+
+def binding_text(ctx):
+    return "\n".join((ctx.dir / "libmimalloc-sys/src" / file).read_text(encoding="utf-8") for file in ("lib.rs", "extended.rs"))
 
 
 def binding_functions(ctx, level):
@@ -199,12 +203,21 @@ def binding_functions(ctx, level):
     library = ctx.dir / "all.o"
     run(ctx.cc, "-O1", "-DNDEBUG", f"-DMI_API_LEVEL={level}", f"-I{ROOT / 'include'}", "-c", ROOT / "src/static.c", "-o", library)
     ours = {line.split()[-1] for line in run("nm", "--defined-only", library).strip().split("\n")}
-    declared = set()
-    for file in ("lib.rs", "extended.rs"):
-        declared |= declared_functions((ctx.dir / "libmimalloc-sys/src" / file).read_text(encoding="utf-8"), level)
-    missing = sorted(declared - ours)
-    expect(len(declared) > 90, f"only {len(declared)} functions were found in the bindings")
-    expect(not missing, f"{len(missing)} of {len(declared)} are missing: {' '.join(missing)}")
+    names = {m[1] for m in declared(binding_text(ctx), level, r"pub fn (mi_\w+)")}
+    expect(len(names) > 90, f"only {len(names)} functions were found in the bindings")
+    expect(names <= ours, f"{len(names - ours)} of {len(names)} are missing: {' '.join(sorted(names - ours))}")
+
+
+def binding_constants(ctx, level):
+    """Every number of an option that the bindings know is that of our header."""
+    if not ctx.has_level(level):
+        raise Skip("the header has no level 3")
+    pairs = [(m[1], m[2]) for m in declared(binding_text(ctx), level, r"pub const (_?mi_option_\w+): \w+ = (\d+);")]
+    expect(len(pairs) > 10, f"only {len(pairs)} options were found in the bindings")
+    source = ctx.dir / "constants.c"
+    source.write_text("#include <mimalloc.h>\n" + "".join(f'_Static_assert({n} == {v}, "{n} is not {v}");\n' for n, v in pairs),
+                      encoding="utf-8")
+    run(ctx.cc, f"-DMI_API_LEVEL={level}", f"-I{ROOT / 'include'}", "-fsyntax-only", source)
 
 
 @case("rust-bindings", long=True, timeout=900)
@@ -220,3 +233,4 @@ def rust_bindings(ctx):
             ctx.part(f"tests of {name} {','.join(features)}", binding_tests, ctx, name, features, own)
     for level in (2, 3):
         ctx.part(f"functions of level {level}", binding_functions, ctx, level)
+        ctx.part(f"options of level {level}", binding_constants, ctx, level)

@@ -45,15 +45,6 @@ def run(*command, env=None, cwd=None, timeout=900):
     return result.stdout
 
 
-def fails(*command, **options):
-    """The text of the failure; raises Failure when the command succeeds."""
-    try:
-        run(*command, **options)
-    except Failure as failure:
-        return str(failure)
-    raise Failure(f"{' '.join(map(str, command))}\nsucceeded, but must not")
-
-
 def need(*tools):
     for tool in tools:
         if shutil.which(str(tool)) is None:
