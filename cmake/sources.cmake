@@ -13,6 +13,7 @@ set(mi_sources
   src/arena/purge.c
   src/arena/region.c
 
+  src/page/gap.c
   src/page/page.c
   src/page/size_class.c
   src/page/verify.c
@@ -23,6 +24,7 @@ set(mi_sources
   src/heap/large.c
   src/heap/outbox.c
   src/heap/pool.c
+  src/heap/quarantine.c
   src/heap/theap.c
   src/heap/thread.c
 

@@ -22,6 +22,7 @@
 #include "arena/purge.c"
 #include "arena/region.c"
 
+#include "page/gap.c"
 #include "page/page.c"
 #include "page/size_class.c"
 #include "page/verify.c"
@@ -32,6 +33,7 @@
 #include "heap/large.c"
 #include "heap/outbox.c"
 #include "heap/pool.c"
+#include "heap/quarantine.c"
 #include "heap/theap.c"
 #include "heap/thread.c"
 

@@ -159,6 +159,7 @@ static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
   else return NULL;
   void* p = _mi_bin_pop_fast(_mi_theap_bin(theap, offset));
   if (mi_unlikely(p == NULL)) return NULL;
+  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
   return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 

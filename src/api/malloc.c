@@ -10,6 +10,7 @@
 
 #include "../heap/fork.h"
 #include "../heap/large.h"
+#include "../heap/quarantine.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/stat.h"
@@ -26,6 +27,7 @@
 static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
   void* p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, false);
+  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
   return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
@@ -41,26 +43,13 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   return malloc_big(size);
 }
 
-// `page` is the descriptor of the block's own slice, and its home the calling thread's theap.
-static mi_always_inline void free_to_bin(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
-  mi_block_t* block = (mi_block_t*)p;
-  int32_t     left = bin->left - 1;
-  if (mi_likely(left >= 0)) {
-    bin->left = left;
-    mi_block_set_next(block, bin->head);
-    bin->head = block;
-    return;
-  }
-  _mi_theap_free_overflow(theap, page, block);
-}
-
 static mi_noinline void free_slow(void* p);
 
 static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
   if (!_mi_block_verify(slice - slice->back, p, "free")) return;
   _mi_block_retire(p, _mi_page_block_size(slice));
-  free_to_bin(theap, slice, p);
+  if (MI_HARDENED) _mi_quarantine_free(slice - slice->back, p);
+  else _mi_theap_free_local(theap, slice, p);
 }
 
 void mi_free(void* p) mi_attr_noexcept {
@@ -75,7 +64,8 @@ void mi_free(void* p) mi_attr_noexcept {
         return;
       }
       if (MI_CHECKED) _mi_block_retire(p, _mi_page_block_size(page));
-      free_to_bin(theap, page, p);
+      if (MI_HARDENED) _mi_quarantine_free(page - page->back, p);
+      else _mi_theap_free_local(theap, page, p);
       return;
     }
   }
@@ -87,7 +77,11 @@ static mi_always_inline void* zalloc_small(size_t size) {
   size_t offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
   void*  p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
-  if (size <= 128) _mi_clear_small(p, size);
+  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
+  if (MI_HARDENED) {
+    // it is zero
+  }
+  else if (size <= 128) _mi_clear_small(p, size);
   else memset(p, 0, MI_PADDING ? size : _mi_class_block_size(offset >> MI_BIN_SHIFT));
   return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), true);
 }
@@ -138,8 +132,9 @@ static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t
     if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, &is_zero);
   }
   if (block == NULL) return NULL;
+  _mi_block_reuse(block, _mi_class_block_size(cls));
   if (zero && is_zero) block->next = NULL;
-  else if (zero) memset(block, 0, _mi_class_block_size(cls));
+  else if (zero && !MI_HARDENED) memset(block, 0, _mi_class_block_size(cls));
   return _mi_block_issue(block, size, _mi_class_block_size(cls), zero);
 }
 
@@ -224,17 +219,13 @@ static mi_noinline void free_slow(void* p) {
     free_large(page, p);
     return;
   }
-  if (MI_CHECKED && !_mi_block_verify(page, p, "free")) return;
-  _mi_block_retire(p, _mi_page_block_size(page));
-  mi_theap_t* thread = _mi_theap_backing();
-  mi_theap_t* home = mi_load_relaxed(&page->home);
-  if (home != NULL && thread != NULL && mi_load_relaxed(&home->thread) == thread) {
-    free_to_bin(home, page, p); // in a region above 0, or not our default theap
-    return;
+  if (MI_CHECKED) {
+    if (!_mi_block_verify(page, p, "free")) return;
+    _mi_block_retire(p, _mi_page_block_size(page));
   }
-  if (mi_unlikely(thread == NULL)) thread = _mi_thread_backing();
-  if (mi_likely(thread != NULL)) _mi_theap_free_remote(thread, page, p);
-  else _mi_page_free_remote(page, p);
+  if (MI_HARDENED) _mi_quarantine_free(page, p);
+  else
+    _mi_thread_free_block(_mi_theap_backing(), page, p); // in a region above 0, not our default theap's, or another's
 }
 
 // ---- the same under other names -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include "heap.h"
 #include "large.h"
 #include "pool.h"
+#include "quarantine.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -331,6 +332,7 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
 }
 
 void _mi_theap_release(mi_theap_t* theap) {
+  if (MI_HARDENED) _mi_quarantine_flush(theap);
   _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);

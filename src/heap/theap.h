@@ -53,6 +53,8 @@ typedef struct mi_batch_s {
 // next time, the thread has taken no slow path in between.
 typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
 
+#define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
+
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
 // A thread's theap of a heap other than its own, found by the heap's id.
@@ -87,6 +89,8 @@ struct mi_theap_s {
   bool                   is_late;     // threads past their exit share it
   bool                   is_orphan;   // its thread did not survive a fork
   bool                   is_released; // it was idle and has nothing left to give
+  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap, its own thread only (heap/quarantine.h)
+  uint64_t               quarantine_random;
   mi_class_state_t       classes[MI_CLASS_COUNT];
   mi_batch_t             outbox[MI_OUTBOX_SIZE];
 };
@@ -242,4 +246,19 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
   size_t used = _mi_page_push_free(page, block, first);
   if (mi_likely(used % MI_THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap);
   else _mi_theap_free_look(theap, page);
+}
+
+// Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
+// slice.
+static mi_always_inline void _mi_theap_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  int32_t     left = bin->left - 1;
+  if (mi_likely(left >= 0)) {
+    bin->left = left;
+    mi_block_set_next(block, bin->head);
+    bin->head = block;
+    return;
+  }
+  _mi_theap_free_overflow(theap, page, block);
 }

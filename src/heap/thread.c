@@ -227,6 +227,17 @@ void _mi_thread_release(bool is_exit) {
   else _mi_purge_schedule();
 }
 
+void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p) {
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (home != NULL && thread != NULL && mi_load_relaxed(&home->thread) == thread) {
+    _mi_theap_free_local(home, page, p);
+    return;
+  }
+  if (mi_unlikely(thread == NULL)) thread = _mi_thread_backing();
+  if (mi_likely(thread != NULL)) _mi_theap_free_remote(thread, page, p);
+  else _mi_page_free_remote(page, p);
+}
+
 void _mi_thread_collect(void) {
   mi_theap_t* theap = _mi_theap_backing();
   if (theap == NULL) return;

@@ -23,6 +23,10 @@ void _mi_thread_release(bool is_exit);
 // Empties the bins, outboxes and queues of the calling thread.
 void _mi_thread_collect(void);
 
+// Frees a block of a class, by the first descriptor of its page, on the calling thread, whose backing theap is `thread` (NULL:
+// none).  It is not checked any more.
+void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p);
+
 // Calls visit for each theap that was ever made, under the registry lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 

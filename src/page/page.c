@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/stat.h"
+#include "gap.h"
 #include "verify.h"
 
 // From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
@@ -48,17 +49,19 @@ static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dens
 
 mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense), arena);
+  size_t                 n_slices = info->n_slices + _mi_gap_slices(info->n_slices);
+  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_dense), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);
   page->bin_offset = (uint16_t)bin_offset;
-  page->capacity = info->capacity;
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
+  page->capacity = MI_HARDENED ? (uint16_t)(_mi_gap_space(page) / info->block_size) : info->capacity;
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
+  if (MI_HARDENED) _mi_gap_close(page);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
   return page;
@@ -69,9 +72,10 @@ void _mi_page_delete(mi_page_t* page) {
   mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
   _mi_stat_decrease(&_mi_stats.pages, 1);
   _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(n_slices * MI_SLICE_SIZE));
+  if (MI_HARDENED) _mi_gap_open(page);
   page_set_slices(page, MI_PAGE_NONE, 0);
   page_reset(page, MI_PAGE_NONE);
-  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices, false);
+  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_gap_slices(n_slices), false);
 }
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a

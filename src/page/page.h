@@ -56,10 +56,11 @@ typedef struct mi_page_s {
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO  1 // the memory behind `extended` reads as zero, and is not backed yet
-#define MI_PAGE_IS_FULL  2 // in its owner's list of full pages, not in the queue
-#define MI_PAGE_REMAPPED 4 // LARGE: its memory was moved here by the system (heap/large.c)
-#define MI_PAGE_IN_HEAP  8 // its owner entry says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` reads as zero, and is not backed yet
+#define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
+#define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.

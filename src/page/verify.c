@@ -49,9 +49,9 @@ bool _mi_block_check_freed(const void* p, size_t block_size) {
   const uint64_t  expected = 0x0101010101010101u * MI_FILL_FREED;
   const uint64_t* word = (const uint64_t*)p;
   size_t          n = (block_size - MI_PADDING_SIZE) / sizeof(uint64_t);
-  uint64_t        differ = 0;
-  for (size_t i = 1; i < n; i++) differ |= word[i] ^ expected; // the first is the link
-  if (mi_likely(differ == 0)) return true;
+  if (n < 2) return true; // the first word is the link
+  // All words are the same if each is the one before it: libc's memcmp is the fastest loop there is.
+  if (mi_likely(word[1] == expected && memcmp(word + 1, word + 2, (n - 2) * sizeof(uint64_t)) == 0)) return true;
   size_t at = sizeof(uint64_t);
   while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,

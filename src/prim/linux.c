@@ -118,6 +118,10 @@ int _mi_prim_commit(void* start, size_t size) {
   return prim_protect(start, size, PROT_READ | PROT_WRITE);
 }
 
+int _mi_prim_protect(void* start, size_t size) {
+  return prim_protect(start, size, PROT_NONE);
+}
+
 int _mi_prim_make_readable(void* start, size_t size) {
   return prim_protect(start, size, PROT_READ);
 }

@@ -25,6 +25,8 @@ int    _mi_prim_populate(void* start, size_t size);
 int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.
 int    _mi_prim_make_readable(void* start, size_t size);
+// Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
+int    _mi_prim_protect(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
 int    _mi_prim_remap(void* from, void* to, size_t size);
