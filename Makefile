@@ -79,6 +79,7 @@ test-clang: ## with clang, and with its fuzzer; skipped where clang-19 cannot be
 test-package: ## all package tests, also those with package managers and other versions of CMake (asks registries)
 	@scripts/need.sh $(NEED_BUILD) python3 binutils:objdump pkg-config
 	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
+	@scripts/need.sh nim > /dev/null 2>&1 || echo "SKIP package-nim: Nim cannot be installed here"
 	@cmake --preset release --log-level=NOTICE > /dev/null
 	@ctest --test-dir $(BUILD)/release --parallel $(JOBS) --output-on-failure --no-tests=error -C long -R '^package-'
 

@@ -308,7 +308,8 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t a
 
 /* The end of a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.
    mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks; debug builds with
-   guard pages only delete.  A thread whose default heap it was has the main heap instead.  NULL: nothing happens; the
+   guard pages only delete.  A thread whose default heap it was has the main heap instead.  (Do not destroy a heap that
+   was a default heap while the C library or others may have allocated: that goes as well.)  NULL: nothing happens; the
    main heap is left alone, with a warning. */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
@@ -625,8 +626,9 @@ mi_decl_export mi_subproc_id_t mi_subproc_new(void);
    a warning and nothing happens. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
-/* The end of a subprocess, when its threads are gone.  mi_subproc_delete does nothing as long as there is memory in
-   use; mi_subproc_destroy frees everything in it.  The main one, or NULL: nothing happens. */
+/* The end of a subprocess with all its heaps, when its threads are gone; before that there is a warning and nothing
+   happens.  mi_subproc_delete leaves its blocks valid: they belong to the main subprocess from then on.
+   mi_subproc_destroy frees all of them.  The main one, or NULL: nothing happens. */
 mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
 mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
 
@@ -685,7 +687,8 @@ mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
 /* ---- whose memory is it ------------------------------------------------------------------------------------------ */
 
-/* Is p within memory of ours?  Any pointer may be asked for.  mi_check_owned is the oldest name. */
+/* Is p within memory of ours, that is in a page with blocks?  Any pointer may be asked for.  Of a block over 512 KiB the
+   first 64 KiB are known.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);

@@ -41,19 +41,25 @@ void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t al
 
 // The free block p is going to be used again: has somebody written to it?  In hardened builds it is all zero afterwards.
 static mi_always_inline void _mi_block_reuse(void* p, size_t block_size) {
+  if (MI_TRACK) mi_track_writable(p, block_size);
   if (MI_FILL && mi_unlikely(!_mi_block_check_freed(p, block_size))) _mi_block_fill_freed(p, block_size);
   if (MI_HARDENED) memset(p, 0, sizeof(mi_block_t));
 }
 
-// The block p of a class for `size` bytes; `is_filled`: it has its contents already.
-static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block_size, bool is_filled) {
-  if (MI_DEBUG > 0 && !MI_HARDENED && !is_filled) memset(p, MI_FILL_UNINIT, size);
+// The block p of a class for `size` bytes; `is_zero`: these were asked to be zero, and are.
+static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block_size, bool is_zero) {
+  if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !is_zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write(p, size, block_size);
+  if (MI_TRACK) {
+    mi_track_closed((char*)p + size, block_size - size);
+    mi_track_block(p, size, is_zero);
+  }
   return p;
 }
 
 // The block p of a class, which is sound, is going to be free.
 static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
+  if (MI_TRACK) mi_track_closed(p, block_size);
   if (MI_CHECKED) _mi_padding_retire(p, block_size);
   if (MI_FILL) _mi_block_fill_freed(p, block_size);
 }

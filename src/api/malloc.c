@@ -53,6 +53,7 @@ static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
 }
 
 void mi_free(void* p) mi_attr_noexcept {
+  if (MI_TRACK && p != NULL) mi_track_unblock(p);
   const mi_region_t* region = &_mi_regions[0];
   size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < region->n_slices)) {
@@ -77,13 +78,14 @@ static mi_always_inline void* zalloc_small(size_t size) {
   size_t offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
   void*  p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
-  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  if (MI_HARDENED) {
-    // it is zero
+  if (MI_FILL || MI_TRACK) _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT)); // hardened: it is zero now
+  if (MI_HARDENED || size <= 128) {
+    if (!MI_HARDENED) _mi_clear_small(p, size);
   }
-  else if (size <= 128) _mi_clear_small(p, size);
-  else memset(p, 0, MI_PADDING ? size : _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), true);
+  else {
+    memset(p, 0, MI_PADDING ? size : _mi_class_block_size(offset >> MI_BIN_SHIFT));
+  }
+  return MI_PADDING ? _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), true) : p;
 }
 
 void* mi_zalloc(size_t size) mi_attr_noexcept {
@@ -146,8 +148,12 @@ void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, bool zero) {
 
 static void* malloc_issue_large(void* p, size_t size, bool zero) {
   if (p == NULL) return NULL;
-  if (MI_DEBUG > 0 && !MI_HARDENED && !zero) memset(p, MI_FILL_UNINIT, size);
+  if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
+  if (MI_TRACK) {
+    mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);
+    mi_track_block(p, size, zero);
+  }
   return p;
 }
 

@@ -25,6 +25,7 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
 // The block stays where it is, and has `room` for what is asked; up to `old_size` it has contents.
 static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
   if (!MI_PADDING) return p;
+  if (MI_TRACK) mi_track_resize(p, old_size, new_size);
   if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
   _mi_padding_write_any(page, p, new_size);
   return p;
@@ -37,7 +38,7 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
   size_t needed = new_size + MI_PADDING_SIZE;
   if (needed <= room && needed >= room / 2 && new_size > 0)
     return realloc_keep(page, p, old_size, new_size, room, zero);
-  if (!is_large || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX) return NULL;
+  if (!is_large || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
   void* q = _mi_large_realloc(page, needed, zero); // what it adds is zero
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }

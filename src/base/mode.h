@@ -18,7 +18,7 @@
   #define MI_SECURE 0
 #endif
 
-// Tools see every block and every access, so blocks need a margin behind them but no checks of ours.
+// Tools see every block and every access (base/track.h): blocks need a margin behind them, and nothing may be filled.
 #if !defined(MI_TRACK_VALGRIND)
   #define MI_TRACK_VALGRIND 0
 #endif
@@ -30,9 +30,10 @@
 #if !defined(MI_PADDING)
   #define MI_PADDING (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)
 #endif
-#define MI_CHECKED  (MI_PADDING && (MI_SECURE > 0 || MI_DEBUG > 0)) // without padding there is nothing to check by
-#define MI_HARDENED (MI_CHECKED && MI_SECURE >= 5)
-#define MI_FILL     (MI_CHECKED && (MI_SECURE >= 5 || MI_DEBUG > 0))
+#define MI_CHECKED \
+  (MI_PADDING && (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)) // without padding there is nothing to check by
+#define MI_HARDENED (MI_CHECKED && !MI_TRACK && MI_SECURE >= 5)
+#define MI_FILL     (MI_CHECKED && !MI_TRACK && (MI_SECURE >= 5 || MI_DEBUG > 0))
 
 // What blocks are filled with.
 #define MI_FILL_FREED   (MI_HARDENED ? 0x00 : 0xDF)

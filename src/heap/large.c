@@ -52,6 +52,7 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena) {
 static void large_clear(const mi_run_t* run) {
   for (size_t i = 0, n_zero; i < run->n_slices; i += n_zero) {
     size_t n_dirty = _mi_slices_skip_dirty(run->region, run->slice + i, run->n_slices - i, &n_zero);
+    if (MI_TRACK) mi_track_writable(_mi_region_slice_start(run->region, run->slice + i), n_dirty * MI_SLICE_SIZE);
     memset(_mi_region_slice_start(run->region, run->slice + i), 0, n_dirty * MI_SLICE_SIZE);
     i += n_dirty;
   }
@@ -68,6 +69,7 @@ static void large_give_back(mi_page_t* page) {
     is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
     mi_fetch_sub_relaxed(&large_n_remapped, 1);
   }
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
   if (region->is_single) {
     _mi_lock_acquire(&_mi_arena_lock);
@@ -105,7 +107,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
 }
 
 static bool large_may_keep(const mi_page_t* page) {
-  return page->n_slices <= LARGE_KEEP_SLICES && !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP) &&
+  return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES && !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP) &&
          _mi_page_large_block(page) == _mi_page_start(page);
 }
 
@@ -123,6 +125,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 }
 
 void _mi_large_discard(mi_page_t* page) {
+  if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_owner(page)->heap, &_mi_heap_main);
   large_give_back(page);

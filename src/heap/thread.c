@@ -105,6 +105,7 @@ static mi_theap_t* theap_make(void) {
     if (run.region == NULL) return NULL;
     theap_memory = _mi_region_slice_start(run.region, run.slice);
     theap_memory_left = MI_SLICE_SIZE / sizeof(mi_theap_t);
+    if (MI_TRACK) mi_track_readable(theap_memory, MI_SLICE_SIZE);
     if (!run.is_zero) memset(theap_memory, 0, MI_SLICE_SIZE);
   }
   mi_theap_t* theap = (mi_theap_t*)(void*)theap_memory;

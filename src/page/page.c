@@ -62,6 +62,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t are
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
   if (MI_HARDENED) _mi_gap_close(page);
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
   return page;

@@ -222,7 +222,7 @@ void mi_register_error(mi_error_fun* fun, void* arg) {
 // Memory that was overwritten, or a free of what is no block in use, is somebody's attack or somebody's bug; builds that
 // look for either stop.
 static bool message_is_fatal(int err) {
-  if (err == EFAULT || err == EAGAIN || err == EINVAL) return MI_CHECKED;
+  if (err == EFAULT || err == EAGAIN || err == EINVAL) return MI_SECURE > 0 || MI_DEBUG > 0;
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 

@@ -121,6 +121,15 @@ typedef struct sample_s {
   char     b[41];
 } sample_t;
 
+// The order of the arguments is that of the level.
+#if MI_API_LEVEL < 3
+  #define REALLOCN(p, tp, n) mi_reallocn_tp(p, tp, n)
+  #define RECALLOC(p, tp, n) mi_recalloc_tp(p, tp, n)
+#else
+  #define REALLOCN(p, tp, n) mi_reallocn_tp(tp, p, n)
+  #define RECALLOC(p, tp, n) mi_recalloc_tp(tp, p, n)
+#endif
+
 static void check_typed(void) {
   sample_t* p = mi_malloc_tp(sample_t);
   CHECK(p != NULL && mi_usable_size(p) >= sizeof(sample_t));
@@ -131,13 +140,13 @@ static void check_typed(void) {
   p = mi_mallocn_tp(sample_t, 20);
   CHECK(p != NULL && mi_usable_size(p) >= 20 * sizeof(sample_t));
   memset(p, 0xAB, 20 * sizeof(sample_t));
-  p = mi_reallocn_tp(p, sample_t, 50);
+  p = REALLOCN(p, sample_t, 50);
   CHECK(p != NULL && mi_usable_size(p) >= 50 * sizeof(sample_t) &&
         ((unsigned char*)p)[20 * sizeof(sample_t) - 1] == 0xAB);
   mi_free(p);
   p = mi_calloc_tp(sample_t, 20);
   CHECK(p != NULL && is_zero(p, 0, 20 * sizeof(sample_t)));
-  p = mi_recalloc_tp(p, sample_t, 90);
+  p = RECALLOC(p, sample_t, 90);
   CHECK(p != NULL && is_zero(p, 0, 90 * sizeof(sample_t)));
   mi_free(p);
 }

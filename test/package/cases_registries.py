@@ -2,11 +2,13 @@
 reached the case is skipped."""
 
 import json
+import pathlib
 import re
 import shutil
 
 from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Failure, Skip, case, check_client, cmake_build, cmake_configure,
                      compile_client, expect, need, run)
+from installs import by_name, prefix_of
 
 # ---- Conan -----------------------------------------------------------------------------------------------------------------
 
@@ -234,3 +236,42 @@ def rust_bindings(ctx):
     for level in (2, 3):
         ctx.part(f"functions of level {level}", binding_functions, ctx, level)
         ctx.part(f"options of level {level}", binding_constants, ctx, level)
+
+
+# ---- Nim -------------------------------------------------------------------------------------------------------------------
+
+NIM_FLAGS = "-DNDEBUG -DMI_BUILD_RELEASE -fvisibility=hidden -ftls-model=initial-exec -fno-builtin-malloc"
+
+
+def nim(ctx, how):
+    """The module of Nim that calls malloc is patched, as its users do, to call us."""
+    work = ctx.dir / how
+    shutil.copytree(HERE / "nim", work)
+    library = re.search(r"^(/.*)/pure$", run("nim", "dump", "client.nim", cwd=work), re.M)
+    expect(library, "nim does not say where its library is")
+    original = (pathlib.Path(library[1]) / "system/mm/malloc.nim").read_text(encoding="utf-8")
+    patched, count = re.subn(r"\bc_(malloc|calloc|realloc|free)\b", r"mi_\1", original)
+    expect(count >= 4, "Nim's malloc.nim calls other functions than expected")
+    if how == "static":
+        build = f'{{.passC: "-I{ROOT / "include"} {NIM_FLAGS}".}}\n{{.compile: "{ROOT / "src/static.c"}".}}\n'
+    else:
+        lib = prefix_of(ctx, by_name(ctx, "alone")) / "lib"
+        build = f'{{.passL: "-L{lib} -lmimalloc -Wl,-rpath,{lib}".}}\n'
+    declarations = """proc mi_malloc(size: csize_t): pointer {.importc.}
+proc mi_calloc(count, size: csize_t): pointer {.importc.}
+proc mi_realloc(p: pointer, size: csize_t): pointer {.importc.}
+proc mi_free(p: pointer) {.importc.}
+"""
+    (work / "patched.nim").write_text(build + declarations + patched, encoding="utf-8")
+    (work / "config.nims").write_text('patchFile("stdlib", "malloc", "patched")\n', encoding="utf-8")
+    run("nim", "c", "--hints:off", "--gc:orc", "-d:useMalloc", "-d:release", "--threads:on", f"--nimcache:{work / 'cache'}",
+        f"--gcc.exe:{ctx.cc}", f"--gcc.linkerexe:{ctx.cc}", "client.nim", cwd=work)
+    check_client(work / "client", {"version": ctx.numbers[2], "nim": "ours", "malloc": "other"})
+
+
+@case("nim", long=True, installs=True)
+def nim_all(ctx):
+    """A Nim program whose runtime calls us."""
+    need("nim")
+    for how in ("static", "dynamic"):
+        ctx.part(how, nim, ctx, how)
