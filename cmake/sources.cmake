@@ -9,9 +9,14 @@ set(mi_sources
   src/support/option.c
   src/support/stat.c
 
+  src/arena/arena.c
   src/arena/chunk.c
+  src/arena/commit.c
+  src/arena/numa.c
+  src/arena/part.c
   src/arena/purge.c
   src/arena/region.c
+  src/arena/slices.c
 
   src/page/gap.c
   src/page/page.c

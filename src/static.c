@@ -18,9 +18,14 @@
 #include "support/option.c"
 #include "support/stat.c"
 
+#include "arena/arena.c"
 #include "arena/chunk.c"
+#include "arena/commit.c"
+#include "arena/numa.c"
+#include "arena/part.c"
 #include "arena/purge.c"
 #include "arena/region.c"
+#include "arena/slices.c"
 
 #include "page/gap.c"
 #include "page/page.c"

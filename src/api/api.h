@@ -24,9 +24,6 @@ void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero);
 // As mi_malloc_aligned_at.
 void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero);
 
-// The region that an id of the interface means; MI_ARENA_ANY for none.
-size_t _mi_arena_index(mi_arena_id_t id);
-
 mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id);
 
 // Sets errno, reports, and returns NULL.

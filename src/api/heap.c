@@ -11,6 +11,7 @@
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "api.h"
+#include "arena.h"
 
 static mi_heap_t* heap_or_main(mi_heap_t* heap) {
   return mi_likely(heap != NULL) ? heap : _mi_subproc_current()->main;
@@ -29,11 +30,11 @@ mi_heap_t* mi_heap_new(void) {
 }
 
 mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id) {
-  return heap_new(heap_tag, allow_destroy, _mi_arena_index(arena_id));
+  return heap_new(heap_tag, allow_destroy, _mi_arena_of_id(arena_id));
 }
 
 mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id) {
-  return heap_new(0, true, _mi_arena_index(arena_id));
+  return heap_new(0, true, _mi_arena_of_id(arena_id));
 }
 
 // May the program end this heap?

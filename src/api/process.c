@@ -2,6 +2,7 @@
 //
 // The library works before its constructor and after its destructor ran: whatever the constructor does is also done by
 // the first allocation that needs it, and the destructor only reports.
+#include "../arena/arena.h"
 #include "../arena/purge.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
@@ -33,9 +34,7 @@ void mi_process_init(void) mi_attr_noexcept {
     mi_options_print();
     _mi_message_verbose("process init\n");
   }
-  if (mi_option_get(mi_option_reserve_os_memory) > 0) {
-    _mi_message_verbose("option reserve_os_memory has no effect: address space is reserved anyway\n");
-  }
+  _mi_arena_init_options();
 }
 
 void mi_cdecl mi_process_done(void) mi_attr_noexcept {

@@ -93,7 +93,7 @@ static void fork_reuse(mi_theap_t* theap, void* arg) {
 void _mi_fork_adopt_orphans(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) {
-    for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    for (size_t i = 0; i < _mi_region_count(); i++) {
       if (_mi_regions[i].base != 0 && !_mi_regions[i].is_single) fork_adopt_region(&_mi_regions[i]);
     }
     _mi_thread_visit_theaps(&fork_reuse, NULL);

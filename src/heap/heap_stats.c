@@ -33,7 +33,7 @@ size_t _mi_heap_class_stats(mi_class_stat_t* table, size_t max) {
   }
   // The arena lock keeps pages from coming and going; their owners go on.
   _mi_lock_acquire(&_mi_arena_lock);
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     if (region->base == 0 || region->is_single) continue;
     for (size_t slice = 0; slice < region->n_used * MI_CHUNK_SLICES; slice++) {

@@ -211,7 +211,8 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   }
   mi_page_t* moved = large_page(heap, &run, 0);
   if (moved == NULL) return NULL;
-  if (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX) {
+  bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
+  if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
   else {

@@ -17,7 +17,7 @@
 // P5  kind, cls, capacity do not change while a block of the page is in use.
 #pragma once
 
-#include "../arena/chunk.h"
+#include "../arena/slices.h"
 #include "../base/assert.h"
 #include "page_word.h"
 #include "size_class.h"

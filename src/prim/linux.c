@@ -22,12 +22,20 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/bits.h"
+
 // Newer kernels than the headers we may be built with know these.
 #ifndef MADV_POPULATE_WRITE
   #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_FREE
+  #define MADV_FREE 8
+#endif
 #ifndef MREMAP_DONTUNMAP
   #define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+  #define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
@@ -73,14 +81,18 @@ size_t _mi_prim_os_page_size(void) {
   return size;
 }
 
-static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
+static int prim_map_any(void* hint, size_t size, int protection, int flags, void** start) {
   if (prim_must_fail()) return ENOMEM;
   int   saved = errno;
-  void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+  void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   int   err = (p == MAP_FAILED ? errno : 0);
   errno = saved;
   if (err == 0) *start = p;
   return err;
+}
+
+static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
+  return prim_map_any(hint, size, protection, MAP_NORESERVE | flags, start);
 }
 
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
@@ -141,6 +153,27 @@ int _mi_prim_purge(void* start, size_t size) {
   return prim_advise(start, size, MADV_DONTNEED);
 }
 
+int _mi_prim_discard(void* start, size_t size) {
+  return prim_advise(start, size, MADV_FREE);
+}
+
+// Reserves a range that is not mapped.  EEXIST if it is, by whomever.
+static int prim_reserve_at(void* start, size_t size) {
+  void* p;
+  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED_NOREPLACE, &p);
+  if (err != 0 || p == start) return err;
+  _mi_prim_release(p, size); // a kernel that does not know the flag took `start` for a hint
+  return EEXIST;
+}
+
+int _mi_prim_decommit(void* start, size_t size) {
+  void* p;
+  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED, &p);
+  if (err == 0) return 0;
+  _mi_prim_release(start, size); // the memory goes back in any case
+  return prim_reserve_at(start, size);
+}
+
 int _mi_prim_populate(void* start, size_t size) {
   return prim_advise(start, size, MADV_POPULATE_WRITE);
 }
@@ -163,12 +196,79 @@ int _mi_prim_unremap(void* start, size_t size) {
   return prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p);
 }
 
+// A mapping that fails may have taken away what was there before (older kernels), and another thread may have mapped
+// something since.  So it is tried elsewhere first.
+int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
+  const int flags = MAP_HUGETLB | (int)(mi_ctz64(os_page_size) << 26 /* MAP_HUGE_SHIFT */);
+  void*     p;
+  *is_lost = false;
+  int err = prim_map_any(NULL, size, PROT_READ | PROT_WRITE, flags, &p);
+  if (err != 0) return err;
+  _mi_prim_release(p, size);
+  err = prim_map_any(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
+  if (err == 0) return 0;
+  *is_lost = (prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
+  return err;
+}
+
 size_t _mi_prim_address_space_limit(void) {
   struct rlimit limit;
   int           saved = errno;
   bool          known = (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
   errno = saved;
   return known ? (size_t)limit.rlim_cur : SIZE_MAX;
+}
+
+bool _mi_prim_overcommits(void) {
+  char mode = '0';
+  int  saved = errno;
+  int  fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    if (read(fd, &mode, 1) != 1) mode = '0';
+    close(fd);
+  }
+  errno = saved;
+  return mode != '2';
+}
+
+// ---- memory of several nodes ----------------------------------------------------------------------------------------
+
+#define PRIM_NODES_MAX 256
+
+size_t _mi_prim_numa_node_count(void) {
+  size_t n = 0;
+  int    saved = errno;
+  char   path[64] = "/sys/devices/system/node/node";
+  for (; n < PRIM_NODES_MAX; n++) {
+    size_t at = 29;
+    if (n >= 100) path[at++] = (char)('0' + n / 100);
+    if (n >= 10) path[at++] = (char)('0' + n / 10 % 10);
+    path[at++] = (char)('0' + n % 10);
+    path[at] = 0;
+    if (access(path, R_OK) != 0) break;
+  }
+  errno = saved;
+  return n == 0 ? 1 : n;
+}
+
+size_t _mi_prim_numa_node(void) {
+  unsigned node = 0;
+  int      saved = errno;
+  if (syscall(SYS_getcpu, NULL, &node, NULL) != 0) node = 0;
+  errno = saved;
+  return node;
+}
+
+int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
+  enum { WORD_BITS = 8 * sizeof(unsigned long), PREFERRED = 1, BIND = 2 }; // modes of mbind(2), which needs no libnuma
+  unsigned long mask[PRIM_NODES_MAX / WORD_BITS] = {0};
+  if (node >= PRIM_NODES_MAX) return EINVAL;
+  if (prim_must_fail()) return ENOMEM;
+  mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
+  int saved = errno;
+  int err = (syscall(SYS_mbind, start, size, only ? BIND : PREFERRED, mask, PRIM_NODES_MAX + 1, 0) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
 }
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
@@ -187,22 +287,6 @@ uint64_t _mi_prim_random(void) {
   }
   errno = saved;
   return x;
-}
-
-size_t _mi_prim_numa_node_count(void) {
-  size_t n = 0;
-  int    saved = errno;
-  char   path[64] = "/sys/devices/system/node/node";
-  for (; n < 256; n++) {
-    size_t at = 29;
-    if (n >= 100) path[at++] = (char)('0' + n / 100);
-    if (n >= 10) path[at++] = (char)('0' + n / 10 % 10);
-    path[at++] = (char)('0' + n % 10);
-    path[at] = 0;
-    if (access(path, R_OK) != 0) break;
-  }
-  errno = saved;
-  return n == 0 ? 1 : n;
 }
 
 extern char** environ;

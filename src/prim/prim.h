@@ -19,7 +19,13 @@ int    _mi_prim_release(void* start, size_t size);
 int    _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
 int    _mi_prim_purge(void* start, size_t size);
-// Backs the range with memory now, in one call.  Advice: failure may be ignored.
+// The system may take the contents when it is short of memory; until then, and until it is written to again, the range
+// reads as it was or as zero.
+int    _mi_prim_discard(void* start, size_t size);
+// Takes the memory and the use of the range away: it is reserved again.  On failure the memory is gone all the same, and
+// another mapping of the process may lie there now.
+int    _mi_prim_decommit(void* start, size_t size);
+// Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
 int    _mi_prim_populate(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
 int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
@@ -33,14 +39,26 @@ int    _mi_prim_remap(void* from, void* to, size_t size);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
 int    _mi_prim_unremap(void* start, size_t size);
+// Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are
+// the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
+// unless *is_lost: another mapping of the process may lie there now.
+int    _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
 // The process's limit on address space in bytes, SIZE_MAX when there is none.
 size_t _mi_prim_address_space_limit(void);
+// Does the system promise more memory than it has?
+bool   _mi_prim_overcommits(void);
+
+// ---- memory of several nodes ----------------------------------------------------------------------------------------
+
+size_t _mi_prim_numa_node_count(void); // at least 1
+size_t _mi_prim_numa_node(void);       // where the calling thread runs now
+// What will back the range comes from that node: only from there, or else preferably.
+int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only);
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 
-int64_t     _mi_prim_clock_ms(void);        // monotonic
-uint64_t    _mi_prim_random(void);          // for placement, not for secrets; never blocks
-size_t      _mi_prim_numa_node_count(void); // at least 1
+int64_t     _mi_prim_clock_ms(void); // monotonic
+uint64_t    _mi_prim_random(void);   // for placement, not for secrets; never blocks
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
 const char* _mi_prim_environment_entry(size_t i);
 void        _mi_prim_write_stderr(const char* text, size_t length);
