@@ -23,6 +23,7 @@ set(mi_sources
   src/page/size_class.c
   src/page/verify.c
 
+  src/heap/check.c
   src/heap/fork.c
   src/heap/heap.c
   src/heap/heap_stats.c
@@ -32,18 +33,24 @@ set(mi_sources
   src/heap/quarantine.c
   src/heap/theap.c
   src/heap/thread.c
+  src/heap/walk.c
 
   src/api/aligned.c
   src/api/arena.c
   src/api/cxx.c
   src/api/heap.c
+  src/api/leaks.c
+  src/api/line.c
   src/api/malloc.c
   src/api/override.c
   src/api/posix.c
   src/api/process.c
   src/api/realloc.c
   src/api/stats.c
-  src/api/subproc.c)
+  src/api/stats_json.c
+  src/api/stats_print.c
+  src/api/subproc.c
+  src/api/visit.c)
 
 set(mi_public_headers
   include/mimalloc.h

@@ -57,6 +57,17 @@ static mi_cold void* new_retry(size_t size, size_t alignment) {
   return p;
 }
 
+void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
+  void* p = mi_heap_malloc(heap, size);
+  while (mi_unlikely(p == NULL) && new_call_handler()) p = mi_heap_malloc(heap, size);
+  return mi_likely(p != NULL) ? p : new_failed(size);
+}
+
+void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
+  size_t total;
+  return mi_likely(_mi_count_size(count, size, &total)) ? mi_heap_alloc_new(heap, total) : new_failed(SIZE_MAX);
+}
+
 void* mi_new_nothrow(size_t size) mi_attr_noexcept {
   void* p = mi_malloc(size);
   return mi_likely(p != NULL) ? p : new_retry(size, 0);

@@ -42,6 +42,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
   if (mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose)) mi_stats_print(NULL);
+  if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_message_verbose("process done\n");
 }
 

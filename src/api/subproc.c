@@ -56,7 +56,8 @@ static void subproc_end(mi_subproc_id_t id, bool destroy) {
   mi_subproc_t* subproc = _mi_subproc_of(id);
   if (subproc == &_mi_subproc_main) return;
   if (!_mi_subproc_end(subproc, destroy)) {
-    _mi_message_warning("a subprocess cannot end while it has threads (%zu)\n", subproc->n_threads);
+    _mi_message_warning(subproc->n_threads > 0 ? "a subprocess cannot end while it has threads\n"
+                                               : "a subprocess is not deleted while there is memory in use\n");
   }
 }
 

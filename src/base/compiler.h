@@ -67,6 +67,13 @@
   #define MI_HAS_IFUNC 0
 #endif
 
+// For a function that reads a number while others write it, where any number that was there will do.
+#if MI_TSAN
+  #define mi_may_race __attribute__((no_sanitize("thread")))
+#else
+  #define mi_may_race
+#endif
+
 #define MI_KiB ((size_t)1 << 10)
 #define MI_MiB ((size_t)1 << 20)
 #define MI_GiB ((size_t)1 << 30)

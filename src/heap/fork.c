@@ -10,15 +10,17 @@
 
 #include "../arena/purge.h"
 #include "../support/message.h"
+#include "../support/stat.h"
 #include "heap.h"
 #include "pool.h"
 #include "thread.h"
 
 mi_atomic(bool) _mi_fork_has_orphans;
+bool            _mi_fork_is_child;
 
 static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all other locks
 
-static void fork_prepare(void) {
+void _mi_fork_lock_all(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
@@ -27,7 +29,7 @@ static void fork_prepare(void) {
   _mi_lock_acquire(&_mi_arena_lock);
 }
 
-static void fork_parent(void) {
+void _mi_fork_unlock_all(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
   _mi_heap_unlock_all();
@@ -39,22 +41,25 @@ static void fork_parent(void) {
 static void fork_orphan(mi_theap_t* theap, void* mine) {
   if (mi_load_relaxed(&theap->thread) == mine || !theap->is_live || theap->is_late) return;
   theap->is_live = false;
+  _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
   mi_store_relaxed(&_mi_fork_has_orphans, true);
 }
 
 static void fork_child(void) {
+  _mi_fork_is_child = true;
   _mi_purge_after_fork();
-  fork_parent();
+  _mi_fork_unlock_all();
   _mi_message_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
   _mi_thread_visit_theaps(&fork_orphan, mine);
   mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
+  _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }
 
 void _mi_fork_init(void) {
-  _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
+  _mi_prim_fork_init(&_mi_fork_lock_all, &_mi_fork_unlock_all, &fork_child);
 }
 
 // F2: all blocks count as used, but for those on the chain.

@@ -47,6 +47,28 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   return true;
 }
 
+bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
+  if (!_mi_region_open_owners(_mi_page_region(page))) return false;
+  for (mi_heap_t* heap; (heap = _mi_page_heap(other)) != &_mi_heap_main;) {
+    _mi_lock_acquire(&heap->lock);
+    bool is_still = (_mi_page_heap(other) == heap); // Q2
+    if (is_still) heap_link(heap, page);
+    _mi_lock_release(&heap->lock);
+    if (!is_still) continue;
+    _mi_page_set(page, MI_PAGE_IN_HEAP);
+    break;
+  }
+  return true;
+}
+
+size_t _mi_page_arena(const mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_IN_HEAP)) return MI_ARENA_ANY;
+  _mi_lock_acquire(&_mi_registry_lock); // so its heap does not end
+  size_t arena = _mi_page_heap(page)->arena;
+  _mi_lock_release(&_mi_registry_lock);
+  return arena;
+}
+
 void _mi_heap_remove_page(mi_page_t* page) {
   mi_heap_t* heap = _mi_page_heap(page);
   while (heap != &_mi_heap_main) {
@@ -71,7 +93,8 @@ static uint64_t heap_new_id(void) {
 void _mi_heap_init(void) {
   _mi_subproc_main.main = &_mi_heap_main;
   _mi_heap_main.subproc = &_mi_subproc_main;
-  mi_store_release(&_mi_heap_main.id, heap_new_id());
+  mi_store_release(&_mi_heap_main.id, heap_new_id()); // MI_HEAP_MAIN_ID
+  _mi_stat_increase(&_mi_stats.heaps, 1);
 }
 
 // Memory for a heap, all zero; caller holds the registry lock.
@@ -107,6 +130,7 @@ static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destro
   heap->next = subproc->heaps;
   subproc->heaps = heap;
   mi_store_release(&heap->id, heap_new_id());
+  _mi_stat_increase(&_mi_stats.heaps, 1);
   return heap;
 }
 
@@ -129,6 +153,7 @@ static bool heap_end(mi_heap_t* heap) {
   *at = heap->next;
   heap->next = NULL;
   mi_store_release(&heap->id, (uint64_t)0);
+  _mi_stat_decrease(&_mi_stats.heaps, 1);
   return true;
 }
 
@@ -194,7 +219,7 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   bool ok = heap_end(heap);
-  if (ok) _mi_thread_detach_theaps(heap);
+  if (ok) _mi_thread_clear_theaps(heap);
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
   if (!ok) return;
@@ -218,31 +243,52 @@ void _mi_heap_destroy(mi_heap_t* heap) {
 
 // ---- all heaps ------------------------------------------------------------------------------------------------------
 
-// The oldest heap that is younger than `id`, which becomes its id.
-static mi_heap_t* heap_younger(mi_subproc_t* subproc, uint64_t* id) {
+static mi_subproc_t* subprocs; // all but the main one; under the registry lock
+
+// The oldest heap of the subprocess (NULL: of any) that is younger than `id`, which becomes its id.  Ids begin with that of
+// the main heap; the main heap of a subprocess is older than its others.
+static mi_heap_t* heap_younger(const mi_subproc_t* subproc, uint64_t* id) {
   mi_heap_t* found = NULL;
   uint64_t   found_id = UINT64_MAX;
+  if (*id < MI_HEAP_MAIN_ID && (subproc == NULL || subproc == &_mi_subproc_main)) {
+    *id = MI_HEAP_MAIN_ID;
+    return &_mi_heap_main;
+  }
   _mi_lock_acquire(&_mi_registry_lock);
-  for (mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
-    uint64_t heap_id = mi_load_relaxed(&heap->id);
-    if (heap_id <= *id || heap_id >= found_id) continue;
-    found = heap;
-    found_id = heap_id;
+  for (const mi_subproc_t* s = &_mi_subproc_main; s != NULL; s = (s == &_mi_subproc_main ? subprocs : s->next)) {
+    if (subproc != NULL && s != subproc) continue;
+    for (mi_heap_t* heap = s->heaps; heap != NULL; heap = heap->next) {
+      uint64_t heap_id = mi_load_relaxed(&heap->id);
+      if (heap_id <= *id || heap_id >= found_id) continue;
+      found = heap;
+      found_id = heap_id;
+    }
   }
   _mi_lock_release(&_mi_registry_lock);
   *id = found_id;
   return found;
 }
 
-bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
-  uint64_t   id = 0;
-  mi_heap_t* main_heap = subproc->main;
-  if (main_heap == NULL) return true;
-  if (!visit(main_heap, arg)) return false;
+bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
+  uint64_t id = 0;
   for (mi_heap_t* heap; (heap = heap_younger(subproc, &id)) != NULL;) {
-    if (heap != main_heap && !visit(heap, arg)) return false;
+    if (!visit(heap, arg)) return false;
   }
   return true;
+}
+
+// The first heap of this or a later subprocess.
+static mi_heap_t* heap_first_from(const mi_subproc_t* subproc) {
+  for (; subproc != NULL; subproc = (subproc == &_mi_subproc_main ? subprocs : subproc->next)) {
+    if (subproc->heaps != NULL) return subproc->heaps;
+  }
+  return NULL;
+}
+
+mi_heap_t* _mi_heap_next(const mi_heap_t* heap) {
+  if (heap == NULL) return heap_first_from(&_mi_subproc_main);
+  if (heap->next != NULL) return heap->next;
+  return heap_first_from(heap->subproc == &_mi_subproc_main ? subprocs : heap->subproc->next);
 }
 
 static void heap_lock_in(mi_subproc_t* subproc, bool lock) {
@@ -251,8 +297,6 @@ static void heap_lock_in(mi_subproc_t* subproc, bool lock) {
     else _mi_lock_release(&heap->lock);
   }
 }
-
-static mi_subproc_t* subprocs; // all but the main one; under the registry lock
 
 void _mi_heap_lock_all(void) {
   heap_lock_in(&_mi_subproc_main, true);
@@ -293,19 +337,36 @@ mi_subproc_t* _mi_subproc_new(void) {
   return subproc;
 }
 
-// Caller holds the registry lock.
-static bool subproc_unlist(mi_subproc_t* subproc) {
+// What is free has gone back when its threads ended, but for what threads past their exit have freed.
+static bool subproc_is_empty(const mi_subproc_t* subproc) {
+  for (const mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
+    if (heap->late != NULL) _mi_theap_release(heap->late);
+    if (heap->n_pages > 0) return false;
+  }
+  return true;
+}
+
+// Caller holds the late lock and the registry lock.
+static bool subproc_unlist(mi_subproc_t* subproc, bool destroy) {
   mi_subproc_t** at = &subprocs;
   while (*at != NULL && *at != subproc) at = &(*at)->next;
-  if (*at == NULL || subproc->n_threads > 0) return false;
+  if (*at == NULL || subproc->n_threads > 0 || (!destroy && !subproc_is_empty(subproc))) return false;
   *at = subproc->next;
   return true;
 }
 
+void _mi_subproc_after_fork(mi_subproc_t* mine) {
+  for (mi_subproc_t* subproc = subprocs; subproc != NULL; subproc = subproc->next) {
+    subproc->n_threads = (subproc == mine);
+  }
+}
+
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy) {
+  _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
-  bool ok = subproc_unlist(subproc);
+  bool ok = subproc_unlist(subproc, destroy);
   _mi_lock_release(&_mi_registry_lock);
+  _mi_thread_unlock_late();
   if (!ok) return false;
   while (subproc->heaps != NULL) {
     if (destroy) _mi_heap_destroy(subproc->heaps);

@@ -7,8 +7,8 @@
 //     entry, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
 // Q2  The heap of a page is written under the lock of the heap that it belonged to.  Whoever has read it and then taken
 //     that heap's lock (or that of its pool) reads it again: a heap may be deleted meanwhile.
-// Q3  A theap serves one heap until that is destroyed, when no page has it as home any more; if the heap is deleted it
-//     serves the main heap from then on.  So no bin ever has blocks of two heaps.
+// Q3  A theap serves one heap until no page has it as home any more, or until the heap ends: then it serves the main heap,
+//     with what it has if the heap is deleted, and with nothing if it is destroyed.  So no bin ever has blocks of two heaps.
 // Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
 // Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
@@ -52,6 +52,8 @@ struct mi_subproc_s {
   mi_subproc_t* next; // among those not in use
 };
 
+#define MI_HEAP_MAIN_ID 1
+
 extern mi_heap_t    _mi_heap_main;
 extern mi_subproc_t _mi_subproc_main;
 
@@ -66,6 +68,9 @@ static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
 // Makes a new page the heap's.  False when there is no memory for its owner entry.
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 
+// The same for a large block that moves from another page: the heap of that page, which may change meanwhile.
+bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
+
 // A page is about to be given back.
 void _mi_heap_remove_page(mi_page_t* page);
 
@@ -74,6 +79,9 @@ static inline void _mi_heap_delete_page(mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) _mi_heap_remove_page(page);
   _mi_page_delete(page);
 }
+
+// The arena from which memory for the heap of a page comes.
+size_t _mi_page_arena(const mi_page_t* page);
 
 // The main heap, at the start of the process.
 void _mi_heap_init(void);
@@ -99,9 +107,12 @@ void _mi_heap_delete(mi_heap_t* heap);
 // Its blocks are gone; in O(pages).
 void _mi_heap_destroy(mi_heap_t* heap);
 
-// Calls visit for each heap of a subprocess, its main heap first, until it returns false.  The registry lock is not held:
-// visit may allocate, and may end the heap that it is called with.
-bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+// Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
+// is not held: visit may allocate, and may end the heap that it is called with.
+bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+
+// All heaps but the main one, in no particular order: the one that follows, or the first (NULL).  Under the registry lock.
+mi_heap_t* _mi_heap_next(const mi_heap_t* heap);
 
 // Around a fork; the registry lock is held.
 void _mi_heap_lock_all(void);
@@ -114,5 +125,8 @@ mi_subproc_t* _mi_subproc_new(void);
 // That of the calling thread.
 mi_subproc_t* _mi_subproc_current(void);
 
-// Ends a subprocess: its heaps are deleted, or destroyed.  False while it has threads.
+// Ends a subprocess.  False while it has threads, and without `destroy` also while there is memory in use.
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy);
+
+// In the child of a fork: there is one thread, in this subprocess.
+void _mi_subproc_after_fork(mi_subproc_t* mine);

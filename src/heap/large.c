@@ -82,13 +82,15 @@ static void large_give_back(mi_page_t* page) {
   }
 }
 
-// The page of a new block; NULL when out of memory, and then the run is given back.
-static mi_page_t* large_page(mi_heap_t* heap, const mi_run_t* run, size_t offset) {
+// The page of a new block of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then the run is
+// given back.
+static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, const mi_run_t* run, size_t offset) {
   mi_page_t* page = _mi_page_new_large(*run, offset);
-  if (!_mi_heap_add_page(heap, page)) {
+  if (heap != NULL ? !_mi_heap_add_page(heap, page) : !_mi_heap_add_page_beside(other, page)) {
     large_give_back(page);
     return NULL;
   }
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run->n_slices * MI_SLICE_SIZE));
   return page;
 }
@@ -100,7 +102,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, heap->arena);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) large_clear(&run);
-  mi_page_t* page = large_page(heap, &run, adjust);
+  mi_page_t* page = large_page(heap, NULL, &run, adjust);
   if (page == NULL) return NULL;
   _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
   return _mi_page_large_block(page);
@@ -201,15 +203,15 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page) || _mi_page_region(page)->is_single) return NULL;
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
-  mi_heap_t* heap = _mi_page_heap(page);
-  mi_run_t   run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, heap->arena);
-  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, heap->arena);
+  size_t   arena = _mi_page_arena(page);
+  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
+  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, arena);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
     large_clear(&tail);
   }
-  mi_page_t* moved = large_page(heap, &run, 0);
+  mi_page_t* moved = large_page(NULL, page, &run, 0);
   if (moved == NULL) return NULL;
   bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
   if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {

@@ -91,6 +91,7 @@ struct mi_theap_s {
   bool                   is_released; // it was idle and has nothing left to give
   mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap, its own thread only (heap/quarantine.h)
   uint64_t               quarantine_random;
+  bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
   mi_class_state_t       classes[MI_CLASS_COUNT];
   mi_batch_t             outbox[MI_OUTBOX_SIZE];
 };

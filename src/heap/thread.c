@@ -17,6 +17,11 @@
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
+#include "walk.h"
+
+// Theaps that nobody has are looked for when there are so many (1 MiB), and twice as many as were found to be in use the
+// last time: so a theap costs a small part of a walk over all pages.
+#define THEAP_RECLAIM_MIN 128
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
 
@@ -29,6 +34,8 @@ static mi_theap_t  theap_first; // of the first thread: no memory is needed for 
 static mi_lock_t   theap_late_lock;
 static mi_theap_t* registry;      // all theaps that were ever made; they are used again, not given back (H5)
 static mi_theap_t* theaps_unused; // those that serve no heap
+static size_t      theaps_count;  // in the registry
+static size_t      theaps_wanted = THEAP_RECLAIM_MIN; // so many before unused ones are looked for
 
 static char*  theap_memory; // where the next theap is made, and how many fit there
 static size_t theap_memory_left;
@@ -114,7 +121,47 @@ static mi_theap_t* theap_make(void) {
   return theap;
 }
 
+static void theap_set_unused(mi_theap_t* theap) {
+  theap->heap = NULL;
+  theap->heap_next = theaps_unused;
+  theaps_unused = theap;
+}
+
+// Takes those theaps away from a heap that no thread has, and no page as its home.
+static size_t theap_reclaim_from(mi_heap_t* heap) {
+  size_t n = 0;
+  for (mi_theap_t **at = &heap->theaps, *theap; (theap = *at) != NULL;) {
+    if (theap->is_live || theap->is_orphan || theap->is_home) {
+      at = &theap->heap_next;
+      continue;
+    }
+    *at = theap->heap_next;
+    theap_set_unused(theap);
+    n++;
+  }
+  return n;
+}
+
+// A heap that is deleted leaves its theaps to the main heap, although there may be no thread for them; and heaps keep as
+// many as they had threads at a time.  A page gets only a theap that a thread has as its home, so what is found to be no
+// home stays so.
+static void theap_reclaim(void) {
+  mi_walk_t walk = {NULL, NULL, 0, 0};
+  size_t    n;
+  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) theap->is_home = false;
+  _mi_lock_acquire(&_mi_arena_lock);
+  for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
+    mi_theap_t* home = mi_load_relaxed(&page->home);
+    if (home != NULL) home->is_home = true; // NULL: a large block
+  }
+  _mi_lock_release(&_mi_arena_lock);
+  n = theap_reclaim_from(&_mi_heap_main);
+  for (mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) n += theap_reclaim_from(heap);
+  theaps_wanted = mi_max(THEAP_RECLAIM_MIN, 2 * (theaps_count - n));
+}
+
 static mi_theap_t* theap_make_for(mi_heap_t* heap) {
+  if (theaps_unused == NULL && theaps_count >= theaps_wanted) theap_reclaim();
   mi_theap_t* theap = theaps_unused;
   if (theap != NULL) {
     theaps_unused = theap->heap_next;
@@ -124,6 +171,7 @@ static mi_theap_t* theap_make_for(mi_heap_t* heap) {
     if (theap == NULL) return NULL;
     theap->next = registry;
     registry = theap;
+    theaps_count++;
   }
   theap->heap = heap;
   theap->heap_next = heap->theaps;
@@ -143,6 +191,7 @@ static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
   theap->has_deleted = false;
   theap->n_owned_pushes = 0;
   mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
+  _mi_stat_increase(&_mi_stats.theaps, 1);
   return theap;
 }
 
@@ -150,6 +199,14 @@ static void thread_cache(mi_theap_t* backing, mi_heap_t* heap, mi_theap_t* theap
   mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
   cached->id = mi_load_relaxed(&heap->id);
   cached->theap = theap;
+}
+
+mi_theap_t* _mi_thread_first_theap(void) {
+  return registry;
+}
+
+mi_theap_t* _mi_thread_last_theap(void) {
+  return &theap_first;
 }
 
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
@@ -201,6 +258,7 @@ static void theap_detach(mi_theap_t* theap) {
     *at = theap->thread_next;
     if (_mi_theap_default == theap) _mi_theap_default = thread; // if it is ours, it is the calling thread's
   }
+  _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->thread_next = NULL;
   theap->is_live = theap->is_late = false;
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
@@ -244,7 +302,6 @@ void _mi_thread_collect(void) {
   if (theap == NULL) return;
   _mi_thread_drop_retired();
   _mi_theap_release(theap);
-  if (theap->thread_next == NULL) return; // only others' ends of heaps change it, and only to NULL
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* t = theap->thread_next; t != NULL; t = t->thread_next) _mi_theap_release(t);
   _mi_lock_release(&_mi_registry_lock);
@@ -309,29 +366,46 @@ void _mi_thread_drop_retired(void) {
   _mi_lock_release(&_mi_registry_lock);
 }
 
+// It serves the main heap from now on.
+static void theap_retire(mi_theap_t* theap) {
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  theap->heap = &_mi_heap_main;
+  theap->heap_next = _mi_heap_main.theaps;
+  _mi_heap_main.theaps = theap;
+  if (!theap->is_live || theap->is_late) return;
+  if (_mi_theap_default == theap) _mi_theap_default = thread;
+  mi_store_relaxed(&thread->has_retired, true);
+}
+
 void _mi_thread_retire_theaps(mi_heap_t* heap) {
   for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
     next = theap->heap_next;
-    mi_theap_t* thread = mi_load_relaxed(&theap->thread);
-    theap->heap = &_mi_heap_main;
-    theap->heap_next = _mi_heap_main.theaps;
-    _mi_heap_main.theaps = theap;
-    if (theap->is_late) {
-      _mi_theap_release(theap);
-      theap_detach(theap);
-    }
-    else if (theap->is_live) {
-      if (_mi_theap_default == theap) _mi_theap_default = thread;
-      mi_store_relaxed(&thread->has_retired, true);
-    }
+    theap_retire(theap);
+    if (!theap->is_late) continue;
+    _mi_theap_release(theap);
+    theap_detach(theap);
   }
   heap->theaps = heap->late = NULL;
 }
 
-void _mi_thread_detach_theaps(mi_heap_t* heap) {
-  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
+// That of another thread may be its default, and then only that thread can let it go.
+void _mi_thread_clear_theaps(mi_heap_t* heap) {
+  mi_theap_t* mine = _mi_theap_backing();
+  mi_theap_t* rest = NULL;
+  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
+    next = theap->heap_next;
+    memset(theap->bins, 0, sizeof(theap->bins));
+    memset(theap->classes, 0, sizeof(theap->classes));
+    _mi_theap_init(theap);
+    if (theap->is_live && !theap->is_late && mi_load_relaxed(&theap->thread) != mine) {
+      theap_retire(theap);
+      continue;
+    }
     if (theap->is_live) theap_detach(theap);
+    theap->heap_next = rest;
+    rest = theap;
   }
+  heap->theaps = rest;
   heap->late = NULL;
 }
 
@@ -339,9 +413,7 @@ void _mi_thread_free_theaps(mi_heap_t* heap) {
   for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
     next = theap->heap_next;
     _mi_theap_forget(theap);
-    theap->heap = NULL;
-    theap->heap_next = theaps_unused;
-    theaps_unused = theap;
+    theap_set_unused(theap);
   }
   heap->theaps = NULL;
 }

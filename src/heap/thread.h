@@ -27,7 +27,11 @@ void _mi_thread_collect(void);
 // none).  It is not checked any more.
 void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p);
 
-// Calls visit for each theap that was ever made, under the registry lock.
+// Of all theaps that were ever made; `next` leads from the first to the last.  Under the registry lock.
+mi_theap_t* _mi_thread_first_theap(void);
+mi_theap_t* _mi_thread_last_theap(void);
+
+// Calls visit for each of them, under that lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 
 // ---- threads past their exit ----------------------------------------------------------------------------------------
@@ -47,7 +51,8 @@ void _mi_thread_retire_theaps(mi_heap_t* heap);
 // ... come by here and let them go.  Without the registry lock.
 void _mi_thread_drop_retired(void);
 
-// The heap is destroyed: no thread has its theaps any more,
-void _mi_thread_detach_theaps(mi_heap_t* heap);
-// ... and now, without a page, they can serve another.
+// The heap is destroyed: its theaps have nothing any more.  Those of other threads serve the main heap from now on, as when
+// it is deleted.  Nobody has the others, ...
+void _mi_thread_clear_theaps(mi_heap_t* heap);
+// ... and now, without a page, they can serve another heap.
 void _mi_thread_free_theaps(mi_heap_t* heap);

@@ -24,6 +24,11 @@ static inline size_t _mi_gap_space(const mi_page_t* page) {
   return page->n_slices * MI_SLICE_SIZE - (is_short ? _mi_prim_os_page_size() : 0);
 }
 
+// Blocks of a page of that class.
+static inline uint16_t _mi_gap_capacity(const mi_page_t* page, const mi_class_info_t* info) {
+  return MI_HARDENED ? (uint16_t)(_mi_gap_space(page) / info->block_size) : info->capacity;
+}
+
 void _mi_gap_close(mi_page_t* page); // when the page is made
 
 void _mi_gap_open(mi_page_t* page); // before the page is given back

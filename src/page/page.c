@@ -58,7 +58,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t are
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
-  page->capacity = MI_HARDENED ? (uint16_t)(_mi_gap_space(page) / info->block_size) : info->capacity;
+  page->capacity = _mi_gap_capacity(page, info);
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
   if (MI_HARDENED) _mi_gap_close(page);
@@ -82,7 +82,7 @@ void _mi_page_delete(mi_page_t* page) {
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a
 // small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
 // each page begins with another block and goes round.
-static size_t page_first_made(const mi_page_t* page) {
+size_t _mi_page_first_made(const mi_page_t* page) {
   if (page->n_slices > 1) return 0;
   return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
 }
@@ -115,7 +115,7 @@ static mi_block_t* page_link_shuffled(char* start, size_t size, size_t n) {
 void _mi_page_extend(mi_page_t* page, size_t bytes) {
   mi_assert_internal(page->free == NULL);
   size_t size = _mi_page_block_size(page);
-  size_t at = page->extended + page_first_made(page);
+  size_t at = page->extended + _mi_page_first_made(page);
   if (at >= page->capacity) at -= page->capacity;
   char*  start = _mi_page_block(page, at);
   size_t os_page = _mi_prim_os_page_size();
@@ -172,7 +172,8 @@ static mi_page_t* page_large_interior(mi_page_t* page) {
 
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
-  page_reset(page, MI_PAGE_LARGE);
+  page_reset(page, MI_PAGE_NONE);
+  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   page->region = (uint8_t)_mi_region_index(run.region);
   page->cls = MI_CLASS_NONE;
   page->n_slices = (uint32_t)run.n_slices;
@@ -182,6 +183,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
     interior->back = (uint32_t)(interior - page);
     mi_store_relaxed(&interior->kind, (uint8_t)MI_PAGE_INTERIOR);
   }
+  mi_store_release(&page->kind, (uint8_t)MI_PAGE_LARGE); // release: whoever walks all pages sees the rest
   return page;
 }
 

@@ -133,6 +133,14 @@ static inline char* _mi_page_block(const mi_page_t* page, size_t i) {
   return _mi_page_start(page) + i * _mi_page_block_size(page);
 }
 
+// The block that follows in a list, for those who only look, at a list that may be changing or damaged: NULL also if the link
+// was overwritten, as far as that is known.
+static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  if (!MI_CHECKED) return block->next;
+  mi_block_t* next = (mi_block_t*)_mi_block_decode(block);
+  return mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL ? next : NULL;
+}
+
 static inline size_t _mi_page_used(const mi_page_t* page) {
   return mi_load_relaxed(&((mi_page_t*)page)->used);
 }
@@ -153,6 +161,9 @@ void _mi_page_delete(mi_page_t* page);
 // Makes blocks that were not touched yet and puts them on `free`, which is empty: at least one, up to the end of an OS
 // page, or about `bytes` if that is more.
 void _mi_page_extend(mi_page_t* page, size_t bytes);
+
+// Which block is made first; those behind it follow, and then those before it.
+size_t _mi_page_first_made(const mi_page_t* page);
 
 // Takes the blocks of `free`, at most `limit` (> 0) of them.
 static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
@@ -201,7 +212,8 @@ bool _mi_page_is_valid(const mi_page_t* page);
 
 // ---- pages of one large block ---------------------------------------------------------------------------------------
 
-// Makes a page of the run for one block at `offset` bytes from its start.
+// Makes a page of the run for one block at `offset` bytes from its start.  CLAIMED until its heap is known: so it is not
+// taken for a block in use.
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset);
 
 // Makes the descriptor one that is not in use; the slices are the caller's to give back.

@@ -135,7 +135,8 @@ typedef enum option_unit_e {
   X3("arena_max_object_size",           MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         OPTION_KIB,   NULL) \
   X3("arena_is_numa_local",             0,                                        OPTION_BOOL,  NULL) \
   /* our own */ \
-  X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL)
+  X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL) \
+  X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL)
 // clang-format on
 
 #define OPTION_NONE(name, initial, unit, legacy)

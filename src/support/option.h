@@ -26,7 +26,8 @@
 // Options of our own follow the public ones.  They are set by the environment only, since the numbers that programs may
 // use belong to the interface.
 #define mi_option_background_thread ((mi_option_t)(_mi_option_last + 0)) // purge on a thread of our own
-#define MI_OPTION_COUNT             (_mi_option_last + 1)
+#define mi_option_show_leaks        ((mi_option_t)(_mi_option_last + 1)) // print at exit what was not freed
+#define MI_OPTION_COUNT             (_mi_option_last + 2)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

@@ -27,6 +27,10 @@ typedef struct mi_live_stats_s {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
+#if MI_API_LEVEL < 3 // the structure of that level has no place for them, the table has
+  mi_live_count_t heaps;
+  mi_live_count_t theaps;
+#endif
 } mi_live_stats_t;
 
 extern mi_live_stats_t _mi_stats;
@@ -47,6 +51,9 @@ static inline void _mi_stat_increase(mi_live_count_t* count, int64_t n) {
 static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
   mi_fetch_sub_relaxed(&count->current, n);
 }
+
+// A number as it is now: not negative, and current <= peak <= total.
+mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 
 // Fills in everything; bins and reserved fields are 0.
 void _mi_stats_snapshot(mi_stats_t* out);
