@@ -154,7 +154,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, 
 
 /* A block of `newsize` bytes with the contents of p up to the smaller of both sizes; p is then gone, unless it is the
    result.  NULL p: mi_malloc.  The block stays in place while it fits and at least half of it is used; larger blocks
-   also grow in place or are moved without being copied where that is possible.  newsize 0 gives a block of size 0. */
+   also grow in place or are moved without being copied where that is possible.  newsize 0 gives a block of size 0 (whose
+   first byte is zero where blocks are not padded). */
 mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* As mi_realloc, but never moves: p if newsize bytes fit into its block, else NULL and the block stays as it was.
@@ -203,7 +204,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_a
    padded.  0 for NULL and for pointers that are not ours. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
-/* The usable size that a block of this size would have at least; `size` itself when it is too large for any block. */
+/* The usable size that a block of this size would have at least, and in builds where blocks are padded also the padding;
+   `size` itself when it is too large for any block. */
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
 /* Tidies up what the calling thread has cached, and runs the deferred free function.  With `force` all memory that is
@@ -551,8 +553,9 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
 
 /* Called with each error, after its message: EAGAIN double free, EFAULT memory was overwritten, EINVAL not a valid
    pointer, ENOMEM out of memory, EOVERFLOW size too large.  By default, and depending on the build, some of them abort
-   the process: EFAULT and EAGAIN in debug and secure builds, ENOMEM and EOVERFLOW with MI_XMALLOC.  A function that
-   returns lets the program go on: what is invalid has then been ignored. */
+   the process: EFAULT, EAGAIN and EINVAL in debug and secure builds, ENOMEM and EOVERFLOW with MI_XMALLOC.  A function
+   that returns lets the program go on: what is invalid has then been ignored, and a block that was overwritten is used
+   as far as it still can be. */
 typedef void (mi_cdecl mi_error_fun)(int err, void* arg);
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 

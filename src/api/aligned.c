@@ -67,13 +67,16 @@ void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t al
   if (alignment <= sizeof(void*)) return _mi_realloc(heap, p, newsize, zero);
   if (p == NULL) return _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  size_t usable = mi_usable_size(p);
-  bool   is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  bool   may_stay = (heap == NULL || mi_heap_contains(heap, p));
-  if (may_stay && is_aligned && newsize <= usable && newsize >= usable / 2 && newsize > 0) return p;
-  void* q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
+  size_t     old_size;
+  mi_page_t* page = _mi_realloc_page(p, &old_size);
+  if (mi_unlikely(page == NULL)) return NULL;
+  bool  is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
+  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p));
+  void* q = (may_stay && is_aligned) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
+  if (q != NULL) return q;
+  q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (q == NULL) return NULL;
-  memcpy(q, p, mi_min(usable, newsize));
+  memcpy(q, p, mi_min(old_size, newsize));
   mi_free(p);
   return q;
 }

@@ -34,6 +34,12 @@ mi_cold void* _mi_malloc_failed(size_t size);
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero);
 
+// The page of a block that is to be resized, and up to where it has contents; NULL, and a report, if it is no block.
+mi_page_t* _mi_realloc_page(const void* p, size_t* old_size);
+
+// The block, where it is, if it has room for new_size and at least half of it is used; NULL if it has to move.
+void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero);
+
 // ---- what is done to a block on its way to the program, and back ------------------------------------------------------
 
 // The free block p is going to be used again: has somebody written to it?  In hardened builds it is all zero afterwards.

@@ -16,7 +16,7 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   size_t n = mi_min(old_size, new_size);
   // To the end of the block, for when it grows in place.
   if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
-  if (!MI_PADDING && new_size == 0) *(char*)q = 0;
+  if (new_size == 0 && !MI_PADDING) *(char*)q = 0; // some programs read it
   memcpy(q, p, n);
   mi_free(p);
   return q;
@@ -31,35 +31,50 @@ static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_
   return p;
 }
 
+static size_t realloc_room(const mi_page_t* page) {
+  return page->cls == MI_CLASS_NONE ? _mi_page_large_size(page) : _mi_page_block_size(page);
+}
+
+void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  size_t room = realloc_room(page);
+  size_t needed = new_size + MI_PADDING_SIZE;
+  if (needed > room || needed < room / 2 || new_size == 0) return NULL;
+  return realloc_keep(page, p, old_size, new_size, room, zero);
+}
+
 // A block that fits, or can be made to, without copying; NULL if not.
 static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
-  bool   is_large = (page->cls == MI_CLASS_NONE);
-  size_t room = is_large ? _mi_page_large_size(page) : _mi_page_block_size(page);
+  size_t room = realloc_room(page);
+  void*  q = _mi_realloc_stay(page, p, old_size, new_size, zero);
+  if (q != NULL) return q;
   size_t needed = new_size + MI_PADDING_SIZE;
-  if (needed <= room && needed >= room / 2 && new_size > 0)
-    return realloc_keep(page, p, old_size, new_size, room, zero);
-  if (!is_large || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
-  void* q = _mi_large_realloc(page, needed, zero); // what it adds is zero
+  if (page->cls != MI_CLASS_NONE || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
+  q = _mi_large_realloc(page, needed, zero); // what it adds is zero
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }
 
-static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
+mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
   mi_page_t* page = _mi_page_of(p);
-  if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   if (mi_unlikely(page == NULL)) {
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
   if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) return NULL;
-  bool is_large = (page->cls == MI_CLASS_NONE);
-  if (mi_unlikely(is_large && p != _mi_page_large_block(page))) {
+  if (mi_unlikely(page->cls == MI_CLASS_NONE && p != _mi_page_large_block(page))) {
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
                      (void*)_mi_page_large_block(page), _mi_page_large_size(page));
     return NULL;
   }
-  size_t room = is_large ? _mi_page_large_size(page) : _mi_page_block_size(page);
-  size_t old_size = MI_PADDING ? _mi_padding_read_any(page, p) : room;
-  if (old_size == SIZE_MAX) old_size = room - MI_PADDING_SIZE; // it was reported
+  *old_size = MI_PADDING ? _mi_padding_read_any(page, p) : realloc_room(page);
+  if (*old_size == SIZE_MAX) *old_size = realloc_room(page) - MI_PADDING_SIZE; // it was reported
+  return page;
+}
+
+static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
+  size_t old_size;
+  if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
+  mi_page_t* page = _mi_realloc_page(p, &old_size);
+  if (mi_unlikely(page == NULL)) return NULL;
   if (heap == NULL || _mi_page_heap(page) == heap) {
     void* q = realloc_in_place(page, p, old_size, new_size, zero);
     if (q != NULL) return q;

@@ -13,6 +13,7 @@
 //     pointer are all found by one comparison.  What it was is found out afterwards (verify.c).
 // D2  If there is room before the last word, the bytes that follow the program's are filled, so that a write of one byte
 //     too many is seen.  With no room the last word itself is next.
+// D3  A block has at least 16 bytes: the first word is its link while it is free, and that must not be the last one.
 #pragma once
 
 #include <string.h>

@@ -78,6 +78,7 @@ static bool verify_is_used(const mi_page_t* page, const void* p, const char* wha
   return false;
 }
 
+// Reported once: the padding is whole afterwards, so that a second free of the block is known as one.
 static void verify_overflow(const mi_page_t* page, const void* p, const char* what) {
   size_t   size = _mi_page_block_size(page);
   uint64_t rest = _mi_padding_decode(p, _mi_padding_last(p, size));
@@ -92,10 +93,12 @@ static void verify_overflow(const mi_page_t* page, const void* p, const char* wh
         "buffer overflow: the block %p of at most %zu bytes was written to beyond its end, seen at its %s, or "
         "was never allocated (page %p)\n",
         p, size - MI_PADDING_SIZE, what, (void*)_mi_page_start(page));
+    rest = MI_PADDING_SIZE;
   }
+  _mi_padding_write((void*)p, size - (size_t)rest, size);
 }
 
-static bool verify_large(const mi_page_t* page, const void* p, const char* what) {
+static bool verify_large(mi_page_t* page, const void* p, const char* what) {
   const void* block = _mi_page_large_block(page);
   size_t      size = _mi_page_large_size(page);
   if (p != block) {
@@ -103,7 +106,7 @@ static bool verify_large(const mi_page_t* page, const void* p, const char* what)
                      size);
     return false;
   }
-  if (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_CLAIMED) {
+  if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED) {
     _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
                      strcmp(what, "free") == 0 ? "double free" : what, p, size);
     return false;
@@ -112,11 +115,12 @@ static bool verify_large(const mi_page_t* page, const void* p, const char* what)
     _mi_error_report(EFAULT,
                      "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s\n", p,
                      page->asked, what);
+    _mi_padding_write_large(page, page->asked);
   }
   return true;
 }
 
-bool _mi_block_verify(const mi_page_t* page, const void* p, const char* what) {
+bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
   if (_mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
   if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;

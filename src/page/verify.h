@@ -5,8 +5,9 @@
 #include "padding.h"
 
 // Is p a block in use?  By the first descriptor of its page; reports what is wrong, naming `what` the program wanted to
-// do.  False if it is not: then the call is to be ignored.  (A block with overwritten padding is one.)
-bool _mi_block_verify(const mi_page_t* page, const void* p, const char* what);
+// do.  False if it is not: then the call is to be ignored.  (A block with overwritten padding is one.  Its padding is
+// written anew, for the largest size if the program's was lost.)
+bool _mi_block_verify(mi_page_t* page, const void* p, const char* what);
 
 // Reports that the program gives another size for a block than it had asked for.
 mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked);

@@ -407,9 +407,9 @@ static const char* option_build_type(void) {
 }
 
 static const char* option_tracking(void) {
-#if defined(MI_TRACK_VALGRIND)
+#if MI_TRACK_VALGRIND
   return "valgrind";
-#elif defined(MI_TRACK_ASAN)
+#elif MI_TRACK_ASAN
   return "asan";
 #elif defined(MI_TRACK_ETW)
   return "etw";
