@@ -41,6 +41,7 @@ set(mi_sources
   src/api/heap.c
   src/api/leaks.c
   src/api/line.c
+  src/api/inline.c
   src/api/malloc.c
   src/api/override.c
   src/api/posix.c
@@ -56,5 +57,6 @@ set(mi_public_headers
   include/mimalloc.h
   include/mimalloc-override.h
   include/mimalloc-new-delete.h
+  include/mimalloc-inline.h
   include/mimalloc-pmr.h
   include/mimalloc-stats.h)

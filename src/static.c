@@ -50,6 +50,7 @@
 #include "api/heap.c"
 #include "api/leaks.c"
 #include "api/line.c"
+#include "api/inline.c"
 #include "api/malloc.c"
 #include "api/posix.c"
 #include "api/process.c"

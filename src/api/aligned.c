@@ -25,7 +25,7 @@ static void* aligned_try(mi_heap_t* heap, size_t size, size_t alignment, size_t 
 
 void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  if (mi_likely(alignment <= 16 && offset == 0 && (alignment <= 8 || size > 8))) {
+  if (mi_likely(alignment <= (MI_MIN_ALIGN_8 ? 8 : 16) && offset == 0 && (alignment <= 8 || size > 8))) {
     return _mi_malloc_in(heap, size, zero);
   }
   if (mi_unlikely(size > PTRDIFF_MAX)) return _mi_malloc_failed(size);

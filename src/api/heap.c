@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../arena/arena.h"
 #include "../arena/purge.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
@@ -69,6 +70,12 @@ void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
   if (theap != NULL) _mi_theap_release(theap);
   if (force) _mi_purge_all();
+}
+
+// A heap that is bound to an arena has no choice.
+void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
+  heap = heap_or_main(heap);
+  if (!_mi_arena_is_bound(mi_load_relaxed(&heap->arena))) mi_store_relaxed(&heap->arena, _mi_arena_near(numa_node));
 }
 
 // ---- which one ------------------------------------------------------------------------------------------------------

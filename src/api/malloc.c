@@ -79,7 +79,7 @@ static mi_always_inline void* zalloc_small(size_t size) {
   void*  p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
   if (MI_FILL || MI_TRACK) _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT)); // hardened: it is zero now
-  if (MI_HARDENED || size <= 128) {
+  if (MI_HARDENED || (!MI_MIN_ALIGN_8 && size <= 128)) {
     if (!MI_HARDENED) _mi_clear_small(p, size);
   }
   else {

@@ -64,7 +64,7 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
 size_t _mi_page_arena(const mi_page_t* page) {
   if (!_mi_page_has(page, MI_PAGE_IN_HEAP)) return MI_ARENA_ANY;
   _mi_lock_acquire(&_mi_registry_lock); // so its heap does not end
-  size_t arena = _mi_page_heap(page)->arena;
+  size_t arena = mi_load_relaxed(&_mi_page_heap(page)->arena);
   _mi_lock_release(&_mi_registry_lock);
   return arena;
 }
@@ -125,7 +125,7 @@ static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destro
   if (heap == NULL) return NULL;
   heap->tag = tag;
   heap->allow_destroy = allow_destroy;
-  heap->arena = arena;
+  mi_store_relaxed(&heap->arena, arena);
   heap->subproc = subproc;
   heap->next = subproc->heaps;
   subproc->heaps = heap;

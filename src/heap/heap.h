@@ -35,11 +35,11 @@ struct mi_heap_s {
   size_t              n_pages;
   // Under the registry lock:
   mi_theap_t*         theaps;
-  mi_theap_t*         late; // for threads past their exit (heap/thread.c)
-  mi_heap_t*          next; // among the heaps of its subprocess, or those not in use
+  mi_theap_t*         late;  // for threads past their exit (heap/thread.c)
+  mi_heap_t*          next;  // among the heaps of its subprocess, or those not in use
+  mi_atomic(size_t)   arena; // the only one that it uses; or what else _mi_slices_alloc takes
   // Constant while it is in use:
   mi_subproc_t*       subproc;
-  size_t              arena; // the only one that it uses, or MI_ARENA_ANY
   int                 tag;
   bool                allow_destroy;
 };

@@ -99,7 +99,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
   size_t adjust = (align - (offset & (align - 1))) & (align - 1);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
-  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, heap->arena);
+  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) large_clear(&run);
   mi_page_t* page = large_page(heap, NULL, &run, adjust);

@@ -146,8 +146,9 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    bool is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, theap->heap->arena);
+    bool   is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    size_t arena = mi_load_relaxed(&theap->heap->arena);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, arena);
     if (page == NULL) return NULL;
     if (!_mi_heap_add_page(theap->heap, page)) {
       _mi_page_delete(page);

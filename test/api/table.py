@@ -172,10 +172,10 @@ def generate(rows, level, language):
         if row["kind"] == "override" and language == "c":
             macro, wanted = re.match(r"(.*?\)) (.*)", prototype).groups()
             overrides.append(f'  {{"{macro}", TEXT({macro}), "{wanted}"}},')
-    includes = {"c++": "#include <mimalloc-new-delete.h>\n#include <mimalloc-pmr.h>\n#include <type_traits>\n"}
+    includes = {"c++": "#include <mimalloc-inline.h>\n#include <mimalloc-new-delete.h>\n#include <mimalloc-pmr.h>\n#include <type_traits>\n"}
     return PROGRAM.format(
         level=level, defines="#define MI_LIBRARY_BUILD 1\n" if language == "library" else "",
-        includes=includes.get(language, "#include <malloc.h>\n#include <stdlib.h>\n"),
+        includes=includes.get(language, "#include <malloc.h>\n#include <mimalloc-inline.h>\n#include <stdlib.h>\n"),
         prototypes="".join(line + "\n" for line in prototypes), addresses="".join(line + "\n" for line in addresses),
         override_include="#include <mimalloc-override.h>\n" if language == "c" else "",
         overrides="".join(line + "\n" for line in overrides))
