@@ -162,7 +162,7 @@ def fetch_content(ctx):
 
 # ---- other versions of CMake -------------------------------------------------------------------------------------------------
 
-@case("cmake-versions", long=True, timeout=900)
+@case("cmake-versions", long=True, timeout=1800)
 def cmake_versions(ctx):
     """The oldest CMake that we say will do, and the newest that PyPI has: build, install, find_package, FetchContent."""
     for wanted in ("cmake==3.18.*", "cmake"):

@@ -209,7 +209,7 @@ def single_source_all(ctx):
     single_sources(ctx, SOURCE_FLAGS)
 
 
-@case("single-source-flags", long=True, timeout=900)
+@case("single-source-flags", long=True, timeout=1800)
 def single_source_flags(ctx):
     """src/static.c with every definition that clients are known to use."""
     single_sources(ctx, SOURCE_FLAGS_LONG)

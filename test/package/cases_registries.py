@@ -29,7 +29,7 @@ def conan_create(ctx, conan, env, options):
     expect(re.search(r"^version=\d+ header=\d+ malloc=", output, re.M), "the test package was not run")
 
 
-@case("conan", long=True, timeout=900)
+@case("conan", long=True, timeout=1800)
 def conan_all(ctx):
     """packaging/conan with Conan 2: `conan create`, and its test package."""
     conan = ctx.dir / "venv/bin/conan"
@@ -133,7 +133,7 @@ def rust(ctx, crate, features, *config, release=True):
                  {"version": ctx.numbers[level], "rust": "ours", "malloc": "ours" if "override" in features else "other"})
 
 
-@case("rust", long=True, timeout=900)
+@case("rust", long=True, timeout=1800)
 def rust_all(ctx):
     """A Rust program whose build script compiles src/static.c."""
     crate = rust_crate(ctx)
@@ -222,7 +222,7 @@ def binding_constants(ctx, level):
     run(ctx.cc, f"-DMI_API_LEVEL={level}", f"-I{ROOT / 'include'}", "-fsyntax-only", source)
 
 
-@case("rust-bindings", long=True, timeout=900)
+@case("rust-bindings", long=True, timeout=1800)
 def rust_bindings(ctx):
     """The crates mimalloc and libmimalloc-sys, on our sources instead of those they bring."""
     crate = rust_crate(ctx)

@@ -56,7 +56,7 @@ def need(*tools):
 CASES = {}
 
 
-def case(name, *, long=False, installs=False, timeout=300):
+def case(name, *, long=False, installs=False, timeout=900):
     """A test, `package-NAME` for ctest.  `long`: not in the normal run.  `installs`: uses what the case "install" has made."""
     def register(function):
         CASES[name] = function

@@ -151,7 +151,7 @@ def check_shared(ctx, install, prefix):
     expect(("malloc" in symbols) == install.override, "malloc is exported" if "malloc" in symbols else "no malloc is exported")
 
 
-@case("install", timeout=300)
+@case("install")
 def install_all(ctx):
     """Builds everything, installs it, and looks at names, links and symbols."""
     shutil.rmtree(ctx.shared_work / "installed", ignore_errors=True)

@@ -43,9 +43,9 @@ function(vcpkg_cmake_configure)
       -DCMAKE_BUILD_TYPE=${config} -DCMAKE_INSTALL_PREFIX=${CURRENT_PACKAGES_DIR}${below} -DBUILD_SHARED_LIBS=${shared}
       -DCMAKE_INSTALL_LIBDIR:STRING=lib -DCMAKE_INSTALL_BINDIR:STRING=bin
       -DCMAKE_C_COMPILER=${C_COMPILER} -DCMAKE_CXX_COMPILER=${CXX_COMPILER} ${arg_OPTIONS})
-    string(REGEX MATCH "not used by the project:(\n[^\n]+)+" unused "${run_output}")
-    if(unused MATCHES "MI_[A-Z_]+")
-      message(FATAL_ERROR "the port sets ${CMAKE_MATCH_0}, which is no option")
+    string(REGEX MATCH "not used by the project:.*" unused "${run_output}")
+    if(unused MATCHES "\n +(MI_[A-Z_]+)")
+      message(FATAL_ERROR "the port sets ${CMAKE_MATCH_1}, which is no option")
     endif()
   endforeach()
 endfunction()
