@@ -14,9 +14,14 @@ enum { n_blocks_max = 100000 };
 
 static void* blocks[n_blocks_max]; // of whichever check is running
 
+// One that takes so many bytes, padding included.
+static void* malloc_block(size_t size) {
+  return mi_malloc(size - MI_PADDING_SIZE);
+}
+
 static size_t in_bin(const mi_theap_t* theap, size_t cls) {
   size_t n = 0;
-  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = b->next) n++;
+  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = _mi_block_next(b)) n++;
   return n;
 }
 
@@ -54,7 +59,7 @@ static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
   else if (limit == room) bin_limit[cls] = room; // it was emptied meanwhile
   CHECK_FOR(limit == bin_limit[cls], "class %zu: %zu in the bin, left %d, room %d, limit %zu", cls, n, bin->left,
             bin->room, bin_limit[cls]);
-  for (const mi_block_t* b = bin->head; b != NULL; b = b->next) {
+  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) {
     const mi_page_t* page = _mi_page_of(b);
     CHECK(page != NULL && page->cls == cls && mi_load_relaxed(&((mi_page_t*)page)->home) == theap);
   }
@@ -86,10 +91,10 @@ static void check_bins_random(rng_t* r) {
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
     bool grow = (i / 2000 % 2 == 0);
     if (n_live < 4000 && rng_below(r, 10) < (grow ? 7u : 3u)) {
-      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_class_block_size(rng_below(r, 60));
+      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_class_block_size(MI_PADDING + rng_below(r, 60 - MI_PADDING));
       size_t cls = _mi_size_class_of(size);
       bool   refilled = (theap->bins[cls].head == NULL);
-      blocks[n_live++] = mi_malloc(size);
+      blocks[n_live++] = malloc_block(size);
       n_live_of[cls]++;
       check_bin(theap, cls, refilled);
     }
@@ -114,7 +119,7 @@ static void check_overflow(void) {
   mi_theap_t* theap = _mi_theap_default;
   size_t      cls = _mi_size_class_of(64);
   int64_t     before = page_count();
-  for (size_t i = 0; i < n; i++) blocks[i] = mi_malloc(64);
+  for (size_t i = 0; i < n; i++) blocks[i] = malloc_block(64);
   CHECK_EQ(used_in_pages(theap, cls), n + in_bin(theap, cls));
   CHECK(page_count() - before >= n / _mi_class_info[cls].capacity);
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
@@ -183,7 +188,7 @@ static size_t parked_count(void) {
 
 // Page by page: a fresh page is handed out whole before the next one.
 static void fill_pages(void) {
-  for (size_t i = 0; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+  for (size_t i = 0; i < n_total; i++) blocks[i] = malloc_block(block_size);
 }
 
 static void check_alone(void) {
@@ -242,7 +247,7 @@ static void check_remote(void) {
   CHECK_FOR(pool_count() - shared >= n_pages - 1, "%lld pages are shared", (long long)pool_count());
   int64_t before = page_count();
   for (size_t i = 0; i < n_total; i += step) {
-    blocks[i] = mi_malloc(block_size);
+    blocks[i] = malloc_block(block_size);
     n_again += bsearch(&blocks[i], freed, n_freed, sizeof(freed[0]), &compare_pointers) != NULL;
   }
   // Half a page may be in the bin.
@@ -275,7 +280,7 @@ static void check_refreed(void) {
   fill_pages();
   for (int round = 0; round < 10; round++) {
     run_threads(1, &free_rest);
-    for (size_t i = n_pinned * n_per_page; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+    for (size_t i = n_pinned * n_per_page; i < n_total; i++) blocks[i] = malloc_block(block_size);
     if (page_count() > most) most = page_count();
   }
   CHECK_FOR(most <= n_pages + n_pages / 2, "%lld pages for %d", (long long)most, n_pages);
@@ -295,7 +300,7 @@ static void check_remote_owned(void) {
   run_threads(1, &free_every);
   CHECK_EQ(_mi_page_word_chain(mi_load_relaxed(&page->word)).count, n_total);
   for (size_t i = 0; i < n_total; i++) {
-    blocks[i] = mi_malloc(block_size);
+    blocks[i] = malloc_block(block_size);
     CHECK_FOR((uintptr_t)_mi_page_of(blocks[i]) == bits, "block %zu", i);
   }
   for (size_t i = 0; i < n_total; i++) mi_free(blocks[i]);
@@ -306,7 +311,7 @@ static void check_remote_owned(void) {
 // A thread that uses few blocks does not get many, however many its page has free.
 static void* check_first_fill(void* arg) {
   (void)arg;
-  void*  p = mi_malloc(16);
+  void*  p = malloc_block(16);
   size_t n = in_bin(_mi_theap_default, _mi_size_class_of(16));
   CHECK_FOR(n < 8, "%zu blocks in the bin after the first malloc", n);
   mi_free(p);
