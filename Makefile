@@ -31,7 +31,7 @@ bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUIL
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-programs bench \
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-bugs test-programs bench \
         bench-scaling bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
@@ -82,6 +82,11 @@ test-package: ## all package tests, also those with package managers and other v
 	@scripts/need.sh nim > /dev/null 2>&1 || echo "SKIP package-nim: Nim cannot be installed here"
 	@cmake --preset release --log-level=NOTICE > /dev/null
 	@ctest --test-dir $(BUILD)/release --parallel $(JOBS) --output-on-failure --no-tests=error -C long -R '^package-'
+
+test-bugs: ## programs with one bug each: what is detected must be what test/bugs/table.toml says
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call check,release,-L bugs)
+	@$(call check,debug,-L bugs)
 
 test-programs: ## real programs under LD_PRELOAD, all of them (installs databases and a browser; half an hour)
 	@scripts/need.sh $(NEED_BUILD) python3

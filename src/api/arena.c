@@ -37,7 +37,7 @@ static size_t arena_index(mi_arena_id_t id) {
 
 #endif
 
-size_t _mi_arena_of_id(mi_arena_id_t id) {
+mi_cold size_t _mi_arena_of_id(mi_arena_id_t id) {
   size_t index = arena_index(id);
   return _mi_arena_exists(index) ? index : 0;
 }
@@ -53,8 +53,8 @@ static bool arena_is_ready(void) {
 
 // ---- reserving ------------------------------------------------------------------------------------------------------
 
-int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
-                            mi_arena_id_t* arena_id) mi_attr_noexcept {
+mi_cold int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
+                                    mi_arena_id_t* arena_id) mi_attr_noexcept {
   size_t arena = 0;
   arena_store_id(arena_id, 0);
   int err = arena_is_ready() ? _mi_arena_reserve(size, commit, allow_large, exclusive, &arena) : ENOMEM;
@@ -62,31 +62,31 @@ int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exc
   return err;
 }
 
-int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept {
+mi_cold int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept {
   return mi_reserve_os_memory_ex(size, commit, allow_large, false, NULL);
 }
 
-bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero, int numa_node,
-                      bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
-                      mi_arena_id_t* arena_id) mi_attr_noexcept {
+mi_cold bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero, int numa_node,
+                              bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
+                              mi_arena_id_t* arena_id) mi_attr_noexcept {
   mi_arena_spec_t spec = {is_committed, is_pinned, is_zero, exclusive, numa_node, commit_fun, commit_fun_arg};
   size_t          arena = arena_is_ready() ? _mi_arena_manage(start, size, &spec) : 0;
   arena_store_id(arena_id, arena);
   return arena != 0;
 }
 
-bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero, int numa_node,
-                            bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept {
+mi_cold bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                    int numa_node, bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept {
   return mi_manage_memory(start, size, is_committed, is_pinned, is_zero, numa_node, exclusive, NULL, NULL, arena_id);
 }
 
-bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
-                         int numa_node) mi_attr_noexcept {
+mi_cold bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                 int numa_node) mi_attr_noexcept {
   return mi_manage_memory(start, size, is_committed, is_pinned, is_zero, numa_node, false, NULL, NULL, NULL);
 }
 
-int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
-                                   mi_arena_id_t* arena_id) mi_attr_noexcept {
+mi_cold int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
+                                           mi_arena_id_t* arena_id) mi_attr_noexcept {
   size_t arena = 0, got;
   arena_store_id(arena_id, 0);
   if (!arena_is_ready()) return ENOMEM;
@@ -95,7 +95,7 @@ int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_m
   return err;
 }
 
-int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept {
+mi_cold int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept {
   return mi_reserve_huge_os_pages_at_ex(pages, numa_node, timeout_msecs, false, NULL);
 }
 
@@ -104,12 +104,13 @@ static int arena_interleave(size_t pages, size_t numa_nodes, size_t timeout_msec
   return arena_is_ready() ? _mi_arena_reserve_huge_interleave(pages, numa_nodes, timeout_msecs, got) : ENOMEM;
 }
 
-int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t timeout_msecs) mi_attr_noexcept {
+mi_cold int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes,
+                                                size_t timeout_msecs) mi_attr_noexcept {
   size_t got;
   return arena_interleave(pages, numa_nodes, timeout_msecs, &got);
 }
 
-int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept {
+mi_cold int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept {
   _mi_message_warning("mi_reserve_huge_os_pages is deprecated: use mi_reserve_huge_os_pages_interleave\n");
   size_t got;
   size_t msecs = (max_secs > 0 && max_secs < 1e9 ? (size_t)(max_secs * 1000) : 0);
@@ -120,14 +121,14 @@ int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserv
 
 // ---- asking ---------------------------------------------------------------------------------------------------------
 
-void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) {
+mi_cold void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) {
   mi_arena_info_t info;
   bool            is_there = _mi_arena_get_info(arena_index(arena_id), &info) && info.is_arena;
   if (size != NULL) *size = (is_there ? info.size : 0);
   return is_there ? (void*)info.start : NULL;
 }
 
-bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) {
+mi_cold bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) {
   size_t size;
   void*  start = mi_arena_area(arena_id, &size);
   return (uintptr_t)p - (uintptr_t)start < size;
@@ -202,7 +203,7 @@ static void arena_print_sum(const char* what, const arena_sum_t* sum) {
                   used.tenths, backed.whole, backed.tenths, clean.whole, clean.tenths);
 }
 
-void mi_arenas_print(void) mi_attr_noexcept {
+mi_cold void mi_arenas_print(void) mi_attr_noexcept {
   arena_sum_t total = {0, 0, 0};
   for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_arena_info_t info;
@@ -224,6 +225,6 @@ void mi_arenas_print(void) mi_attr_noexcept {
                   MI_CHUNK_SIZE / MI_MiB);
 }
 
-void mi_debug_show_arenas(void) mi_attr_noexcept {
+mi_cold void mi_debug_show_arenas(void) mi_attr_noexcept {
   mi_arenas_print();
 }

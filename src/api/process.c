@@ -29,7 +29,7 @@ void mi_process_init(void) mi_attr_noexcept {
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
   _mi_thread_theap();
   _mi_message_init();
-  if (_mi_options_all_default()) return;
+  if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
     _mi_message_verbose("process init\n");

@@ -20,28 +20,36 @@ typedef struct mi_arena_spec_s {
 #define MI_ARENA_SIZE_MIN MI_CHUNK_SIZE
 
 // Makes an arena of the program's memory.  0 with a warning: it is too small, not all ours to have, or there are too many.
-size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec);
+mi_cold size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec);
 
 // Reserves an arena of at least `size` bytes.  0 or ENOMEM.
-int _mi_arena_reserve(size_t size, bool commit, bool allow_large, bool is_exclusive, size_t* arena);
+mi_cold int _mi_arena_reserve(size_t size, bool commit, bool allow_large, bool is_exclusive, size_t* arena);
 
 // Reserves an arena of OS pages of 1 GiB, as many of n as there are within the time; *n_got is 0 if this fails.
 // node < 0: of any node; timeout_ms 0: without a limit.  0 or ENOMEM.
-int _mi_arena_reserve_huge(size_t n, int node, size_t timeout_ms, bool is_exclusive, size_t* arena, size_t* n_got);
+mi_cold int _mi_arena_reserve_huge(size_t n, int node, size_t timeout_ms, bool is_exclusive, size_t* arena,
+                                   size_t* n_got);
 
 // The same on each of so many nodes (0: all).
-int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_ms, size_t* n_got);
+mi_cold int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_ms, size_t* n_got);
 
 // Forgets an arena in which nothing is in use; false otherwise.  What the program brought is as it was left.
-bool _mi_arena_unload(size_t arena);
+mi_cold bool _mi_arena_unload(size_t arena);
 
-bool _mi_arena_exists(size_t arena);
+mi_cold bool _mi_arena_exists(size_t arena);
 
 // What to ask _mi_slices_alloc for in order to get memory of a node first; node < 0: MI_ARENA_ANY.
-size_t _mi_arena_near(int node);
+mi_cold size_t _mi_arena_near(int node);
 
-// Does what the options about reserving say; once, when the process starts.
-void _mi_arena_init_options(void);
+// Does what the options about reserving say; once, when the process starts.  Nothing if none is set, unless the build has
+// chosen a default.
+mi_cold void _mi_arena_init_options(void);
+
+#if defined(MI_DEFAULT_RESERVE_OS_MEMORY) || defined(MI_DEFAULT_RESERVE_HUGE_OS_PAGES)
+  #define MI_ARENA_HAS_DEFAULTS 1
+#else
+  #define MI_ARENA_HAS_DEFAULTS 0
+#endif
 
 // ---- looking at regions ---------------------------------------------------------------------------------------------
 
@@ -61,7 +69,7 @@ typedef struct mi_arena_chunk_s {
 } mi_arena_chunk_t;
 
 // False if there is no region of that index.
-bool _mi_arena_get_info(size_t index, mi_arena_info_t* info);
+mi_cold bool _mi_arena_get_info(size_t index, mi_arena_info_t* info);
 
 // Chunks of a region from `first` on, at most n; returns how many.
-size_t _mi_arena_get_chunks(size_t index, size_t first, mi_arena_chunk_t* chunks, size_t n);
+mi_cold size_t _mi_arena_get_chunks(size_t index, size_t first, mi_arena_chunk_t* chunks, size_t n);

@@ -9,7 +9,7 @@
 
 // Commits what of the run is not, and says in run->is_zero whether all of it reads as zero.  False if the function refuses;
 // what was committed by then stays so.
-bool _mi_commit_run(mi_run_t* run);
+mi_cold bool _mi_commit_run(mi_run_t* run);
 
 // Decommits what of n slices is committed, as far as the function agrees.
-void _mi_commit_undo(mi_region_t* region, size_t slice, size_t n);
+mi_cold void _mi_commit_undo(mi_region_t* region, size_t slice, size_t n);

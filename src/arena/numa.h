@@ -4,7 +4,7 @@
 #include "../base/compiler.h"
 
 // How many nodes there are, or as many as option use_numa_nodes says; at least 1.
-size_t _mi_numa_node_count(void);
+mi_cold size_t _mi_numa_node_count(void);
 
 // The node of the calling thread, below that count.
 size_t _mi_numa_node(void);

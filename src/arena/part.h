@@ -14,11 +14,11 @@ void _mi_part_fill(mi_region_t* region, size_t i, size_t n);
 
 // The highest n chunks of region 0 that may become a part and start at a multiple of `align` bytes; SIZE_MAX if there are
 // none.
-size_t _mi_part_find(size_t n, size_t align);
+mi_cold size_t _mi_part_find(size_t n, size_t align);
 
 // Region 0 may hand out what is below all parts.  To be called when there is one more or less.
-void _mi_part_set_limit(void);
+mi_cold void _mi_part_set_limit(void);
 
 // Makes reserved address space of a part in which nothing is in use, and zero of what describes it.  False if the system
 // refuses; the part must then stay, unused.
-bool _mi_part_clear(mi_region_t* part);
+mi_cold bool _mi_part_clear(mi_region_t* part);

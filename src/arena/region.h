@@ -126,18 +126,18 @@ bool _mi_region_init(void);
 // are exclusive and have nothing usable until they are started.
 
 // Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
-mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
+mi_cold mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
 // Adds an arena of whole chunks, reserved by us: within region 0 if that has room.
-mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
+mi_cold mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
-mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit);
+mi_cold mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit);
 
 // The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
-void _mi_region_start(mi_region_t* region, size_t n);
+mi_cold void _mi_region_start(mi_region_t* region, size_t n);
 
 // Gives a region back to the system, or the program; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena
 // lock.
-void _mi_region_remove(mi_region_t* region);
+mi_cold void _mi_region_remove(mi_region_t* region);
 
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_region_open(mi_region_t* region, size_t n);
@@ -153,7 +153,7 @@ void _mi_region_count_committed(mi_region_t* region, int64_t n);
 mi_region_t* _mi_region_search(const void* p);
 
 // Has any region a part of this range?  Caller holds the arena lock.
-bool _mi_region_overlaps(const void* start, size_t size);
+mi_cold bool _mi_region_overlaps(const void* start, size_t size);
 
 static inline size_t _mi_region_slice_index(const mi_region_t* region, const void* p) {
   if (mi_unlikely(region->is_single)) return 0;

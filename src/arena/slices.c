@@ -178,7 +178,7 @@ static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_c
 
 // From the arenas that are for all: first those of the node, then those of none, then those of others.  They come before
 // memory of our own, since the program has paid for them already.
-static bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
+static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
   if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
   int node = -1;
   if (_mi_region_n_bound > 0) {
@@ -198,7 +198,7 @@ static bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, si
 static const mi_run_t slices_none = {NULL, 0, 0, false};
 
 // Memory that is not committed; if it cannot be, memory of our own will do, unless the request is bound.
-static mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
+static mi_cold mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
   if (_mi_commit_run(&run)) return run;
   size_t n = run.n_slices;
   _mi_lock_acquire(&_mi_arena_lock);

@@ -37,7 +37,7 @@ bool _mi_slices_release_regions(void);
 
 // Is nothing of the region in use?  Then its slices are no longer counted, and it must be removed.  Caller holds the
 // arena lock.
-bool _mi_slices_forget(mi_region_t* region);
+mi_cold bool _mi_slices_forget(mi_region_t* region);
 
 // ---- for the purge policy -------------------------------------------------------------------------------------------
 

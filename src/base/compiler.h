@@ -31,6 +31,13 @@
   #define mi_prefetch_w(p) ((void)(p))
 #endif
 
+// For large variables of which most is never touched: they lie behind the small ones, so that these share OS pages.
+#if defined(__ELF__) && (defined(__GNUC__) || defined(__clang__))
+  #define mi_mostly_unused __attribute__((section(".bss.mi_mostly_unused")))
+#else
+  #define mi_mostly_unused
+#endif
+
 // The thread's own variables.  Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
 #if defined(__cplusplus)
   #define mi_thread_local thread_local

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../support/format.h"
 #include "../support/message.h"
 #include "fork.h"
 #include "pool.h"
@@ -65,19 +66,32 @@ static bool check_is_heap(const mi_heap_t* heap) {
   return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
 }
 
-static bool check_is_descriptor(const mi_page_t* page) {
+// The region whose table this is a descriptor of, NULL if it is of none.
+static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
   for (size_t i = 0; i < MI_REGION_COUNT; i++) {
     const mi_region_t* region = &_mi_regions[i];
     size_t             offset = (size_t)((const char*)page - region->table);
     size_t             n = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
-    if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return true;
+    if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return region;
   }
-  return false;
+  return NULL;
 }
 
-// Can its owner entry be read?
-static bool check_has_owner(const mi_region_t* region, size_t slice) {
-  return region->is_single || slice < region->n_owned * MI_CHUNK_SLICES;
+static bool check_is_descriptor(const mi_page_t* page) {
+  return check_region_of_descriptor(page) != NULL;
+}
+
+// Does it say rightly where it is, so that what belongs to it can be found; and its owner entry, if it is to have one?
+static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
+  if (page->region != _mi_region_index(region)) return false;
+  return !_mi_page_has(page, MI_PAGE_IN_HEAP) || region->is_single ||
+         _mi_page_slice(page) < region->n_owned * MI_CHUNK_SLICES;
+}
+
+static bool check_is_page(const mi_page_t* page) {
+  const mi_region_t* region = check_region_of_descriptor(page);
+  if (region == NULL || !check_is_in(page, region)) return false;
+  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
 }
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
@@ -193,8 +207,8 @@ static void check_large(check_t* c, const mi_page_t* page) {
 static void check_is_listed(check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
   const mi_page_owner_t* owner = _mi_page_owner(page);
   bool                   is_next = (owner->prev == NULL ? heap->pages == page
-                                                        : check_is_descriptor(owner->prev) && _mi_page_owner(owner->prev)->next == page);
-  bool is_prev = owner->next == NULL || (check_is_descriptor(owner->next) && _mi_page_owner(owner->next)->prev == page);
+                                                        : check_is_page(owner->prev) && _mi_page_owner(owner->prev)->next == page);
+  bool is_prev = owner->next == NULL || (check_is_page(owner->next) && _mi_page_owner(owner->next)->prev == page);
   check_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
   c->n_in_heaps++;
 }
@@ -205,9 +219,7 @@ static void check_page(check_t* c, mi_region_t* region, size_t slice) {
   if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
                : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
     return;
-  if (!check_that(c, page->region == _mi_region_index(region), "a descriptor of another region", page, page)) return;
-  bool has_owner = !_mi_page_has(page, MI_PAGE_IN_HEAP) || check_has_owner(region, slice);
-  if (!check_that(c, has_owner, "Q1: a page without an owner entry", page, page)) return;
+  if (!check_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
   const mi_heap_t* heap = _mi_page_heap(page);
   if (!check_wants(c, heap)) return;
   if (!check_is_heap(heap)) {
@@ -251,7 +263,8 @@ static void check_bin(check_t* c, const mi_theap_t* theap, size_t cls) {
   int64_t         n = 0;
   for (const mi_block_t* block = bin->head; block != NULL; block = _mi_block_peek(block)) {
     const mi_page_t* page = _mi_walk_page_of(block, cls);
-    if (!check_that(c, page != NULL, "H1: a link in a bin to where no block is", block, NULL)) return;
+    if (!check_that(c, page != NULL && check_is_page(page), "H1: a link in a bin to where no block is", block, NULL))
+      return;
     size_t offset = (size_t)((const char*)block - _mi_page_start(page));
     if (!check_that(c, offset % _mi_page_block_size(page) == 0, "H1: a link in a bin into a block", block, page))
       return;
@@ -267,7 +280,7 @@ static void check_queue(check_t* c, const mi_theap_t* theap, const mi_page_list_
   const mi_page_t* prev = NULL;
   size_t           n = 0;
   for (const mi_page_t* page = list->first; page != NULL; prev = page, page = page->next, n++) {
-    if (!check_that(c, check_is_descriptor(page), "a link in a list to where no descriptor is", page, NULL)) return;
+    if (!check_that(c, check_is_page(page), "a link in a list to where no page is", page, NULL)) return;
     if (!check_that(c, page->prev == prev, "a list that goes back another way", page, page)) return;
     bool is_ours = _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls && _mi_theap_owns(theap, (mi_page_t*)page);
     if (!check_that(c, is_ours, "H4: a list with a page that is not OWNED by its theap", page, page)) return;
@@ -282,7 +295,7 @@ static void check_outbox(check_t* c, const mi_theap_t* theap) {
   for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
     const mi_batch_t* batch = &theap->outbox[i];
     if (batch->page == NULL) continue;
-    bool is_page = check_is_descriptor(batch->page) && _mi_page_kind(batch->page) == MI_PAGE_BLOCKS;
+    bool is_page = check_is_page(batch->page) && _mi_page_kind(batch->page) == MI_PAGE_BLOCKS;
     if (!check_that(c, is_page, "an outbox with blocks of no page", batch->page, NULL)) continue;
     check_that(c, !_mi_page_has(batch->page, MI_PAGE_IN_HEAP), "Q4: an outbox with blocks of a heap", batch->page,
                batch->page);
@@ -357,7 +370,7 @@ static void check_pool(check_t* c, const mi_heap_t* heap, size_t cls) {
   const mi_page_t* prev = NULL;
   const mi_page_t* page = mi_load_relaxed(&((mi_heap_t*)heap)->pools[cls].first);
   for (; page != NULL; prev = page, page = page->next) {
-    if (!check_that(c, check_is_descriptor(page), "a link in a pool to where no descriptor is", page, NULL)) return;
+    if (!check_that(c, check_is_page(page), "a link in a pool to where no page is", page, NULL)) return;
     if (!check_that(c, page->prev == prev, "a pool that goes back another way", page, page)) return;
     uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
     bool     is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
@@ -372,9 +385,8 @@ static void check_pages(check_t* c, const mi_heap_t* heap) {
   const mi_page_t* prev = NULL;
   size_t           n = 0;
   for (const mi_page_t* page = heap->pages; page != NULL; n++) {
-    if (!check_that(c, check_is_descriptor(page), "a link of a heap to where no descriptor is", page, NULL)) return;
-    bool is_ours =
-        _mi_page_kind(page) != MI_PAGE_NONE && _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_page_heap(page) == heap;
+    if (!check_that(c, check_is_page(page), "a link of a heap to where no page is", page, NULL)) return;
+    bool is_ours = _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_page_heap(page) == heap;
     if (!check_that(c, is_ours, "Q1: a heap with a page that is not its own", page, page)) return;
     const mi_page_owner_t* owner = _mi_page_owner(page);
     if (!check_that(c, owner->prev == prev, "a heap's list that goes back another way", page, page)) return;
@@ -417,14 +429,19 @@ static void check_locked(check_t* c) {
   check_that(c, c->n_shared == c->n_pooled, "S1: pages that are SHARED but in no pool", c->heap, NULL);
 }
 
-static void check_report(const mi_faults_t* faults) {
-  for (size_t i = 0; i < mi_min(faults->n, MI_FAULTS_KEPT); i++) {
-    const mi_fault_t* fault = &faults->kept[i];
-    if (fault->page == NULL) _mi_error_report(EFAULT, "heap check: %s: %p\n", fault->what, fault->at);
-    else
-      _mi_error_report(EFAULT, "heap check: %s: %p, page %p of blocks of %zu bytes\n", fault->what, fault->at,
-                       (const void*)fault->page, fault->block_size);
+static void check_report_fault(const mi_fault_t* fault) {
+  char where[100] = "";
+  if (fault->block_size > 0) {
+    _mi_format(where, sizeof(where), ", page %p of blocks of %zu bytes", (const void*)fault->page, fault->block_size);
   }
+  else if (fault->page != NULL) {
+    _mi_format(where, sizeof(where), ", page %p of a large block", (const void*)fault->page);
+  }
+  _mi_error_report(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
+}
+
+static void check_report(const mi_faults_t* faults) {
+  for (size_t i = 0; i < mi_min(faults->n, MI_FAULTS_KEPT); i++) check_report_fault(&faults->kept[i]);
   if (faults->n > MI_FAULTS_KEPT) {
     _mi_error_report(EFAULT, "heap check: %zu more faults\n", faults->n - MI_FAULTS_KEPT);
   }

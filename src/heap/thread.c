@@ -73,6 +73,7 @@ static void thread_resolve_early(void) {}
 // ---- initialisation -------------------------------------------------------------------------------------------------
 
 static bool thread_tick(void);
+static int  thread_start(void (*run)(void));
 
 static void thread_exit(void) {
   _mi_thread_release(true);
@@ -91,7 +92,7 @@ static bool thread_process_init(void) {
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-        _mi_purge_init(&thread_tick);
+        _mi_purge_init(&thread_tick, &thread_start);
       }
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
@@ -464,6 +465,17 @@ mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
     mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
     mi_fence_seq_cst();
   } while (mi_load_acquire(&theap->revoked) != 0);
+}
+
+// What libc allocates for the thread must not go with a heap that happens to be the default of the thread which starts it.
+static int thread_start(void (*run)(void)) {
+  mi_theap_t* theap = _mi_theap_default;
+  mi_theap_t* backing = _mi_theap_backing();
+  if (backing == NULL) return _mi_prim_thread_start(run);
+  _mi_theap_default = backing;
+  int err = _mi_prim_thread_start(run);
+  if (mi_load_relaxed(&theap->thread) == backing) _mi_theap_default = theap; // unless it was retired meanwhile
+  return err;
 }
 
 // A theap is idle when its thread has taken no slow path since the last look.

@@ -12,48 +12,48 @@
 size_t _mi_prim_os_page_size(void);
 
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
-int    _mi_prim_reserve(size_t size, size_t align, void** start);
+int          _mi_prim_reserve(size_t size, size_t align, void** start);
 // Gives a reservation (or a part of it) back altogether.
-int    _mi_prim_release(void* start, size_t size);
+int          _mi_prim_release(void* start, size_t size);
 // Makes reserved memory usable; it reads as zero.  ENOMEM when the system's commit limit is reached.
-int    _mi_prim_commit(void* start, size_t size);
+int          _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
-int    _mi_prim_purge(void* start, size_t size);
+int          _mi_prim_purge(void* start, size_t size);
 // The system may take the contents when it is short of memory; until then, and until it is written to again, the range
 // reads as it was or as zero.
-int    _mi_prim_discard(void* start, size_t size);
+mi_cold int  _mi_prim_discard(void* start, size_t size);
 // Takes the memory and the use of the range away: it is reserved again.  On failure the memory is gone all the same, and
 // another mapping of the process may lie there now.
-int    _mi_prim_decommit(void* start, size_t size);
+mi_cold int  _mi_prim_decommit(void* start, size_t size);
 // Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
-int    _mi_prim_populate(void* start, size_t size);
+int          _mi_prim_populate(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
-int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
+int          _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.
-int    _mi_prim_make_readable(void* start, size_t size);
+int          _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
-int    _mi_prim_protect(void* start, size_t size);
+int          _mi_prim_protect(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
-int    _mi_prim_remap(void* from, void* to, size_t size);
+int          _mi_prim_remap(void* from, void* to, size_t size);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
-int    _mi_prim_unremap(void* start, size_t size);
+int          _mi_prim_unremap(void* start, size_t size);
 // Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are
 // the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
 // unless *is_lost: another mapping of the process may lie there now.
-int    _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
+mi_cold int  _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
 // The process's limit on address space in bytes, SIZE_MAX when there is none.
-size_t _mi_prim_address_space_limit(void);
+size_t       _mi_prim_address_space_limit(void);
 // Does the system promise more memory than it has?
-bool   _mi_prim_overcommits(void);
+mi_cold bool _mi_prim_overcommits(void);
 
 // ---- memory of several nodes ----------------------------------------------------------------------------------------
 
-size_t _mi_prim_numa_node_count(void); // at least 1
-size_t _mi_prim_numa_node(void);       // where the calling thread runs now
+mi_cold size_t _mi_prim_numa_node_count(void); // at least 1
+size_t         _mi_prim_numa_node(void);       // where the calling thread runs now
 // What will back the range comes from that node: only from there, or else preferably.
-int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only);
+mi_cold int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only);
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 

@@ -200,7 +200,7 @@ static void check_process_stats(void) {
   CHECK_FOR(n >= n_small + n_large - 200 && n <= n_small + n_large + 200, "%lld", (long long)n);
   mi_heap_destroy(heap);
   char* text = mi_stats_get_json(0, NULL);
-  CHECK_EQ(json_number(text, "malloc_huge_count"), before.malloc_huge_count.total);
+  CHECK_EQ(json_number(text, "malloc_huge_count"), with.malloc_huge_count.total); // it only counts up
   mi_free(text);
 }
 
@@ -367,14 +367,15 @@ static void check_bin_sizes(void) {
 static void check_leaks(void) {
   char  line[64];
   void* p[123];
-  for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_malloc(7000);
+  size_t block_size = 0;
+  for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_umalloc(7000, &block_size);
   void* large = mi_malloc(77 * MiB);
   mi_collect(false);
   mi_leaks_print_out(&print, &printed);
   CHECK(printed_length() > 50);
-  snprintf(line, sizeof(line), "%zu", mi_usable_size(p[0]));
+  snprintf(line, sizeof(line), "%zu", block_size);
   CHECK_FOR(is_printed(line) && is_printed("123"), "%s", line);
-  CHECK(is_printed("MiB"));
+  CHECK(is_printed("large"));
   mi_free(large);
   for (size_t i = 0; i < COUNT_OF(p); i++) mi_free(p[i]);
   mi_collect(true);
