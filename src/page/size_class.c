@@ -121,7 +121,7 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
 
 // Sizes 0 to 1024.  With padding the smallest block has 16 bytes (padding.h, D3).
 const uint16_t _mi_bin_offset_small[] = {
-  R8(0) R1(MI_PADDING) R8(1) H16(2) H16(3) H16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
+  R8(MI_PADDING) R1(MI_PADDING) R8(1) H16(2) H16(3) H16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
   R16(15) R16(16) R32(17) R32(18) R32(19) R32(20) R32(21) R32(22) R32(23) R32(24) R64(25) R64(26) R64(27) R64(28)
   R64(29) R64(30) R64(31) R64(32)
 };
