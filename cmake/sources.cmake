@@ -17,17 +17,21 @@ set(mi_sources
   src/page/size_class.c
 
   src/heap/fork.c
+  src/heap/guard.c
+  src/heap/guard_report.c
   src/heap/heap.c
   src/heap/heap_stats.c
   src/heap/large.c
   src/heap/outbox.c
   src/heap/pool.c
+  src/heap/sampler.c
   src/heap/theap.c
   src/heap/thread.c
 
   src/api/aligned.c
   src/api/arena.c
   src/api/cxx.c
+  src/api/guard.c
   src/api/heap.c
   src/api/malloc.c
   src/api/override.c

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../heap/sampler.h"
 #include "../support/message.h"
 #include "api.h"
 
@@ -18,14 +19,15 @@ static mi_cold void* aligned_bad(size_t alignment) {
 static void* aligned_try(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if ((offset & (alignment - 1)) == 0 && alignment <= MI_SLICE_SIZE) {
     size_t cls = _mi_size_class_aligned(size, alignment);
-    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, zero);
+    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, size, alignment, zero);
   }
   return _mi_malloc_large(heap, size, alignment, offset, zero);
 }
 
 void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  if (mi_likely(alignment <= 16 && offset == 0 && (alignment <= 8 || size > 8))) {
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (mi_likely(alignment <= plain && offset == 0 && (alignment <= 8 || size > 8))) {
     return _mi_malloc_in(heap, size, zero);
   }
   if (mi_unlikely(size > PTRDIFF_MAX)) return _mi_malloc_failed(size);
@@ -64,7 +66,8 @@ void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noe
 // ---- reallocation ---------------------------------------------------------------------------------------------------
 
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
-  if (alignment <= sizeof(void*)) return _mi_realloc(heap, p, newsize, zero);
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (alignment <= mi_min(sizeof(void*), plain)) return _mi_realloc(heap, p, newsize, zero);
   if (p == NULL) return _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
   size_t usable = mi_usable_size(p);

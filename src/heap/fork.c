@@ -10,6 +10,7 @@
 
 #include "../arena/purge.h"
 #include "../support/message.h"
+#include "guard.h"
 #include "heap.h"
 #include "pool.h"
 #include "thread.h"
@@ -23,6 +24,7 @@ static void fork_prepare(void) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_heap_lock_all();
+  _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
 }
@@ -30,6 +32,7 @@ static void fork_prepare(void) {
 static void fork_parent(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_guard_lock);
   _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
@@ -41,7 +44,9 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   theap->is_live = false;
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
+  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
 }
 
 static void fork_child(void) {
@@ -98,6 +103,7 @@ void _mi_fork_adopt_orphans(void) {
     }
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
+    mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

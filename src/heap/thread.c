@@ -17,6 +17,7 @@
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
+#include "sampler.h"
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
 
@@ -24,6 +25,8 @@ mi_theap_t        _mi_theap_none;
 mi_theap_t        _mi_theap_dead;
 mi_atomic(size_t) _mi_thread_count;
 mi_lock_t         _mi_registry_lock;
+
+mi_atomic(uint32_t) _mi_theap_notices;
 
 static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
 static mi_lock_t   theap_late_lock;
@@ -156,6 +159,12 @@ void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* 
   _mi_lock_release(&_mi_registry_lock);
 }
 
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap)) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* theap = _mi_theap_backing(); theap != NULL; theap = theap->thread_next) visit(theap);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
 // ---- start and exit -------------------------------------------------------------------------------------------------
 
 // For fork: before there is a second thread, which could have our locks while the first one forks.  That first thread has
@@ -167,7 +176,7 @@ static void thread_install_hooks(void) {
 
 mi_theap_t* _mi_thread_theap(void) {
   mi_theap_t* theap = _mi_theap_default;
-  if (_mi_theap_is_real(theap)) return theap;
+  if (mi_likely(mi_load_relaxed(&theap->thread) != NULL)) return theap;
   if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
   _mi_lock_acquire(&_mi_registry_lock);
   theap = theap_get(&_mi_heap_main, NULL);
@@ -200,6 +209,7 @@ static void theap_detach(mi_theap_t* theap) {
     if (_mi_theap_default == theap) _mi_theap_default = thread; // if it is ours, it is the calling thread's
   }
   theap->thread_next = NULL;
+  _mi_sampler_reset(theap);
   theap->is_live = theap->is_late = false;
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
 }

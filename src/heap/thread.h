@@ -23,6 +23,9 @@ void _mi_thread_release(bool is_exit);
 // Empties the bins, outboxes and queues of the calling thread.
 void _mi_thread_collect(void);
 
+// Calls visit for each theap of the calling thread, under the registry lock.
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap));
+
 // Calls visit for each theap that was ever made, under the registry lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 
