@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../heap/guard.h"
 #include "../heap/sampler.h"
 #include "../support/message.h"
 #include "api.h"
@@ -72,7 +73,7 @@ void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t al
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
   size_t usable = mi_usable_size(p);
   bool   is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  bool   may_stay = (heap == NULL || mi_heap_contains(heap, p));
+  bool   may_stay = (heap == NULL || mi_heap_contains(heap, p)) && !_mi_guard_has(p);
   if (may_stay && is_aligned && newsize <= usable && newsize >= usable / 2 && newsize > 0) return p;
   void* q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (q == NULL) return NULL;

@@ -29,9 +29,7 @@ static mi_noinline void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p
                      (void*)_mi_page_large_block(page), old_size);
     return NULL;
   }
-  // A guarded block moves: its end has to be where its memory ends.
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) return realloc_copy(heap, p, old_size, new_size, zero);
-  if (heap == NULL || _mi_page_heap(page) == heap) {
+  if ((heap == NULL || _mi_page_heap(page) == heap) && !_mi_page_has(page, MI_PAGE_GUARDED)) {
     if (new_size <= old_size && new_size >= old_size / 2) return p;
     if (new_size > MI_CLASS_SIZE_MAX) {
       void* q = _mi_large_realloc(page, new_size, zero);

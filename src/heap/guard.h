@@ -61,6 +61,12 @@ typedef struct mi_guard_request_s {
 // heap, size or alignment.
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request);
 
+// Is there a guarded block at p?  It does not stay where it is when it is resized: its end has to be where memory ends.
+static inline bool _mi_guard_has(const void* p) {
+  const mi_page_t* page = _mi_page_of(p);
+  return page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED);
+}
+
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);
 

@@ -3,11 +3,15 @@
 
 #include <string.h>
 
+#include "../arena/purge.h"
 #include "../support/option.h"
 #include "guard.h"
 #include "thread.h"
 
 #define SAMPLER_CLOSED -1 // room and blocks left of a closed bin (S1)
+
+// Room that malloc does not make up for by what it takes from a bin.
+#define SAMPLER_NO_ROOM (INT32_MIN / 2)
 
 // While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
 // be must not depend on which of them filled a bin.
@@ -18,7 +22,7 @@
 // While it counts, no more than this part of a thread's time goes into making guarded blocks, and about as much into
 // freeing them; a block takes some microseconds.
 #define SAMPLER_TIME_SHARE 400
-#define SAMPLER_COST_MAX   50000 // ns; what took longer was waiting for a processor
+#define SAMPLER_COST_MAX   1000000 // ns; what took longer was waiting for a processor
 
 // Of blocks that are not precise, if not all blocks are guarded.
 #define SAMPLER_BEFORE_PERCENT 25
@@ -28,7 +32,7 @@
 mi_atomic(size_t) _mi_sampler_plain_align = 16;
 
 static mi_atomic(uint32_t) sampler_version;  // of the options
-static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (S3)
+static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (S4)
 
 static mi_sampler_t* sampler_memory; // where the next one is made; under the guard lock
 static size_t        sampler_memory_left;
@@ -170,6 +174,11 @@ static void sampler_look(mi_theap_t* theap) {
   (void)sampler_of(theap);
 }
 
+// The first one starts the background thread (S3).
+static void sampler_add_notice(void) {
+  if (mi_fetch_add_relaxed(&_mi_theap_notices, 1) == 0) _mi_purge_wake();
+}
+
 // The program's other threads see the new version at their next slow path.
 static void sampler_options_changed(void) {
   bool has_rate;
@@ -180,7 +189,7 @@ static void sampler_options_changed(void) {
     if (has_rate) _mi_guard_start();
     mi_fetch_add_acq_rel(&sampler_version, 1); // release: whoever sees it sees the options
     if (mi_exchange_acq_rel(&sampler_has_rate, has_rate) == has_rate) continue;
-    if (has_rate) mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+    if (has_rate) sampler_add_notice();
     else mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   } while (has_rate != (_mi_option_get_fast(mi_option_guarded_sample_rate) > 0));
   if (mi_load_relaxed(&_mi_theap_notices) != 0) _mi_thread_visit_own(&sampler_look);
@@ -191,13 +200,13 @@ void _mi_sampler_init(void) {
   if (MI_GUARDED || !_mi_options_all_default()) sampler_options_changed();
 }
 
-// Its own rate is a reason for notices (S3).
+// Its own rate is a reason for notices (S4).
 static void sampler_note_own_rate(mi_sampler_t* s, bool has, size_t rate) {
   bool was_reason = (s->has_own_rate && s->rate > 0);
   bool is_reason = (has && rate > 0);
   s->has_own_rate = has;
   s->rate = rate;
-  if (is_reason && !was_reason) mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+  if (is_reason && !was_reason) sampler_add_notice();
   if (was_reason && !is_reason) mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
 }
 
@@ -276,6 +285,16 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   }
   else if (s->rate > 0 && !s->is_armed && sampler_wants_class(s, cls)) {
     sampler_count(theap, s, sampler_n_filled(theap, cls));
+  }
+}
+
+// Without asking the thread, which uses `left` as its own and without atomic operations (H1): whichever of the two stores
+// comes last holds, and either is right, for `left` only says where a free block goes.  ThreadSanitizer is right not to like
+// it.
+void _mi_sampler_tick(mi_theap_t* theap) {
+  if (MI_TSAN) return;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, SAMPLER_NO_ROOM);
   }
 }
 

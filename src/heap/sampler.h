@@ -9,7 +9,9 @@
 //     slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
 // S2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
 //     theap is not.
-// S3  `_mi_theap_notices` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
+// S3  A thread whose bins have all that it needs takes no slow paths.  So while a mode is on, the background thread takes the
+//     room of bins away now and then: they run empty soon, since frees go to pages.
+// S4  `_mi_theap_notices` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
 //     each armed theap.
 #pragma once
 
@@ -59,6 +61,9 @@ void _mi_sampler_init(void);
 // For a theap of the calling thread, instead of the options.
 void _mi_sampler_set_rate(mi_theap_t* theap, size_t rate, size_t seed);
 void _mi_sampler_set_bounds(mi_theap_t* theap, size_t min, size_t max);
+
+// The background thread's part: of a live theap, under the registry lock.
+void _mi_sampler_tick(mi_theap_t* theap);
 
 // ---- the life of a theap that has a sampler -------------------------------------------------------------------------
 

@@ -423,10 +423,12 @@ static void theap_take_back(mi_theap_t* theap) {
 // One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
 static bool thread_tick(void) {
   bool any = false;
-  if (!thread_can_revoke) return false;
+  bool is_sampled = (mi_load_relaxed(&_mi_theap_notices) != 0);
+  if (!thread_can_revoke && !is_sampled) return false;
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
-    if (!theap_is_idle(theap)) continue;
+    if (is_sampled && theap->is_live && !theap->is_late) _mi_sampler_tick(theap);
+    if (!thread_can_revoke || !theap_is_idle(theap)) continue;
     mi_store_relaxed(&theap->revoked, 1);
     any = true;
   }
@@ -441,5 +443,5 @@ static bool thread_tick(void) {
     }
   }
   _mi_lock_release(&_mi_registry_lock);
-  return any;
+  return any || is_sampled;
 }
