@@ -38,7 +38,7 @@ static void report_place(const char* what, uintptr_t address) {
 
 static void report_trace(const char* what, const mi_trace_t* trace) {
   report_line("mimalloc:  %s by thread %zu%s\n", what, (size_t)trace->thread,
-              trace->n_frames == 0 ? ", this C library cannot tell from where" : " from");
+              trace->n_frames == 0 ? ", from where is not known: the program has no backtrace()" : " from");
   for (size_t i = 0; i < trace->n_frames; i++) {
     char number[16];
     _mi_format(number, sizeof(number), "#%zu", i);

@@ -258,10 +258,12 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
 
 // With how many blocks a bin was just filled.  Of more than it has room for, it does not know how many (H3): then as
 // many as it may have got.
-static size_t sampler_n_filled(const mi_theap_t* theap, size_t cls) {
+static size_t sampler_n_filled(mi_theap_t* theap, size_t cls) {
   const mi_bin_t* bin = &theap->bins[cls];
   if (bin->left > 1) return (size_t)(bin->room + 1 - bin->left);
+  _mi_theap_enter(theap);
   uint32_t n_fills = theap->classes[cls].n_fills;
+  _mi_theap_leave(theap);
   return mi_min((size_t)MI_THEAP_FILL_FIRST << (n_fills > 0 ? n_fills - 1 : 0), _mi_class_info[cls].capacity);
 }
 
