@@ -1,6 +1,7 @@
 # Options, and what each adds to mi_defines or mi_flags (cmake/flags.cmake adds the rest).
 
 option(MI_OVERRIDE          "Also define malloc, free, operator new, ... under their standard names" ON)
+option(MI_GUARDED           "Guard one block in 4000 by default (MIMALLOC_GUARDED_SAMPLE_RATE)" OFF)
 option(MI_XMALLOC           "Abort when memory cannot be had instead of returning NULL" OFF)
 option(MI_SHOW_ERRORS       "Print errors and warnings by default (MIMALLOC_SHOW_ERRORS=1)" OFF)
 option(MI_NO_THP            "Forbid transparent huge pages by default (MIMALLOC_ALLOW_THP=0)" OFF)
@@ -26,7 +27,7 @@ option(MI_INSTALL_TOPLEVEL  "Install static library, object, headers and CMake f
 option(MI_DEV_WARNINGS      "For the project's own developers: many warnings, all of them errors" OFF)
 
 # An option that would do nothing must not look as if it did something.  First those that promise a behaviour:
-foreach(name MI_SECURE MI_SECURE_FULL MI_PADDING MI_GUARDED MI_TRACK_VALGRIND MI_TRACK_ETW)
+foreach(name MI_SECURE MI_SECURE_FULL MI_PADDING MI_TRACK_VALGRIND MI_TRACK_ETW)
   if(${name})
     message(FATAL_ERROR "${name} is not available in this version.")
   endif()
