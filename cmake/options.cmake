@@ -11,6 +11,7 @@ endmacro()
 # ---- what the library does ----------------------------------------------------------------------------------------------
 
 option(MI_OVERRIDE          "Also define malloc, free, operator new, ... under their standard names" ON)
+option(MI_GUARDED           "Guard one block in 4000 by default (MIMALLOC_GUARDED_SAMPLE_RATE)" OFF)
 option(MI_XMALLOC           "Abort when memory cannot be had instead of returning NULL" OFF)
 option(MI_SHOW_ERRORS       "Print errors and warnings by default (MIMALLOC_SHOW_ERRORS=1)" OFF)
 option(MI_NO_THP            "Forbid transparent huge pages by default (MIMALLOC_ALLOW_THP=0)" OFF)
@@ -24,7 +25,6 @@ option(MI_SECURE            "Security measures (MI_SECURE=4); the default in a b
 option(MI_SECURE_FULL       "All security measures, also the expensive ones (MI_SECURE=5)" OFF)
 option(MI_PADDING           "Pad blocks, to notice overruns and to know exact sizes" OFF)
 option(MI_NO_PADDING        "Never pad blocks, whatever MI_PADDING and other options say" OFF)
-option(MI_GUARDED           "Guard pages behind some blocks, by chance" OFF)
 option(MI_SKIP_COLLECT_ON_EXIT "Do not give memory back when the process ends" OFF)
 
 option(MI_DEBUG             "Check what callers promise (MI_DEBUG=1)" OFF)

@@ -25,12 +25,15 @@ set(mi_sources
 
   src/heap/check.c
   src/heap/fork.c
+  src/heap/guard.c
+  src/heap/guard_report.c
   src/heap/heap.c
   src/heap/heap_stats.c
   src/heap/large.c
   src/heap/outbox.c
   src/heap/pool.c
   src/heap/quarantine.c
+  src/heap/sampler.c
   src/heap/theap.c
   src/heap/thread.c
   src/heap/walk.c
@@ -38,6 +41,7 @@ set(mi_sources
   src/api/aligned.c
   src/api/arena.c
   src/api/cxx.c
+  src/api/guard.c
   src/api/heap.c
   src/api/leaks.c
   src/api/line.c

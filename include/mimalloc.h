@@ -309,10 +309,9 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool al
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id);
 
 /* The end of a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.
-   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks; debug builds with
-   guard pages only delete.  A thread whose default heap it was has the main heap instead.  (Do not destroy a heap that
-   was a default heap while the C library or others may have allocated: that goes as well.)  NULL: nothing happens; the
-   main heap is left alone, with a warning. */
+   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks.  A thread whose
+   default heap it was has the main heap instead.  (Do not destroy a heap that was a default heap while the C library or
+   others may have allocated: that goes as well.)  NULL: nothing happens; the main heap is left alone, with a warning. */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
@@ -758,8 +757,9 @@ mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void*
 
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
-/* Guard pages behind blocks: one block in sample_rate gets one (0 none; seed 0: at random), if its size is between min
-   and max.  Without effect unless the library was built with guard pages. */
+/* Guarded mode: one block in sample_rate ends where memory is inaccessible (0 none, 1 all; seed 0: at random), if its size is
+   between min and max.  For what the calling thread allocates from this heap, instead of the options guarded_...; NULL is
+   the main heap. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)

@@ -12,8 +12,8 @@ void* _mi_malloc_slow(size_t size, bool zero);
 // Here and below `heap` is NULL for the default heap of the thread.
 void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero);
 
-// A block of `size` bytes of a class, for those who have chosen it (alignment); NULL without a report.
-void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, bool zero);
+// A block of a class, for those who have chosen it for that size and alignment; NULL without a report.
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, size_t align, bool zero);
 
 // One with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
 void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);

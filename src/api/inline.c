@@ -1,6 +1,4 @@
 // Handles for programs that inline the fast path of malloc.  Layer: api.
-#include "../../include/mimalloc-inline.h"
-
 #include "../heap/thread.h"
 #include "api.h"
 

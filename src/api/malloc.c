@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "../heap/fork.h"
+#include "../heap/guard.h"
 #include "../heap/large.h"
 #include "../heap/quarantine.h"
+#include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/stat.h"
@@ -124,7 +126,6 @@ static mi_heap_t* malloc_from(mi_heap_t* heap, mi_theap_t** theap) {
 static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t size, bool zero) {
   mi_block_t* block = NULL;
   bool        is_zero = false;
-  if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
   if (mi_unlikely(theap == NULL)) {
     block = (mi_block_t*)_mi_thread_late_malloc(heap, cls, &is_zero);
   }
@@ -140,12 +141,6 @@ static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t
   return _mi_block_issue(block, size, _mi_class_block_size(cls), zero);
 }
 
-void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, bool zero) {
-  mi_theap_t* theap;
-  heap = malloc_from(heap, &theap);
-  return heap == NULL ? NULL : malloc_class(heap, theap, cls, size, zero);
-}
-
 static void* malloc_issue_large(void* p, size_t size, bool zero) {
   if (p == NULL) return NULL;
   if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
@@ -157,13 +152,6 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
   return p;
 }
 
-void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
-  mi_theap_t* theap;
-  heap = malloc_from(heap, &theap);
-  if (heap == NULL) return NULL;
-  return malloc_issue_large(_mi_large_malloc(heap, size + MI_PADDING_SIZE, align, offset, zero), size, zero);
-}
-
 static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
   void* p = NULL;
   if (size > PTRDIFF_MAX) return NULL;
@@ -173,10 +161,54 @@ static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool 
   return malloc_issue_large(p, size, zero);
 }
 
+// Is there something that each slow path has to look at (heap/theap.h)?
+static mi_always_inline bool malloc_has_notices(void) {
+  return mi_unlikely(mi_load_relaxed(&_mi_theap_notices) != 0);
+}
+
+// Looks at it: a guarded block, if there is to be one.
+static mi_noinline void* malloc_noticed(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) _mi_fork_adopt_orphans();
+  return _mi_sampler_malloc(theap, size, align, offset);
+}
+
+static mi_noinline void* malloc_class_noticed(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t size, bool zero) {
+  mi_sampler_turn_t turn = _mi_sampler_open(theap, cls);
+  void*             p = malloc_class(heap, theap, cls, size, zero);
+  _mi_sampler_close(theap, cls, turn);
+  return p;
+}
+
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, size_t align, bool zero) {
+  mi_theap_t* theap;
+  heap = malloc_from(heap, &theap);
+  if (heap == NULL) return NULL;
+  if (!malloc_has_notices()) return malloc_class(heap, theap, cls, size, zero);
+  void* p = malloc_noticed(theap, size, align, 0);
+  return p != NULL ? p : malloc_class_noticed(heap, theap, cls, size, zero);
+}
+
+void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
+  mi_theap_t* theap;
+  heap = malloc_from(heap, &theap);
+  if (heap == NULL) return NULL;
+  void* p = (malloc_has_notices() ? malloc_noticed(theap, size, align, offset) : NULL);
+  if (p != NULL) return p;
+  return malloc_issue_large(_mi_large_malloc(heap, size + MI_PADDING_SIZE, align, offset, zero), size, zero);
+}
+
+static mi_noinline void* malloc_any_noticed(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
+  void* p = malloc_noticed(theap, size, 1, 0);
+  if (p != NULL) return p;
+  if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
+  return malloc_class_noticed(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
+}
+
 static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
   mi_theap_t* theap;
   heap = malloc_from(heap, &theap);
   if (mi_unlikely(heap == NULL)) return NULL;
+  if (malloc_has_notices()) return malloc_any_noticed(heap, theap, size, zero);
   if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
   return malloc_class(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
 }
@@ -202,16 +234,18 @@ static mi_cold void free_invalid(const void* p) {
   _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
 }
 
-static void free_large(mi_page_t* page, void* p) {
+static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {
+  void*  block = _mi_page_large_block(page);
   size_t size = _mi_page_large_size(page);
-  if (MI_CHECKED && !_mi_block_verify(page, p, "free")) return;
-  if (p != _mi_page_large_block(page)) {
-    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (void*)_mi_page_large_block(page), size);
-  }
-  else if (!_mi_large_free(_mi_theap_backing(), page)) {
-    _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
-  }
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
+  if (p == block) _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
+  else
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p, block, size);
+}
+
+static void free_large(mi_page_t* page, void* p) {
+  if (MI_CHECKED && !_mi_page_has(page, MI_PAGE_GUARDED) && !_mi_block_verify(page, p, "free")) return;
+  if (p != _mi_page_large_block(page) || !_mi_large_free(_mi_theap_backing(), page)) free_large_invalid(page, p);
 }
 
 static mi_noinline void free_slow(void* p) {

@@ -4,6 +4,7 @@
 // the first allocation that needs it, and the destructor only reports.
 #include "../arena/arena.h"
 #include "../arena/purge.h"
+#include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/option.h"
@@ -29,6 +30,7 @@ void mi_process_init(void) mi_attr_noexcept {
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
   _mi_thread_theap();
   _mi_message_init();
+  _mi_sampler_init();
   if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();

@@ -75,7 +75,8 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   mi_page_t* page = _mi_realloc_page(p, &old_size);
   if (mi_unlikely(page == NULL)) return NULL;
-  if (heap == NULL || _mi_page_heap(page) == heap) {
+  bool may_stay = (heap == NULL || _mi_page_heap(page) == heap) && !_mi_page_has(page, MI_PAGE_GUARDED);
+  if (may_stay) {
     void* q = realloc_in_place(page, p, old_size, new_size, zero);
     if (q != NULL) return q;
   }

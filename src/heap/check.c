@@ -429,7 +429,7 @@ static void check_locked(check_t* c) {
   check_that(c, c->n_shared == c->n_pooled, "S1: pages that are SHARED but in no pool", c->heap, NULL);
 }
 
-static void check_report_fault(const mi_fault_t* fault) {
+static void check_report_fault(const mi_damage_t* fault) {
   char where[100] = "";
   if (fault->block_size > 0) {
     _mi_format(where, sizeof(where), ", page %p of blocks of %zu bytes", (const void*)fault->page, fault->block_size);

@@ -11,6 +11,7 @@
 #include "../arena/purge.h"
 #include "../support/message.h"
 #include "../support/stat.h"
+#include "guard.h"
 #include "heap.h"
 #include "pool.h"
 #include "thread.h"
@@ -25,6 +26,7 @@ void _mi_fork_lock_all(void) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_heap_lock_all();
+  _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
 }
@@ -32,6 +34,7 @@ void _mi_fork_lock_all(void) {
 void _mi_fork_unlock_all(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_guard_lock);
   _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
@@ -44,7 +47,9 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
+  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
 }
 
 static void fork_child(void) {
@@ -103,6 +108,7 @@ void _mi_fork_adopt_orphans(void) {
     }
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
+    mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

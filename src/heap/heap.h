@@ -13,7 +13,7 @@
 // Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
 //
-// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, purge, arena.
+// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, guard, purge, arena.
 #pragma once
 
 #include "theap.h"

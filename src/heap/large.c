@@ -5,6 +5,7 @@
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
+#include "guard.h"
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
 // faults of the new place cost about as much as copying 256 KiB.
@@ -64,10 +65,16 @@ static void large_give_back(mi_page_t* page) {
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
   bool         is_clean = false;
-  if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
-  if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
-    mi_fetch_sub_relaxed(&large_n_remapped, 1);
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP | MI_PAGE_REMAPPED | MI_PAGE_GUARDED))) {
+    if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
+    if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+      _mi_guard_free(page);
+      return;
+    }
+    if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
+      is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
+      mi_fetch_sub_relaxed(&large_n_remapped, 1);
+    }
   }
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
@@ -109,7 +116,8 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
 }
 
 static bool large_may_keep(const mi_page_t* page) {
-  return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES && !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP) &&
+  return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
+         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED) &&
          _mi_page_large_block(page) == _mi_page_start(page);
 }
 

@@ -13,6 +13,7 @@
 #include "large.h"
 #include "pool.h"
 #include "quarantine.h"
+#include "sampler.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -25,14 +26,10 @@
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
 
-// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
-// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
-// should not get many.
-#define THEAP_FILL_FIRST 8
-#define THEAP_FILLS_MAX  10 // then as much as the largest page has
+#define THEAP_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
 static size_t theap_fill_max(const mi_class_state_t* state) {
-  return (size_t)THEAP_FILL_FIRST << state->n_fills;
+  return (size_t)MI_THEAP_FILL_FIRST << state->n_fills;
 }
 
 // A class that has so many pages is growing: the next will be filled.
@@ -299,6 +296,7 @@ void _mi_theap_leave_slow(mi_theap_t* theap) {
 // ---- letting go -----------------------------------------------------------------------------------------------------
 
 void _mi_theap_forget(mi_theap_t* theap) {
+  _mi_sampler_forget(theap);
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
@@ -334,6 +332,7 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
 
 void _mi_theap_release(mi_theap_t* theap) {
   if (MI_HARDENED) _mi_quarantine_flush(theap);
+  _mi_sampler_disarm(theap);
   _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);

@@ -18,6 +18,7 @@
 #include "../page/page.h"
 
 typedef struct mi_subproc_s mi_subproc_t;
+typedef struct mi_sampler_s mi_sampler_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
@@ -94,6 +95,7 @@ struct mi_theap_s {
   bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
   mi_class_state_t       classes[MI_CLASS_COUNT];
   mi_batch_t             outbox[MI_OUTBOX_SIZE];
+  mi_sampler_t*          sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
@@ -106,6 +108,15 @@ extern mi_theap_t                  _mi_theap_none;
 extern mi_theap_t                  _mi_theap_dead;
 
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
+
+// How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
+// (heap/sampler.h).  So they test one word, which is nearly always 0.
+extern mi_atomic(uint32_t) _mi_theap_notices;
+
+// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
+// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
+// should not get many.
+#define MI_THEAP_FILL_FIRST 8
 
 // ---- touching a theap (H2) ------------------------------------------------------------------------------------------
 
@@ -152,10 +163,6 @@ static inline void* _mi_bin_pop(mi_bin_t* bin) {
   bin->head = _mi_block_next(block);
   bin->left++;
   return block;
-}
-
-static inline bool _mi_theap_is_real(const mi_theap_t* theap) {
-  return theap != &_mi_theap_none && theap != &_mi_theap_dead;
 }
 
 // The backing theap of the calling thread, NULL if it has none (yet, or any more).

@@ -17,6 +17,7 @@
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
+#include "sampler.h"
 #include "walk.h"
 
 // Theaps that nobody has are looked for when there are so many (1 MiB), and twice as many as were found to be in use the
@@ -29,6 +30,8 @@ mi_theap_t        _mi_theap_none;
 mi_theap_t        _mi_theap_dead;
 mi_atomic(size_t) _mi_thread_count;
 mi_lock_t         _mi_registry_lock;
+
+mi_atomic(uint32_t) _mi_theap_notices;
 
 static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
 static mi_lock_t   theap_late_lock;
@@ -216,6 +219,12 @@ void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* 
   _mi_lock_release(&_mi_registry_lock);
 }
 
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap)) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* theap = _mi_theap_backing(); theap != NULL; theap = theap->thread_next) visit(theap);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
 // ---- start and exit -------------------------------------------------------------------------------------------------
 
 // For fork: before there is a second thread, which could have our locks while the first one forks.  That first thread has
@@ -227,7 +236,7 @@ static void thread_install_hooks(void) {
 
 mi_theap_t* _mi_thread_theap(void) {
   mi_theap_t* theap = _mi_theap_default;
-  if (_mi_theap_is_real(theap)) return theap;
+  if (mi_likely(mi_load_relaxed(&theap->thread) != NULL)) return theap;
   if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
   _mi_lock_acquire(&_mi_registry_lock);
   theap = theap_get(&_mi_heap_main, NULL);
@@ -261,6 +270,7 @@ static void theap_detach(mi_theap_t* theap) {
   }
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->thread_next = NULL;
+  _mi_sampler_reset(theap);
   theap->is_live = theap->is_late = false;
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
 }
@@ -503,10 +513,12 @@ static void theap_take_back(mi_theap_t* theap) {
 // One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
 static bool thread_tick(void) {
   bool any = false;
-  if (!thread_can_revoke) return false;
+  bool is_sampled = (mi_load_relaxed(&_mi_theap_notices) != 0);
+  if (!thread_can_revoke && !is_sampled) return false;
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
-    if (!theap_is_idle(theap)) continue;
+    if (is_sampled && theap->is_live && !theap->is_late) _mi_sampler_tick(theap);
+    if (!thread_can_revoke || !theap_is_idle(theap)) continue;
     mi_store_relaxed(&theap->revoked, 1);
     any = true;
   }
@@ -521,5 +533,5 @@ static bool thread_tick(void) {
     }
   }
   _mi_lock_release(&_mi_registry_lock);
-  return any;
+  return any || is_sampled;
 }

@@ -27,6 +27,9 @@ void _mi_thread_collect(void);
 // none).  It is not checked any more.
 void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p);
 
+// Calls visit for each theap of the calling thread, under the registry lock.
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap));
+
 // Of all theaps that were ever made; `next` leads from the first to the last.  Under the registry lock.
 mi_theap_t* _mi_thread_first_theap(void);
 mi_theap_t* _mi_thread_last_theap(void);

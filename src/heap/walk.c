@@ -11,7 +11,7 @@
 void _mi_faults_add(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page) {
   if (faults == NULL) return;
   if (faults->n < MI_FAULTS_KEPT) {
-    mi_fault_t* fault = &faults->kept[faults->n];
+    mi_damage_t* fault = &faults->kept[faults->n];
     fault->what = what;
     fault->at = at;
     fault->page = page;

@@ -24,6 +24,7 @@
 
 typedef struct mi_theap_s mi_theap_t;
 typedef struct mi_heap_s  mi_heap_t;
+typedef struct mi_guard_s mi_guard_t;
 
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
@@ -36,10 +37,13 @@ typedef struct mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block
-  struct mi_page_s*      next; // in a queue of its owner or in a pool
+  union {
+    struct mi_page_s* next;  // in a queue of its owner or in a pool
+    mi_guard_t*       guard; // LARGE, GUARDED: what is known of the block (heap/guard.h)
+  };
   union {
     struct mi_page_s* prev;
-    size_t            asked; // LARGE: the size that the program asked for (padding.h)
+    size_t            asked; // LARGE, GUARDED or padded: the size that the program asked for
   };
   uint16_t            bin_offset; // of its class's bin in any theap
   mi_atomic(uint16_t) used;       // written by the holder; statistics read it
@@ -59,8 +63,9 @@ mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one c
 #define MI_PAGE_IS_ZERO  1  // the memory behind `extended` reads as zero, and is not backed yet
 #define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
 #define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
-#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
 #define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_GUARDED  16 // LARGE: most of its memory is inaccessible (heap/guard.h)
+#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
@@ -223,6 +228,8 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
   return (char*)page->free;
 }
 
+// What is usable of it.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
 }

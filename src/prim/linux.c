@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../base/bits.h"
@@ -468,4 +469,200 @@ int _mi_prim_barrier_all(void) {
   int err = (syscall(SYS_membarrier, PRIM_MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : ENOTSUP);
   errno = saved;
   return err;
+}
+
+// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+
+uintptr_t _mi_prim_thread_id(void) {
+  return (uintptr_t)syscall(SYS_gettid);
+}
+
+int64_t _mi_prim_clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void (*prim_on_fault)(const mi_fault_t* fault);
+static struct sigaction prim_fault_before; // what the process did
+
+static void prim_fault_describe(mi_fault_t* fault, const siginfo_t* info, void* context) {
+  fault->address = (uintptr_t)info->si_addr;
+  fault->instruction = 0;
+  fault->access = '?';
+#if defined(__x86_64__) && defined(REG_RIP) && defined(REG_ERR)
+  const ucontext_t* state = (const ucontext_t*)context;
+  fault->instruction = (uintptr_t)state->uc_mcontext.gregs[REG_RIP];
+  fault->access = (state->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? 'w' : 'r'; // bit 1 of the processor's error code
+#elif defined(__aarch64__)
+  fault->instruction = (uintptr_t)((const ucontext_t*)context)->uc_mcontext.pc;
+#else
+  (void)context;
+#endif
+}
+
+// As the kernel would have called it.
+static void prim_fault_call_before(int sig, siginfo_t* info, void* context) {
+  struct sigaction before = prim_fault_before;
+  sigset_t         added = before.sa_mask, saved;
+  if (((unsigned)before.sa_flags & SA_RESETHAND) != 0) {
+    prim_fault_before.sa_handler = SIG_DFL;
+    prim_fault_before.sa_flags = 0;
+  }
+  pthread_sigmask(SIG_BLOCK, &added, &saved);
+  if ((before.sa_flags & SA_NODEFER) != 0) {
+    sigemptyset(&added);
+    sigaddset(&added, sig);
+    pthread_sigmask(SIG_UNBLOCK, &added, NULL);
+  }
+  if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(sig, info, context);
+  else before.sa_handler(sig);
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+// si_code > 0: the kernel says so, not somebody's kill(2).
+static void prim_fault_handler(int sig, siginfo_t* info, void* context) {
+  int  saved = errno;
+  bool is_fault = (info->si_code > 0);
+  if (is_fault) {
+    mi_fault_t fault;
+    prim_fault_describe(&fault, info, context);
+    prim_on_fault(&fault);
+  }
+  bool is_siginfo = (prim_fault_before.sa_flags & SA_SIGINFO) != 0;
+  if (!is_siginfo && prim_fault_before.sa_handler == SIG_IGN && !is_fault) {
+    // nothing to do
+  }
+  else if (!is_siginfo && (prim_fault_before.sa_handler == SIG_DFL || prim_fault_before.sa_handler == SIG_IGN)) {
+    // The access is tried again and ends the process, with a core of the place where it happened.
+    sigaction(sig, &prim_fault_before, NULL);
+    if (!is_fault) raise(sig); // it is blocked until we return
+  }
+  else {
+    prim_fault_call_before(sig, info, context);
+  }
+  errno = saved;
+}
+
+// An inaccessible page is SIGSEGV on Linux; SIGBUS is for what lies behind the end of a file, and none of our business.
+int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
+  struct sigaction action;
+  int              saved = errno;
+  prim_on_fault = on_fault;
+  memset(&action, 0, sizeof(action));
+  action.sa_sigaction = &prim_fault_handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  // Two calls: the handler may run as soon as it is there.
+  int err = (sigaction(SIGSEGV, NULL, &prim_fault_before) == 0 ? 0 : errno);
+  if (err == 0) err = (sigaction(SIGSEGV, &action, NULL) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+// Not every C library has it, and a static program has it only if it uses it.
+#if defined(__cplusplus)
+extern "C" int backtrace(void** frames, int max) __attribute__((weak));
+#else
+extern int backtrace(void** frames, int max) __attribute__((weak));
+#endif
+
+size_t _mi_prim_stack(void** frames, size_t max) {
+  if (backtrace == NULL) return 0;
+  int saved = errno;
+  int n = backtrace(frames, (int)max);
+  errno = saved;
+  return n < 0 ? 0 : (size_t)n;
+}
+
+bool _mi_prim_stack_init(void) {
+  void* frames[2];
+  return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
+}
+
+// A line of /proc/self/maps: "start-end rwxp offset device inode   path".
+typedef struct prim_maps_line_s {
+  uintptr_t start, end, offset;
+  char      path[256];
+} prim_maps_line_t;
+
+static const char* prim_parse_hex(const char* s, uintptr_t* value) {
+  *value = 0;
+  for (;; s++) {
+    char c = *s;
+    if (c >= '0' && c <= '9') *value = *value * 16 + (uintptr_t)(c - '0');
+    else if (c >= 'a' && c <= 'f') *value = *value * 16 + (uintptr_t)(c - 'a' + 10);
+    else return s;
+  }
+}
+
+static const char* prim_skip_field(const char* s) {
+  while (*s != 0 && *s != ' ') s++;
+  while (*s == ' ') s++;
+  return s;
+}
+
+static void prim_maps_parse(const char* text, prim_maps_line_t* line) {
+  const char* s = prim_parse_hex(text, &line->start);
+  s = prim_parse_hex(*s == '-' ? s + 1 : s, &line->end);
+  s = prim_skip_field(*s == ' ' ? s + 1 : s); // behind the permissions
+  s = prim_skip_field(prim_parse_hex(s, &line->offset));
+  s = prim_skip_field(prim_skip_field(s)); // behind device and inode
+  size_t n = 0;
+  for (; s[n] != 0 && n + 1 < sizeof(line->path); n++) line->path[n] = s[n];
+  line->path[n] = 0;
+}
+
+// Calls `see` with each line until it returns true.  A line is cut off at the size of `text`.
+static bool prim_maps_search(bool (*see)(const prim_maps_line_t* line, void* arg), void* arg) {
+  char             text[512], buffer[1024];
+  prim_maps_line_t line;
+  size_t           length = 0;
+  bool             found = false;
+  int              fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  for (ssize_t n; !found && (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    for (ssize_t i = 0; i < n && !found; i++) {
+      if (buffer[i] != '\n') {
+        if (length + 1 < sizeof(text)) text[length++] = buffer[i];
+        continue;
+      }
+      text[length] = 0;
+      length = 0;
+      prim_maps_parse(text, &line);
+      found = see(&line, arg);
+    }
+  }
+  close(fd);
+  return found;
+}
+
+typedef struct prim_module_s {
+  uintptr_t        address;
+  prim_maps_line_t first; // the last mapping of the beginning of a file: where its addresses count from
+  prim_maps_line_t found;
+} prim_module_t;
+
+static bool prim_module_see(const prim_maps_line_t* line, void* arg) {
+  prim_module_t* module = (prim_module_t*)arg;
+  if (line->offset == 0) module->first = *line;
+  if (module->address < line->start || module->address >= line->end) return false;
+  module->found = *line;
+  return true;
+}
+
+bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) {
+  prim_module_t module;
+  int           saved = errno;
+  module.address = address;
+  module.first.path[0] = 0;
+  bool found = prim_maps_search(&prim_module_see, &module) && module.found.path[0] != 0;
+  errno = saved;
+  if (!found) return false;
+  bool has_first = (strcmp(module.first.path, module.found.path) == 0);
+  *offset = address - (has_first ? module.first.start : module.found.start - module.found.offset);
+  size_t n = 0;
+  for (; module.found.path[n] != 0 && n + 1 < size; n++) name[n] = module.found.path[n];
+  name[n] = 0;
+  return true;
 }

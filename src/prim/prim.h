@@ -91,6 +91,31 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 int  _mi_prim_barrier_all_init(void);
 int  _mi_prim_barrier_all(void);
 
+// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+
+// An access to memory that is not there, or not accessible.
+typedef struct mi_fault_s {
+  uintptr_t address;
+  uintptr_t instruction; // 0: unknown
+  char      access;      // 'r', 'w', or '?': unknown
+} mi_fault_t;
+
+// Once: from now on `on_fault` is called for each such access, as a signal handler is (it may do little more than write).
+// What the process did about it before follows, whatever on_fault did: the handler that was there, or its end.
+int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
+
+// Return addresses of the calling thread, from the innermost on; returns how many.  It may take locks of the system's loader,
+// and allocate unless _mi_prim_stack_init was called once.
+size_t    _mi_prim_stack(void** frames, size_t max);
+// Prepares for it; false where there is no such thing.  May allocate.
+bool      _mi_prim_stack_init(void);
+// The file that the code at an address comes from, and the address as that file has it.  False if there is none.  For signal
+// handlers.
+bool      _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset);
+// What the system calls the calling thread.
+uintptr_t _mi_prim_thread_id(void);
+int64_t   _mi_prim_clock_ns(void); // monotonic
+
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
 // In test builds (MI_FAULT_INJECTION) the n-th memory call from now on fails with ENOMEM; 0 switches it off.
