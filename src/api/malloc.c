@@ -39,6 +39,7 @@ static mi_noinline void* malloc_big(size_t size) {
 }
 
 void* mi_malloc(size_t size) mi_attr_noexcept {
+  if (MI_HARDENED && mi_unlikely(size == 0)) return _mi_malloc_slow(size, false);
   if (mi_likely(size <= MALLOC_SMALL_MAX)) return malloc_pop(_mi_bin_offset_small[size + MI_PADDING_SIZE], size);
   if (mi_likely(size <= MALLOC_MEDIUM_MAX))
     return malloc_pop(_mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128], size);
@@ -91,7 +92,8 @@ static mi_always_inline void* zalloc_small(size_t size) {
 }
 
 void* mi_zalloc(size_t size) mi_attr_noexcept {
-  return mi_likely(size <= MALLOC_SMALL_MAX) ? zalloc_small(size) : _mi_malloc_slow(size, true);
+  bool is_small = (size <= MALLOC_SMALL_MAX && !(MI_HARDENED && size == 0));
+  return mi_likely(is_small) ? zalloc_small(size) : _mi_malloc_slow(size, true);
 }
 
 void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
@@ -100,7 +102,7 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
     errno = ENOMEM;
     return NULL;
   }
-  return mi_likely(total <= MALLOC_SMALL_MAX) ? zalloc_small(total) : _mi_malloc_slow(total, true);
+  return mi_zalloc(total);
 }
 
 // ---- allocation, the slow path --------------------------------------------------------------------------------------
@@ -152,9 +154,16 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
   return p;
 }
 
+// Hardened builds: large blocks and those of no bytes are guarded, as far as there can be so many (heap/guard.h).
+static void* malloc_guarded(mi_heap_t* heap, size_t size, size_t align, size_t offset) {
+  mi_guard_request_t request = {size, align, offset, false, false};
+  return MI_HARDENED ? _mi_guard_malloc(heap, &request) : NULL;
+}
+
 static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
-  void* p = NULL;
   if (size > PTRDIFF_MAX) return NULL;
+  void* p = malloc_guarded(heap, size, 1, 0);
+  if (p != NULL) return p;
   if (theap != NULL && heap == &_mi_heap_main)
     p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size + MI_PADDING_SIZE, zero);
   if (p == NULL) p = _mi_large_malloc(heap, size + MI_PADDING_SIZE, 1, 0, zero);
@@ -193,6 +202,7 @@ void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset
   heap = malloc_from(heap, &theap);
   if (heap == NULL) return NULL;
   void* p = (malloc_has_notices() ? malloc_noticed(theap, size, align, offset) : NULL);
+  if (p == NULL) p = malloc_guarded(heap, size, align, offset);
   if (p != NULL) return p;
   return malloc_issue_large(_mi_large_malloc(heap, size + MI_PADDING_SIZE, align, offset, zero), size, zero);
 }
@@ -209,6 +219,10 @@ static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
   heap = malloc_from(heap, &theap);
   if (mi_unlikely(heap == NULL)) return NULL;
   if (malloc_has_notices()) return malloc_any_noticed(heap, theap, size, zero);
+  if (MI_HARDENED && mi_unlikely(size == 0)) {
+    void* p = malloc_guarded(heap, size, 1, 0);
+    if (p != NULL) return p;
+  }
   if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
   return malloc_class(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
 }

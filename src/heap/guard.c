@@ -243,9 +243,12 @@ static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
   page->guard = guard;
   page->asked = guard->size;
   _mi_page_set(page, MI_PAGE_GUARDED);
-  if (_mi_heap_add_page(heap, page)) return page;
-  _mi_page_delete_large(page);
-  return NULL;
+  if (!_mi_heap_add_page(heap, page)) {
+    _mi_page_delete_large(page);
+    return NULL;
+  }
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  return page;
 }
 
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
@@ -256,17 +259,18 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   guard->data = guard->start + place.data;
   guard->data_end = guard->start + place.data_end;
   guard->block = guard->start + place.block;
-  guard->size = mi_max(request->size, 1);
+  guard->size = (MI_HARDENED ? request->size : mi_max(request->size, 1));
   guard->freed.n_frames = guard->freed.thread = 0;
   _mi_guard_trace(&guard->allocated);
-  if (_mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0 ||
+  bool is_empty = (guard->size == 0); // G6
+  if ((!is_empty && _mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) ||
       guard_new_page(heap, guard) == NULL) {
     guard_release_run(guard);
     guard_drop_record(guard, true);
     return NULL;
   }
-  if (!guard->is_zero) memset(guard->block, 0, guard->size);
-  guard_fill(guard);
+  if (!guard->is_zero && !is_empty) memset(guard->block, 0, guard->size);
+  if (!is_empty) guard_fill(guard);
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_LIVE);
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(guard->n_slices * MI_SLICE_SIZE));
   _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
@@ -279,7 +283,7 @@ void _mi_guard_free(mi_page_t* page) {
   size_t      data_size = (size_t)(guard->data_end - guard->data);
   mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   _mi_page_clear(page, MI_PAGE_IN_HEAP);
-  guard_check_fill(page, guard);
+  if (guard->size > 0) guard_check_fill(page, guard);
   _mi_guard_trace(&guard->freed);
   guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
   _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed

@@ -13,6 +13,7 @@
 //     of faults reads records without it: what it finds is as good as the program's own synchronisation.
 // G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
 //     So a heap that is bound to an arena has no guarded blocks.
+// G6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
 #pragma once
 
 #include "heap.h"
@@ -76,7 +77,10 @@ void _mi_guard_explain(const mi_page_t* page);
 // For the calling thread.  No lock of ours is held.
 void _mi_guard_trace(mi_trace_t* trace);
 
-// Faults are reported, and traces can be taken, from now on.
+// Faults are reported from now on.
+void _mi_guard_watch(void);
+
+// The same, and traces can be taken (which loads the system's unwinder, and is not for programs that have not asked for it).
 void _mi_guard_start(void);
 
 // The record of the block whose run has the address, NULL if there is none.

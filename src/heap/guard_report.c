@@ -8,9 +8,11 @@
 
 #define REPORT_LINE_MAX 400
 
+static mi_atomic(bool) report_has_stacks;
+
 void _mi_guard_trace(mi_trace_t* trace) {
   trace->thread = _mi_prim_thread_id();
-  trace->n_frames = _mi_prim_stack(trace->frames, MI_GUARD_FRAMES);
+  trace->n_frames = (mi_load_acquire(&report_has_stacks) ? _mi_prim_stack(trace->frames, MI_GUARD_FRAMES) : 0);
 }
 
 // ---- of a fault -----------------------------------------------------------------------------------------------------
@@ -76,11 +78,17 @@ static void report_fault(const mi_fault_t* fault) {
   if (is_freed) report_trace("freed", &guard->freed);
 }
 
+void _mi_guard_watch(void) {
+  static mi_atomic(bool) is_started;
+  if (mi_exchange_acq_rel(&is_started, true)) return;
+  if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
+}
+
 void _mi_guard_start(void) {
   static mi_atomic(bool) is_started;
   if (mi_exchange_acq_rel(&is_started, true)) return;
-  _mi_prim_stack_init();
-  if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
+  if (_mi_prim_stack_init()) mi_store_release(&report_has_stacks, true);
+  _mi_guard_watch();
 }
 
 // ---- of an error that was noticed otherwise -------------------------------------------------------------------------

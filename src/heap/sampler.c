@@ -199,6 +199,7 @@ static void sampler_options_changed(void) {
 }
 
 void _mi_sampler_init(void) {
+  if (MI_HARDENED) _mi_guard_watch();
   _mi_options_on_guarded(&sampler_options_changed);
   if (MI_GUARDED || !_mi_options_all_default()) sampler_options_changed();
 }

@@ -57,7 +57,8 @@ int main(void) {
   }
   check_bounded(mi_inline_of(NULL));
   errno = 0;
-  CHECK(mi_inline_malloc(mi_inline_of(NULL), SIZE_MAX) == NULL && errno == ENOMEM);
+  volatile size_t absurd = SIZE_MAX;
+  CHECK(mi_inline_malloc(mi_inline_of(NULL), absurd) == NULL && errno == ENOMEM);
   void* p = mi_inline_malloc_slow(mi_inline_of(heap), 100);
   CHECK(mi_heap_of(p) == heap);
   mi_heap_destroy(heap);
