@@ -39,7 +39,7 @@ static void* run(void* arg) {
 static void check_bounded(mi_inline_t handle) {
   size_t before = rss_now();
   for (size_t i = 0; i < 10 * 1000 * 1000; i++) {
-    void* p = mi_inline_malloc(handle, i % 512);
+    void* p = mi_inline_malloc(handle, 1 + i % 512);
     *(volatile char*)p = 1;
     mi_free(p);
   }
