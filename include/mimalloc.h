@@ -628,9 +628,9 @@ mi_decl_export mi_subproc_id_t mi_subproc_new(void);
    a warning and nothing happens. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
-/* The end of a subprocess with all its heaps, when its threads are gone; before that there is a warning and nothing
-   happens.  mi_subproc_delete leaves its blocks valid: they belong to the main subprocess from then on.
-   mi_subproc_destroy frees all of them.  The main one, or NULL: nothing happens. */
+/* The end of a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while there is memory
+   in use, there is a warning and nothing happens.  mi_subproc_destroy frees everything in it.  The main one, or NULL:
+   nothing happens. */
 mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
 mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
 

@@ -121,6 +121,28 @@ static void check_destroyed_heap(void) {
   }
 }
 
+// More blocks than there is room in what the allocator has reserved at the start; untouched, so they are only addresses.
+// How many of them are in this arena.
+static size_t count_beyond_first(mi_arena_id_t id) {
+  size_t n = 0, n_within = 0;
+  for (; n < n_max - 1000; n++) {
+    held[n] = mi_malloc(1 * MiB);
+    if (held[n] == NULL) break;
+    n_within += mi_arena_contains(id, held[n]);
+  }
+  CHECK_FOR(n > 1500, "%zu blocks of 1 MiB", n);
+  for (size_t i = 0; i < n; i++) mi_free(held[i]);
+  return n_within;
+}
+
+static void check_shared_by_all(void) {
+  size_t size = 0;
+  CHECK_EQ(count_beyond_first(reserve(64 * MiB, true)), 0);
+  mi_arena_id_t id = reserve(64 * MiB, false);
+  mi_arena_area(id, &size);
+  CHECK(size < 128 * MiB && count_beyond_first(id) >= 32);
+}
+
 static mi_arena_id_t exclusive_id;
 
 static void* allocate_outside(void* arg) {
@@ -344,6 +366,7 @@ int main(int argc, char** argv) {
   check_heap_in_arena();
   check_destroyed_heap();
   check_exclusive();
+  check_shared_by_all();
   check_manage();
   check_manage_shared();
   check_manage_refused();

@@ -65,6 +65,22 @@ static void check_apart(void) {
   }
 }
 
+// NULL is the main heap, also where that is not the default heap.
+static void check_null(void) {
+  mi_heap_t* before = mi_heap_set_default(heaps[0]);
+  for (size_t i = 0; i < COUNT_OF(all_heap_gets); i++) {
+    void* p = all_heap_gets[i].call(NULL, 100, 64, 0);
+    CHECK_FOR(mi_heap_of(p) == mi_heap_main(), "%s", all_heap_gets[i].name);
+    mi_free(p);
+  }
+  for (size_t i = 0; i < COUNT_OF(all_heap_resizes); i++) {
+    void* p = all_heap_resizes[i].call(NULL, mi_heap_zalloc(heaps[1], 100), 1000, 64, 0);
+    CHECK_FOR(mi_heap_of(p) == mi_heap_main(), "%s", all_heap_resizes[i].name);
+    mi_free(p);
+  }
+  CHECK(mi_heap_set_default(before) == heaps[0]);
+}
+
 static void check_zero_sizes(void) {
   for (size_t i = 0; i < COUNT_OF(all_heap_gets); i++) {
     const heap_get_t* g = &all_heap_gets[i];
@@ -251,6 +267,7 @@ int main(int argc, char** argv) {
   CHECK(heaps[0] != NULL && heaps[1] != NULL && heaps[0] != heaps[1]);
   check_gets(seed);
   check_apart();
+  check_null();
   check_zero_sizes();
   check_resizes();
   check_in_place();

@@ -174,6 +174,17 @@ static void check_propagation() {
   CHECK(d.get_allocator() == of_a && mi_heap_of(d.data()) == mi_heap_of(c.data()) && d[999] == 2);
 }
 
+static bool count_heap(mi_heap_t*, void* n) {
+  ++*static_cast<size_t*>(n);
+  return true;
+}
+
+static size_t heap_count() {
+  size_t n = 0;
+  CHECK(mi_subproc_visit_heaps(mi_subproc_main(), &count_heap, &n));
+  return n;
+}
+
 // A heap that was given lives on; one of its own does not, and takes its memory along.
 template <template <class> class A>
 static void check_life(uint64_t seed) {
@@ -252,10 +263,12 @@ static void check_all_of_heap(uint64_t seed) {
 
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
+  size_t   n_heaps = heap_count();
   check_containers<mi_stl_allocator>(mi_stl_allocator<element>(), mi_heap_main(), seed);
   check_threads<mi_stl_allocator>();
   check_all_of_heap<mi_heap_stl_allocator>(seed);
   check_all_of_heap<mi_heap_destroy_stl_allocator>(seed);
   check_no_deallocation();
+  CHECK_EQ(heap_count(), n_heaps);
   return check_result();
 }

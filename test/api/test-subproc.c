@@ -242,6 +242,7 @@ static void check_occupied(void) {
 
 int main(int argc, char** argv) {
   test_seed(argc, argv);
+  mi_option_set(mi_option_max_warnings, -1); // they are counted here
   check_main();
   check_delete();
   check_destroy();

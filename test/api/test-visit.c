@@ -184,17 +184,20 @@ static void check_model(uint64_t seed) {
   mi_heap_destroy(other);
 }
 
-// NULL is the main heap: what this thread has of it, libc's blocks and ours.
+// NULL is the main heap, in which there may be blocks of libc beside ours, and no other heap.
 static void check_main_heap(void) {
-  n_held = 0;
-  void* p = mi_malloc(12345);
+  mi_heap_t* heap = mi_heap_new();
+  void *     p = mi_malloc(12345), *q = mi_heap_malloc(heap, 12345);
   see_nothing(mi_heap_main());
   CHECK(mi_heap_visit_blocks(NULL, true, &see, &seen));
   qsort(seen.blocks, seen.n_blocks < max_seen ? seen.n_blocks : max_seen, sizeof(seen.blocks[0]), &compare_pointers);
   CHECK(seen.n_blocks > 0 && seen.n_blocks < max_seen);
   size_t k = seen_block_of(p);
   CHECK(k < seen.n_blocks && seen.blocks[k] == (uint8_t*)p);
+  k = seen_block_of(q);
+  CHECK(k >= seen.n_blocks || seen.blocks[k] != (uint8_t*)q);
   mi_free(p);
+  mi_heap_destroy(heap);
 }
 
 // ---- of threads that are gone ---------------------------------------------------------------------------------------

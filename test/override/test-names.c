@@ -130,6 +130,20 @@ static void check_gets(void) {
   CHECK(malloc_good_size(100) == mi_good_size(100));
 }
 
+// Whichever gives a block back, it can be had again.
+static void check_given_back(void) {
+  for (size_t i = 0; i < 8; i++) {
+    size_t before = rss_now();
+    for (size_t k = 0; k < 300; k++) {
+      void* p = malloc(1 * MiB);
+      memset(p, 0xAB, 1 * MiB);
+      give_back(p, i, 1 * MiB, 16);
+    }
+    size_t kept = minus(rss_now(), before);
+    CHECK_FOR(!rss_is_meaningful() || kept < 64 * MiB, "way %zu keeps %zu bytes", i, kept);
+  }
+}
+
 // ---- refusing -------------------------------------------------------------------------------------------------------
 
 static void check_refusals(void) {
@@ -232,6 +246,7 @@ static void check_questions(void) {
 int main(int argc, char** argv) {
   test_seed(argc, argv);
   check_gets();
+  check_given_back();
   check_refusals();
   check_resizes();
   check_strings();
