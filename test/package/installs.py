@@ -67,8 +67,9 @@ class Install:
         """All files, and no others."""
         lib, version = f"{self.libdir}/lib{self.library}", ctx.version(self.level)
         found = {f"{self.libdir}/pkgconfig/mimalloc.pc", f"{self.docdir(ctx)}/LICENSE"}
-        found |= {f"{self.includedir(ctx)}/{h}" for h in
-                  ("mimalloc.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc-stats.h")}
+        headers = {"mimalloc.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc-stats.h"}
+        headers |= {h.name for h in (ROOT / "include").glob("*.h")}
+        found |= {f"{self.includedir(ctx)}/{h}" for h in headers}
         found |= {f"{self.cmakedir(ctx)}/{f}" for f in ("mimalloc-config.cmake", "mimalloc-config-version.cmake")}
         if "shared" in self.parts:
             found |= {f"{lib}.so", f"{lib}.so.{self.level}", f"{lib}.so.{version}"}
