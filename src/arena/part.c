@@ -73,7 +73,6 @@ bool _mi_part_clear(mi_region_t* part) {
   size_t n = part_end(part) - begin;
   if (_mi_prim_decommit((void*)part->base, part->n_chunks * MI_CHUNK_SIZE) != 0) return false;
   memset(part->chunks, 0, part->n_open * sizeof(mi_chunk_t));
-  memset(_mi_regions[0].free_chunks + begin / 64, 0, n / 64 * sizeof(uint64_t));
   char* owners = _mi_regions[0].owners + begin * MI_CHUNK_SLICES * MI_OWNER_SIZE;
   if (part->n_owned > 0 && _mi_prim_purge(owners, n * MI_CHUNK_SLICES * MI_OWNER_SIZE) != 0)
     memset(part->owners, 0, part->n_owned * MI_CHUNK_SLICES * MI_OWNER_SIZE);

@@ -324,13 +324,16 @@ static void check_not_reserved(void) {
 
 // Little address space at a time, and still as much memory as there is.
 static void check_small_regions(void) {
-  static void* blocks[300];
-  char         text[256];
+  static void*  blocks[300];
+  char          text[256];
+  mi_arena_id_t id = no_id;
+  CHECK_EQ(mi_reserve_os_memory_ex(20 * MiB, false, false, true, &id), 0); // a part of the first piece
   read_file("/proc/self/statm", text, sizeof(text));
   if (!TEST_SANITIZED) CHECK(strtoull(text, NULL, 10) * 4096 < 8 * GiB);
   for (size_t i = 0; i < COUNT_OF(blocks); i++) {
     blocks[i] = mi_malloc(3 * MiB);
-    CHECK(blocks[i] != NULL);
+    CHECK(blocks[i] != NULL && !mi_arena_contains(id, blocks[i]) &&
+          !mi_arena_contains(id, (char*)blocks[i] + 3 * MiB - 1));
     memset(blocks[i], (int)i, 4096);
   }
   for (size_t i = 0; i < COUNT_OF(blocks); i++) {

@@ -217,15 +217,15 @@ static void check_shared(rng_t* r) {
   mi_run_t                     runs[COUNT_OF(kinds)];
   given_make(&g, COUNT_OF(kinds) - 1, r, true, true); // small and dense pages share a chunk
   free_run(run_of(4, MI_CHUNK_MIXED, MI_ARENA_ANY));  // region 0 has backed and free memory
-  size_t index = _mi_arena_manage(g.start, g.size, &spec);
+  size_t   index = _mi_arena_manage(g.start, g.size, &spec);
+  mi_run_t meta = run_of(1, MI_CHUNK_META, MI_ARENA_ANY);
+  CHECK_EQ(index_of_run(meta), 0);
+  free_run(meta);
   for (size_t i = 0; i < COUNT_OF(kinds); i++) {
     runs[i] = run_of(4, kinds[i], MI_ARENA_ANY);
     CHECK_EQ(index_of_run(runs[i]), index);
     CHECK(_mi_region_search(_mi_region_slice_start(runs[i].region, runs[i].slice)) == runs[i].region);
   }
-  mi_run_t meta = run_of(1, MI_CHUNK_META, MI_ARENA_ANY);
-  CHECK_EQ(index_of_run(meta), 0);
-  free_run(meta);
   mi_option_set(mi_option_disallow_arena_alloc, 1);
   mi_run_t other = run_of(1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   CHECK(index_of_run(other) <= MI_REGION_DENSE);
@@ -256,6 +256,7 @@ static void check_blocks(rng_t* r) {
   given_make(&shared, 12, r, true, true);
   given_make(&exclusive, 4, r, true, true);
   size_t own = _mi_arena_manage(exclusive.start, exclusive.size, &plain);
+  CHECK_EQ(_mi_region_n_shared, 0); // nobody looks for one
   size_t index = _mi_arena_manage(shared.start, shared.size, &spec);
   memset(blocks, 0, sizeof(blocks));
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
@@ -335,7 +336,16 @@ static void check_pinned(rng_t* r) {
   memset(p, 0x5A, 7 * MiB);
   mi_free(p);
   CHECK_EQ(_mi_slices_purgeable(), 0);
+  // What is purged lies behind it, so that it is come across.
+  static given_t other;
+  given_make(&other, 1, r, true, true);
+  size_t behind = _mi_arena_manage(other.start, other.size, &plain);
+  free_run(run_of(5, MI_CHUNK_MIXED, behind));
+  CHECK(behind > index && _mi_slices_purgeable() == 5);
   mi_collect(true);
+  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK(_mi_arena_unload(behind));
+  given_end(&other);
   CHECK(is_filled(p, 7 * MiB, 0x5A));
   CHECK_EQ(mincore(g.first, sizeof(resident) * 4096, resident), 0);
   for (size_t i = 0; i < sizeof(resident); i++) CHECK_FOR((resident[i] & 1) != 0, "OS page %zu", i);
