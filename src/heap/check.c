@@ -163,7 +163,7 @@ static void check_state(check_t* c, const mi_page_t* page, const mi_heap_t* heap
     case MI_PAGE_OWNED: check_owned(c, page, home); break;
     case MI_PAGE_PARKED: check_parked(c, page, count); break;
     case MI_PAGE_SHARED: check_shared(c, page, heap, count); break;
-    default: check_that(c, _mi_fork_is_child, "a page that stays CLAIMED", page, page); break; // fork.c, F2
+    default: check_that(c, false, "a page that stays CLAIMED", page, page); break;
   }
 }
 
@@ -222,10 +222,7 @@ static void check_page(check_t* c, mi_region_t* region, size_t slice) {
   if (!check_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
   const mi_heap_t* heap = _mi_page_heap(page);
   if (!check_wants(c, heap)) return;
-  if (!check_is_heap(heap)) {
-    check_that(c, _mi_fork_is_child, "Q1: a page of a heap that is not in use", page, page); // who ended it was lost
-    return;
-  }
+  if (!check_that(c, check_is_heap(heap), "Q1: a page of a heap that is not in use", page, page)) return;
   if (heap != &_mi_heap_main) check_is_listed(c, page, heap);
   check_slices(c, region, slice, page);
   if (is_large) check_large(c, page);
@@ -375,8 +372,8 @@ static void check_pool(check_t* c, const mi_heap_t* heap, size_t cls) {
     uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
     bool     is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
     if (is_shared) c->n_pooled++;
-    bool is_ours = _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls && (is_shared || _mi_fork_is_child) &&
-                   _mi_page_heap(page) == heap;
+    bool is_ours =
+        _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls && is_shared && _mi_page_heap(page) == heap;
     if (!check_that(c, is_ours, "S1: a pool with a page that is not for it", page, page)) return;
   }
 }

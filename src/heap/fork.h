@@ -13,6 +13,3 @@ void _mi_fork_unlock_all(void);
 // enter and leave.
 extern mi_atomic(bool) _mi_fork_has_orphans;
 void                   _mi_fork_adopt_orphans(void);
-
-// Is this the child of a fork?  Then some pages may be nobody's for good (F2).
-extern bool _mi_fork_is_child;

@@ -29,12 +29,18 @@ static void heap_link(mi_heap_t* heap, mi_page_t* page) {
   mi_store_release(&owner->heap, heap);
 }
 
+// The caller says whose it is from now on (Q7).
 static void heap_unlink(mi_heap_t* heap, mi_page_t* page) {
   mi_page_owner_t* owner = _mi_page_owner(page);
   if (owner->prev != NULL) _mi_page_owner(owner->prev)->next = owner->next;
   else heap->pages = owner->next;
   if (owner->next != NULL) _mi_page_owner(owner->next)->prev = owner->prev;
   heap->n_pages--;
+}
+
+static void heap_remove(mi_heap_t* heap, mi_page_t* page) {
+  heap_unlink(heap, page);
+  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL);
 }
 
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
@@ -74,11 +80,20 @@ void _mi_heap_remove_page(mi_page_t* page) {
   while (heap != &_mi_heap_main) {
     _mi_lock_acquire(&heap->lock);
     mi_heap_t* now = _mi_page_heap(page); // Q2
-    if (now == heap) heap_unlink(heap, page);
+    if (now == heap) heap_remove(heap, page);
     _mi_lock_release(&heap->lock);
     if (now == heap) return;
     heap = now;
   }
+}
+
+void _mi_heap_forget_page(mi_page_t* page) {
+  const mi_region_t* region = _mi_page_region(page);
+  if (!region->is_single && _mi_page_slice(page) >= region->n_owned * MI_CHUNK_SLICES) return;
+  mi_heap_t* heap = mi_load_relaxed(&_mi_page_owner(page)->heap);
+  if (heap == NULL || heap == &_mi_heap_main) return;
+  if (_mi_heap_is_live(heap)) heap_remove(heap, page);
+  else mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // its neighbours may be other heaps' by now
 }
 
 // ---- making ---------------------------------------------------------------------------------------------------------
@@ -211,6 +226,7 @@ static void heap_destroy_page(mi_page_t* page) {
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   if (MI_TRACK) heap_untrack_page(page);
+  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // Q7
   _mi_page_set_used(page, 0);
   _mi_page_delete(page);
 }

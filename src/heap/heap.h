@@ -12,6 +12,8 @@
 // Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
 // Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
+// Q7  An owner entry names a heap other than the main one only while the page is in that heap's list.  It names none while
+//     the page is being given back.
 //
 // Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, guard, purge, arena.
 #pragma once
@@ -59,7 +61,7 @@ extern mi_subproc_t _mi_subproc_main;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
-// The heap of a page; it may change at any time unless the caller keeps it from being deleted (Q2).
+// The heap of a page; it may change at any time unless the caller keeps it from being deleted (Q2).  NULL: see Q7.
 static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
   if (mi_likely(!_mi_page_has(page, MI_PAGE_IN_HEAP))) return &_mi_heap_main;
   return mi_load_acquire(&_mi_page_owner(page)->heap);
@@ -73,6 +75,9 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
 
 // A page is about to be given back.
 void _mi_heap_remove_page(mi_page_t* page);
+
+// The same in the child of a fork, for a page that may be in no list.
+void _mi_heap_forget_page(mi_page_t* page);
 
 // Gives back a page of blocks.
 static inline void _mi_heap_delete_page(mi_page_t* page) {

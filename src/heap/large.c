@@ -59,22 +59,16 @@ static void large_clear(const mi_run_t* run) {
   }
 }
 
-// The page is CLAIMED: gives it back to the arena.
-static void large_give_back(mi_page_t* page) {
+// The page is CLAIMED, and in no list of a heap any more.
+static void large_give_back_slices(mi_page_t* page) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
   bool         is_clean = false;
-  if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP | MI_PAGE_REMAPPED | MI_PAGE_GUARDED))) {
-    if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
-    if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-      _mi_guard_free(page);
-      return;
-    }
-    if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
-      is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
-      mi_fetch_sub_relaxed(&large_n_remapped, 1);
-    }
+  if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
+    is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
+    _mi_page_clear(page, MI_PAGE_REMAPPED);
+    mi_fetch_sub_relaxed(&large_n_remapped, 1);
   }
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
@@ -85,8 +79,23 @@ static void large_give_back(mi_page_t* page) {
   }
   else {
     _mi_slices_free(region, slice, n, is_clean);
-    _mi_purge_schedule();
   }
+}
+
+// The page is CLAIMED: gives it back to the arena.
+static void large_give_back(mi_page_t* page) {
+  if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    _mi_guard_free(page);
+    return;
+  }
+  large_give_back_slices(page);
+  _mi_purge_schedule();
+}
+
+void _mi_large_forget(mi_page_t* page) {
+  _mi_heap_forget_page(page);
+  large_give_back_slices(page);
 }
 
 // The page of a new block of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then the run is
@@ -137,8 +146,8 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  mi_store_relaxed(&_mi_page_owner(page)->heap, &_mi_heap_main);
-  large_give_back(page);
+  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
+  large_give_back_slices(page);
 }
 
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {

@@ -21,6 +21,9 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page);
 // Frees the block of a heap that is destroyed; it is out of the heap's list already.
 void _mi_large_discard(mi_page_t* page);
 
+// In the child of a fork: gives back a CLAIMED page, with which a thread was at work that the child does not have.
+void _mi_large_forget(mi_page_t* page);
+
 // Gives back what a theap keeps.
 void _mi_large_drop_kept(mi_theap_t* theap);
 

@@ -87,6 +87,13 @@ void _mi_pool_remove(mi_page_t* page) {
   _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
 }
 
+void _mi_pool_forget(mi_page_t* page) {
+  mi_pool_t* pool = &_mi_page_heap(page)->pools[page->cls];
+  if (page->next == NULL && page->prev == NULL && mi_load_relaxed(&pool->first) != page) return;
+  pool_unlink(pool, page);
+  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+}
+
 void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page)) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_pool_t* pool = &from->pools[cls];

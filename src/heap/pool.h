@@ -16,6 +16,9 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home);
 // Takes out a page that the caller has claimed from SHARED.
 void _mi_pool_remove(mi_page_t* page);
 
+// Takes it out, if it is in there: in the child of a fork, of a page that a thread had claimed which the child does not have.
+void _mi_pool_forget(mi_page_t* page);
+
 // Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
 void _mi_page_regain(mi_page_t* page, mi_chain_t free);
 

@@ -125,7 +125,7 @@ static mi_theap_t* theap_make(void) {
   return theap;
 }
 
-static void theap_set_unused(mi_theap_t* theap) {
+void _mi_thread_set_unused(mi_theap_t* theap) {
   theap->heap = NULL;
   theap->heap_next = theaps_unused;
   theaps_unused = theap;
@@ -140,7 +140,7 @@ static size_t theap_reclaim_from(mi_heap_t* heap) {
       continue;
     }
     *at = theap->heap_next;
-    theap_set_unused(theap);
+    _mi_thread_set_unused(theap);
     n++;
   }
   return n;
@@ -424,7 +424,7 @@ void _mi_thread_free_theaps(mi_heap_t* heap) {
   for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
     next = theap->heap_next;
     _mi_theap_forget(theap);
-    theap_set_unused(theap);
+    _mi_thread_set_unused(theap);
   }
   heap->theaps = NULL;
 }

@@ -37,6 +37,9 @@ mi_theap_t* _mi_thread_last_theap(void);
 // Calls visit for each of them, under that lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 
+// A theap that no page has as its home can serve any heap.  Under the registry lock.
+void _mi_thread_set_unused(mi_theap_t* theap);
+
 // ---- threads past their exit ----------------------------------------------------------------------------------------
 
 // What libc and the program still allocate then comes from one theap per heap that they share under a lock, so that it is

@@ -34,6 +34,7 @@ static bool walk_wants(const mi_walk_t* walk, mi_page_t* page) {
   }
   if (walk->heap == NULL && walk->subproc == NULL) return true;
   const mi_heap_t* heap = _mi_page_heap(page);
+  if (heap == NULL) return false; // it is being given back
   return (walk->heap == NULL || walk->heap == heap) && (walk->subproc == NULL || walk->subproc == heap->subproc);
 }
 
