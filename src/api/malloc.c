@@ -63,7 +63,8 @@ void mi_free(void* p) mi_attr_noexcept {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default)) {
-      if (MI_CHECKED && mi_unlikely(!_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
+      bool is_within = (!MI_HARDENED || _mi_block_is_within(page - page->back, p));
+      if (MI_CHECKED && mi_unlikely(!is_within || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
         free_unsound(theap, page, p);
         return;
       }
@@ -244,8 +245,29 @@ mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
 
 // ---- freeing, the slow path -----------------------------------------------------------------------------------------
 
+// Most slices of a large block say nothing of it: only the one in which it begins is looked up by those who free it.
+static const mi_page_t* free_find_large(const void* p) {
+  const mi_page_t* slice = _mi_page_at(p);
+  if (slice == NULL) return NULL;
+  size_t n = ((uintptr_t)p - _mi_regions[0].base) >> MI_SLICE_SHIFT;
+  if (n >= _mi_regions[0].n_slices) return NULL;
+  for (size_t i = 1; i <= n; i++) {
+    const mi_page_t* page = slice - i;
+    if (_mi_page_kind(page) == MI_PAGE_NONE || _mi_page_kind(page) == MI_PAGE_INTERIOR) continue;
+    return _mi_page_kind(page) == MI_PAGE_LARGE && page->n_slices > i ? page : NULL;
+  }
+  return NULL;
+}
+
 static mi_cold void free_invalid(const void* p) {
-  _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+  const mi_page_t* page = free_find_large(p);
+  if (page == NULL) {
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+  }
+  else {
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                     (const void*)_mi_page_large_block(page), _mi_page_large_size(page));
+  }
 }
 
 static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {

@@ -1,6 +1,7 @@
 // Freed blocks wait before they can be used again.  Layer: heap.
 #include "quarantine.h"
 
+#include "../page/verify.h"
 #include "thread.h"
 
 // A number below `n`, of a thread's own sequence (xorshift64*, G. Marsaglia and S. Vigna).
@@ -14,6 +15,12 @@ static size_t quarantine_choose(mi_theap_t* theap, size_t n) {
   return (size_t)(x * 0x2545F4914F6CDD1Du >> 32) % n;
 }
 
+// Has somebody written to a block that was waiting?
+static void quarantine_check(const mi_page_t* page, void* p) {
+  size_t size = _mi_page_block_size(page);
+  if (mi_unlikely(!_mi_block_check_unlinked(p, size))) _mi_block_fill_freed(p, size);
+}
+
 void _mi_quarantine_free(mi_page_t* page, void* p) {
   mi_theap_t* thread = _mi_theap_backing();
   bool        may_wait =
@@ -25,6 +32,7 @@ void _mi_quarantine_free(mi_page_t* page, void* p) {
     if (block == NULL) return;
     p = block;
     page = _mi_page_of(p);
+    quarantine_check(page, p);
   }
   _mi_thread_free_block(thread, page, p);
 }
@@ -33,6 +41,9 @@ void _mi_quarantine_flush(mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
     mi_block_t* block = theap->quarantine[i];
     theap->quarantine[i] = NULL;
-    if (block != NULL) _mi_thread_free_block(theap, _mi_page_of(block), block);
+    if (block == NULL) continue;
+    mi_page_t* page = _mi_page_of(block);
+    quarantine_check(page, block);
+    _mi_thread_free_block(theap, page, block);
   }
 }

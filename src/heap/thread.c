@@ -60,12 +60,21 @@ static void (*thread_early(void))(void) {
 
 mi_hidden void _mi_thread_early(void) __attribute__((ifunc("thread_early")));
 
-// Referred to by address: such functions are resolved before those that are only called.
+  // Referred to by address: such functions are resolved before those that are only called.
+  #if defined(__clang__) && defined(__LP64__)
+// In assembly, because link-time optimisation by LLVM 19 crashes over an address of such a function in C.
+__asm__(".pushsection .data.rel,\"aw\"\n.balign 8\n.quad _mi_thread_early\n.popsection");
+
+static void thread_resolve_early(void) {
+  _mi_thread_early();
+}
+  #else
 static void (*volatile thread_early_pointer)(void) = &_mi_thread_early;
 
 static void thread_resolve_early(void) {
   thread_early_pointer();
 }
+  #endif
 
 #else
 

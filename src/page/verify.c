@@ -59,6 +59,15 @@ bool _mi_block_check_freed(const void* p, size_t block_size) {
   return false;
 }
 
+bool _mi_block_check_unlinked(const void* p, size_t block_size) {
+  uint64_t first;
+  memcpy(&first, p, sizeof(first));
+  if (mi_likely(first == 0x0101010101010101u * MI_FILL_FREED)) return _mi_block_check_freed(p, block_size);
+  _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
+                   block_size);
+  return false;
+}
+
 // ---- blocks in use --------------------------------------------------------------------------------------------------
 
 static bool verify_is_start(const mi_page_t* page, const void* p, const char* what) {
@@ -122,7 +131,7 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
 
 bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
-  if (_mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
+  if (_mi_block_is_within(page, p) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
   if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
   verify_overflow(page, p, what);
   return true;

@@ -365,8 +365,8 @@ static void check_bin_sizes(void) {
 // ---- what is in use -------------------------------------------------------------------------------------------------
 
 static void check_leaks(void) {
-  char  line[64];
-  void* p[123];
+  char   line[64];
+  void*  p[123];
   size_t block_size = 0;
   for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_umalloc(7000, &block_size);
   void* large = mi_malloc(77 * MiB);

@@ -175,7 +175,7 @@ def why_not_word(outcome, word, table):
     if word in table.patterns:
         return why_no_message(outcome, word, table)
     if word == "signal":
-        return None if outcome.kind == "crash" and outcome.signal in FAULTS else "no fault"
+        return None if outcome.signal in FAULTS else "no fault"  # the library may say what it was
     if word == "chance":
         return None if outcome.kind in ("none", "crash", "prevented") else "a report, or no end"
     if word == "prevented" and "without errno" in outcome.out:

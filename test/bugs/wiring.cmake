@@ -30,7 +30,3 @@ endforeach()
 mi_add_script(bugs-${mi_bugs_mode} bugs 600 ${MI_PYTHON} test/bugs/run.py check --mode ${mi_bugs_mode}
   --lib $<TARGET_FILE:mimalloc> --programs ${mi_bugs_dir})
 mi_add_script(bugs-runner bugs 60 ${MI_PYTHON} test/bugs/test_run.py)
-if(mi_bugs_mode STREQUAL "debug")
-  # The table is ahead of what a debug build answers.
-  set_tests_properties(bugs-debug PROPERTIES DISABLED TRUE)
-endif()
