@@ -113,6 +113,19 @@ static void check_no_large(void) {
   CHECK(_mi_arena_unload(_mi_region_index(region)));
 }
 
+// With option allow_large_os_pages our own memory asks for huge pages too, from 32 MiB of it on.
+static void check_option(void) {
+  char* p = (char*)mi_malloc(40 * MiB);
+  CHECK_EQ(mapping_number(p, NULL, " hg"), 0);
+  mi_option_set(mi_option_allow_large_os_pages, 1);
+  char* q = (char*)mi_malloc(40 * MiB);
+  CHECK_EQ(mapping_number(q, NULL, " hg"), TEST_SANITIZED ? mapping_number(q, NULL, " hg") : 1);
+  mi_option_set(mi_option_allow_large_os_pages, 0);
+  mi_free(p);
+  mi_free(q);
+  mi_collect(true);
+}
+
 // ---- 1 GiB ----------------------------------------------------------------------------------------------------------
 
 static int reserve_huge(size_t n, int node, size_t timeout_ms, size_t* index, size_t* got) {
@@ -200,6 +213,7 @@ int main(int argc, char** argv) {
   CHECK(mi_malloc(1) != NULL);
   check_large();
   check_no_large();
+  check_option();
   check_huge();
   check_no_huge();
   return check_result();
