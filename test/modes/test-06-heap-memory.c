@@ -75,7 +75,7 @@ static void* short_life(void* arg) {
   mi_heap_t* heap = (mi_heap_t*)arg;
   for (size_t i = 0; i < 20; i++) mi_free(mi_heap_malloc(heap, 16 * i + 1));
   static size_t next; // there is one such thread at a time
-  void** place = &left[next++ % COUNT_OF(left)];
+  void**        place = &left[next++ % COUNT_OF(left)];
   mi_free(*place);
   *place = mi_heap_malloc(heap, 64 + next % 500);
   return NULL;
