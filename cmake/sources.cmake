@@ -17,6 +17,7 @@ set(mi_sources
   src/page/size_class.c
 
   src/heap/check.c
+  src/heap/check_page.c
   src/heap/fork.c
   src/heap/heap.c
   src/heap/heap_stats.c

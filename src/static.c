@@ -26,6 +26,7 @@
 #include "page/size_class.c"
 
 #include "heap/check.c"
+#include "heap/check_page.c"
 #include "heap/fork.c"
 #include "heap/heap.c"
 #include "heap/heap_stats.c"
