@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../heap/guard.h"
+#include "../heap/sampler.h"
 #include "../support/message.h"
 #include "api.h"
 
@@ -17,15 +19,16 @@ static mi_cold void* aligned_bad(size_t alignment) {
 
 static void* aligned_try(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if ((offset & (alignment - 1)) == 0 && alignment <= MI_SLICE_SIZE) {
-    size_t cls = _mi_size_class_aligned(size, alignment);
-    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, zero);
+    size_t cls = _mi_size_class_aligned(size + MI_PADDING_SIZE, alignment);
+    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, size, alignment, zero);
   }
   return _mi_malloc_large(heap, size, alignment, offset, zero);
 }
 
 void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  if (mi_likely(alignment <= 16 && offset == 0 && (alignment <= 8 || size > 8))) {
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (mi_likely(alignment <= plain && offset == 0 && (alignment <= 8 || size > 8))) {
     return _mi_malloc_in(heap, size, zero);
   }
   if (mi_unlikely(size > PTRDIFF_MAX)) return _mi_malloc_failed(size);
@@ -64,16 +67,20 @@ void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noe
 // ---- reallocation ---------------------------------------------------------------------------------------------------
 
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
-  if (alignment <= sizeof(void*)) return _mi_realloc(heap, p, newsize, zero);
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (alignment <= mi_min(sizeof(void*), plain)) return _mi_realloc(heap, p, newsize, zero);
   if (p == NULL) return _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  size_t usable = mi_usable_size(p);
-  bool   is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  bool   may_stay = (heap == NULL || mi_heap_contains(heap, p));
-  if (may_stay && is_aligned && newsize <= usable && newsize >= usable / 2 && newsize > 0) return p;
-  void* q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
+  size_t     old_size;
+  mi_page_t* page = _mi_realloc_page(p, &old_size);
+  if (mi_unlikely(page == NULL)) return NULL;
+  bool  is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
+  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p)) && !_mi_page_has(page, MI_PAGE_GUARDED);
+  void* q = (may_stay && is_aligned) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
+  if (q != NULL) return q;
+  q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (q == NULL) return NULL;
-  memcpy(q, p, mi_min(usable, newsize));
+  memcpy(q, p, mi_min(old_size, newsize));
   mi_free(p);
   return q;
 }

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../arena/arena.h"
 #include "../arena/purge.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "api.h"
+#include "arena.h"
 
 static mi_heap_t* heap_or_main(mi_heap_t* heap) {
   return mi_likely(heap != NULL) ? heap : _mi_subproc_current()->main;
@@ -29,11 +31,11 @@ mi_heap_t* mi_heap_new(void) {
 }
 
 mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id) {
-  return heap_new(heap_tag, allow_destroy, _mi_arena_index(arena_id));
+  return heap_new(heap_tag, allow_destroy, _mi_arena_of_id(arena_id));
 }
 
 mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id) {
-  return heap_new(0, true, _mi_arena_index(arena_id));
+  return heap_new(0, true, _mi_arena_of_id(arena_id));
 }
 
 // May the program end this heap?
@@ -68,6 +70,12 @@ void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
   if (theap != NULL) _mi_theap_release(theap);
   if (force) _mi_purge_all();
+}
+
+// A heap that is bound to an arena has no choice.
+void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
+  heap = heap_or_main(heap);
+  if (!_mi_arena_is_bound(mi_load_relaxed(&heap->arena))) mi_store_relaxed(&heap->arena, _mi_arena_near(numa_node));
 }
 
 // ---- which one ------------------------------------------------------------------------------------------------------
@@ -151,16 +159,22 @@ static mi_always_inline mi_theap_t* heap_theap(mi_heap_t* heap) {
   return mi_likely(cached->id == mi_load_relaxed(&heap->id)) ? cached->theap : NULL;
 }
 
-static mi_always_inline void* theap_pop(mi_theap_t* theap, size_t size) {
-  if (mi_likely(size <= MI_SMALL_MAX)) return _mi_bin_pop(_mi_theap_bin(theap, _mi_bin_offset_small[size]));
-  if (size > MI_MEDIUM_MAX) return NULL;
-  return _mi_bin_pop(_mi_theap_bin(theap, _mi_bin_offset_medium[(size - 1) / 128]));
+// A block from a theap's bin; NULL if there is none.
+static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
+  size_t offset;
+  if (mi_likely(size <= MI_SMALL_MAX - MI_PADDING_SIZE)) offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
+  else if (size <= MI_MEDIUM_MAX - MI_PADDING_SIZE) offset = _mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128];
+  else return NULL;
+  void* p = _mi_bin_pop_fast(_mi_theap_bin(theap, offset));
+  if (mi_unlikely(p == NULL)) return NULL;
+  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
+  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
 void* mi_heap_malloc(mi_heap_t* heap, size_t size) mi_attr_noexcept {
   mi_theap_t* theap = heap_theap(heap);
   if (mi_likely(theap != NULL)) {
-    void* p = theap_pop(theap, size);
+    void* p = theap_malloc(theap, size);
     if (mi_likely(p != NULL)) return p;
   }
   return _mi_malloc_slow_in(heap_or_main(heap), size, false);
@@ -316,7 +330,7 @@ void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept {
 }
 
 void* mi_theap_malloc(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  void* p = (mi_unlikely(theap == NULL) ? NULL : theap_pop(theap, size));
+  void* p = (mi_unlikely(theap == NULL) ? NULL : theap_malloc(theap, size));
   return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(theap_heap(theap), size, false);
 }
 

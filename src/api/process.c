@@ -2,7 +2,9 @@
 //
 // The library works before its constructor and after its destructor ran: whatever the constructor does is also done by
 // the first allocation that needs it, and the destructor only reports.
+#include "../arena/arena.h"
 #include "../arena/purge.h"
+#include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/option.h"
@@ -28,14 +30,13 @@ void mi_process_init(void) mi_attr_noexcept {
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
   _mi_thread_theap();
   _mi_message_init();
-  if (_mi_options_all_default()) return;
+  _mi_sampler_init();
+  if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
     _mi_message_verbose("process init\n");
   }
-  if (mi_option_get(mi_option_reserve_os_memory) > 0) {
-    _mi_message_verbose("option reserve_os_memory has no effect: address space is reserved anyway\n");
-  }
+  _mi_arena_init_options();
 }
 
 void mi_cdecl mi_process_done(void) mi_attr_noexcept {

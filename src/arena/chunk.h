@@ -1,46 +1,43 @@
-// Handing out slices: runs of 64 KiB from chunks of 2 MiB.  Layer: arena.
+// Chunks of a region, by what they can still give.  Layer: arena.
 //
-// A1  A slice is free or belongs to exactly one caller; free_bits of its chunk says which.
-// A2  A wholly free chunk is of kind NONE, in no bucket by free slices, and its bit in free_chunks is set (if it was ever
-//     used).
-// A3  A slice that is not dirty reads as zero.
-// A4  n_purgeable is the number of slices that are free and dirty, over all regions.
+// Chunks lie in buckets: by the number of free slices (SMALL, DENSE) or the longest free run (the other kinds), once for
+// all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
+// fits", found with one bit operation; the others empty out whole.
+//
+// All of this under the arena lock; A1 to A4 (slices.h) are kept here.
 #pragma once
 
 #include "region.h"
 
-typedef struct mi_run_s {
-  mi_region_t* region; // NULL: out of memory
-  size_t       slice;  // index of the first
-  size_t       n_slices;
-  bool         is_zero;
-} mi_run_t;
+extern mi_atomic(size_t) _mi_chunk_purgeable;     // A4
+extern size_t            _mi_chunk_purgeable_low; // its minimum since the last restart
 
-// n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.  `arena`: the region that they have to
-// come from, or MI_ARENA_ANY.
-mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena);
+// What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
+// as it was before they were taken.
+typedef enum mi_chunk_hold_e {
+  MI_CHUNK_HOLDS_DIRTY,
+  MI_CHUNK_HOLDS_ZERO,
+  MI_CHUNK_HOLDS_STALE,
+  MI_CHUNK_HOLDS_AS_IT_IS
+} mi_chunk_hold_t;
 
-// `is_clean`: the memory is known to be unbacked (and so to read as zero).
-void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean);
+// Is all of it free, and was it ever used?
+bool _mi_chunk_is_free(const mi_region_t* region, size_t i);
 
-// Takes the n slices from `slice` on if they are all free; *is_zero as above.
-bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero);
+// Chunks up to `end` (excluded) have been handed out once: the new ones are free.  False when out of memory, or when no
+// memory may be opened for that kind.
+bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind);
 
-// How many of the n slices from `slice` on may hold something, and how many that read as zero follow those.  Only for
-// slices that the caller has.
-size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
+// The lowest run of n free chunks for that kind; opens new ones at the end if there is none.  SIZE_MAX if that fails.
+size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
 
-// Regions above 1 that have nothing in use go back to the system; true if there were any.  For when address space
-// is short: it is what a limit on it counts.  Caller holds the arena lock.
-bool _mi_slices_release_regions(void);
+// The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.
+size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n);
 
-// ---- for the purge policy -------------------------------------------------------------------------------------------
+// Takes the free slices `bits` of a chunk; a chunk that was wholly free gets that kind.
+void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind);
 
-// Slices that are free and backed now, and the least that this was since the last call with `restart`.
-size_t _mi_slices_purgeable(void);
-size_t _mi_slices_purgeable_low(bool restart);
+void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t hold);
 
-extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken before the arena lock
-
-// Gives up to n purgeable slices back to the system; returns how many were given.
-size_t _mi_slices_purge(size_t n);
+// The slices of a region are no longer counted as purgeable: it is going to be removed.
+void _mi_chunk_forget_all(mi_region_t* region);

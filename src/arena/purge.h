@@ -11,7 +11,7 @@
 //     look at the clock instead.
 #pragma once
 
-#include "chunk.h"
+#include "slices.h"
 
 // Called after slices were freed (or may have become so): starts what is needed.  Takes locks; call it without any.
 void _mi_purge_schedule(void);

@@ -13,15 +13,18 @@
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 //
 // R4  Region 1, if it is there, is the upper half of region 0: its chunks, table and bits are parts of those of region 0,
-//     which hands out chunks of its lower half only.  So the fast paths, which search region 0, find both.
+//     which hands out chunks of its lower half only.  So the fast paths, which search region 0, find both.  The same goes
+//     for regions that are a PART: they lie at the end of that lower half, each in words of bits of its own.
+// R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
 // Region 0 is the one that fast paths know.  Region 1 is for pages that will be filled soon: the system is asked to back
 // those with huge pages, and keeping them together costs few kernel mappings.  More regions are added only when region 0
-// is full or could not be made large (RLIMIT_AS), and for requests that do not fit in any; those are found by a search
-// on the slow path.
+// is full or could not be made large (RLIMIT_AS), for requests that do not fit in any, and as arenas, which the program
+// asks for or brings; those that are not parts of region 0 are found by a search on the slow path.
 #pragma once
 
 #include "../base/bits.h"
+#include "../base/public.h"
 #include "../prim/lock.h"
 
 #define MI_SLICE_SHIFT     16
@@ -30,7 +33,7 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_OWNER_SIZE      32
-#define MI_REGION_COUNT    64 // limits of address space are met by few regions: each is at least 1/16 of the limit
+#define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
 
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free
@@ -49,48 +52,92 @@ typedef enum mi_chunk_list_e { MI_CHUNK_BY_FREE, MI_CHUNK_BY_BACKED, MI_CHUNK_LI
 typedef struct mi_chunk_s {
   uint32_t free_bits;  // bit i: slice i is free
   uint32_t dirty_bits; // bit i: slice i may be backed by memory (and, if free, is not known to be zero)
+  uint32_t stale_bits; // bit i: slice i is not known to be zero even if it is not dirty
   uint32_t next[MI_CHUNK_LISTS], prev[MI_CHUNK_LISTS]; // neighbours in its buckets, as chunk index + 1; 0 at the ends
   uint8_t  bucket[MI_CHUNK_LISTS];                     // how much it can still give (chunk.c); 0: in no bucket
   uint8_t  kind;                                       // mi_chunk_kind_t
-  uint8_t  unused[5];
+  uint8_t  unused;
 } mi_chunk_t;
+
+// Where the memory of a region comes from.
+typedef enum mi_region_origin_e {
+  MI_REGION_OWN,      // reserved because it was needed; goes back when nothing of it is in use
+  MI_REGION_RESERVED, // an arena that the program asked for
+  MI_REGION_PART,     // the same, within region 0 (R4)
+  MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
+  MI_REGION_LOST      // address space that may belong to somebody else by now
+} mi_region_origin_t;
 
 typedef struct mi_region_s {
   // Read by every free (R1).
-  uintptr_t   base;
-  size_t      n_slices;
-  char*       table;
+  uintptr_t base;
+  size_t    n_slices;
+  char*     table;
+
   // Owned by the arena lock.
-  size_t      n_chunks; // that it may hand out
-  size_t      n_open;   // chunks whose memory may be used
-  size_t      n_used;   // chunks [n_used, n_open) were never handed out
-  size_t      n_owned;  // chunks whose owner entries may be used
+  size_t n_chunks; // does not change
+  size_t n_usable; // chunks [n_usable, n_chunks) may not be handed out: they are of other regions, or have no memory
+  size_t n_open;   // chunks whose memory may be used
+  size_t n_used;   // chunks [n_used, n_open) were never handed out
+  size_t n_owned;  // chunks whose owner entries may be used
   mi_chunk_t* chunks;
-  uint64_t*   free_chunks;                                                  // bit i: chunk i < n_used is wholly free
-  size_t      free_hint;                                                    // no bit is set in words below
-  char*       owners;                                                       // what page/page.h calls owner entries
-  uint32_t    buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
-  uint64_t    nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
-  size_t      reserved_size;
-  bool        is_single; // one block that fits nowhere else; its table has one descriptor
+  uint64_t*   free_chunks; // bit i: chunk i < n_used is wholly free
+  size_t      free_hint;   // no bit is set in words below
+  char*       owners;      // what page/page.h calls owner entries
+  size_t      committed;   // bytes, for the statistics
+
+  // Set before anything is handed out.
+  size_t           reserved_size; // what goes back with it
+  uint32_t*        uncommitted;   // of each chunk, bit i: slice i is not committed (commit.h); NULL: what is open is
+  mi_commit_fun_t* commit;        // commits and decommits; NULL: the system does
+  void*            commit_arg;
+  int              numa_node;    // -1: none in particular
+  uint8_t          origin;       // mi_region_origin_t
+  bool             is_single;    // one block that fits nowhere else; its table has one descriptor
+  bool             is_exclusive; // only for those who ask for it
+  bool             is_pinned;    // its contents do not go back
+  bool             is_committed; // all of it may be used as it is
+  bool             is_dirty;     // what was never handed out may hold something
+  bool             is_fixed;     // its memory is no ordinary mapping of ours, and is not to become one
+  bool             is_damaged;   // chunks [n_usable, n_chunks) are LOST
+  bool             wants_huge;   // huge OS pages for all of it
+
+  // Owned by the arena lock.
+  uint64_t nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
+  uint32_t buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
 } mi_region_t;
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
-#define MI_REGION_DENSE 1 // its index
-#define MI_ARENA_ANY    0 // no region in particular
+#define MI_REGION_DENSE     1                          // its index
+#define MI_ARENA_ANY        0                          // no region in particular
+#define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
-extern mi_region_t _mi_regions[MI_REGION_COUNT];
-extern mi_lock_t   _mi_arena_lock; // guards all regions but for what R1 says
+extern mi_region_t       _mi_regions[MI_REGION_COUNT];
+extern mi_lock_t         _mi_arena_lock;      // guards all regions but for what R1 says
+extern mi_atomic(size_t) _mi_region_end;      // regions from here on were never used
+extern size_t            _mi_region_n_shared; // arenas that are not exclusive
+extern size_t            _mi_region_n_bound;  // those of them that have a NUMA node
 
 // Reserves region 0.  False when the system gives no address space at all.
 bool _mi_region_init(void);
 
+// The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
+// are exclusive and have nothing usable until they are started.
+
 // Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
-// NULL when out of address space or of regions.  Caller holds the arena lock.
-mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
-// Gives a region back to the system; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena lock.
-void         _mi_region_remove(mi_region_t* region);
+mi_cold mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
+// Adds an arena of whole chunks, reserved by us: within region 0 if that has room.
+mi_cold mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
+// Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
+mi_cold mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit);
+
+// The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
+mi_cold void _mi_region_start(mi_region_t* region, size_t n);
+
+// Gives a region back to the system, or the program; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena
+// lock.
+mi_cold void _mi_region_remove(mi_region_t* region);
 
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_region_open(mi_region_t* region, size_t n);
@@ -99,8 +146,14 @@ bool _mi_region_open(mi_region_t* region, size_t n);
 // have one heap and never need them.
 bool _mi_region_open_owners(mi_region_t* region);
 
-// The region of any address, or NULL; searches all regions but 0.
+// So many bytes were committed; negative: are no longer.
+void _mi_region_count_committed(mi_region_t* region, int64_t n);
+
+// The region of any address, or NULL; searches all regions that are not in region 0.
 mi_region_t* _mi_region_search(const void* p);
+
+// Has any region a part of this range?  Caller holds the arena lock.
+mi_cold bool _mi_region_overlaps(const void* start, size_t size);
 
 static inline size_t _mi_region_slice_index(const mi_region_t* region, const void* p) {
   if (mi_unlikely(region->is_single)) return 0;
@@ -121,4 +174,17 @@ static inline char* _mi_region_slice_start(const mi_region_t* region, size_t sli
 
 static inline size_t _mi_region_index(const mi_region_t* region) {
   return (size_t)(region - _mi_regions);
+}
+
+static inline size_t _mi_region_count(void) {
+  return mi_load_acquire(&_mi_region_end);
+}
+
+static inline bool _mi_region_is_arena(const mi_region_t* region) {
+  return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
+}
+
+// Is this region the only one that may serve a request?
+static inline bool _mi_arena_is_bound(size_t arena) {
+  return arena != MI_ARENA_ANY && arena < MI_REGION_COUNT;
 }

@@ -33,6 +33,15 @@ static inline size_t mi_align_down(size_t x, size_t align) {
 static inline size_t mi_div_up(size_t x, size_t d) {
   return (x + d - 1) / d;
 }
+static inline size_t mi_gcd(size_t a, size_t b) {
+  while (b != 0) {
+    size_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
 static inline size_t mi_min(size_t a, size_t b) {
   return a < b ? a : b;
 }
@@ -70,10 +79,22 @@ static inline uint32_t mi_runs32(uint32_t x, size_t n) {
 
 // Length of the longest run of set bits.
 static inline size_t mi_longest_run32(uint32_t x) {
-  size_t n = 0;
-  while (x != 0) {
-    x &= x >> 1;
-    n++;
+  const uint32_t two = x & (x >> 1), four = two & (two >> 2), eight = four & (four >> 4),
+                 sixteen = eight & (eight >> 8);
+  uint32_t at = (sixteen != 0 ? sixteen : UINT32_MAX); // bit i: n bits are set from i on
+  size_t   n = (sixteen != 0 ? 16 : 0);
+  if ((at & (sixteen >> n)) != 0 && n != 0) return 32;
+  if ((at & (eight >> n)) != 0) {
+    at &= eight >> n;
+    n += 8;
   }
-  return n;
+  if ((at & (four >> n)) != 0) {
+    at &= four >> n;
+    n += 4;
+  }
+  if ((at & (two >> n)) != 0) {
+    at &= two >> n;
+    n += 2;
+  }
+  return n + ((at & (x >> n)) != 0);
 }

@@ -31,6 +31,13 @@
   #define mi_prefetch_w(p) ((void)(p))
 #endif
 
+// For large variables of which most is never touched: they lie behind the small ones, so that these share OS pages.
+#if defined(__ELF__) && (defined(__GNUC__) || defined(__clang__))
+  #define mi_mostly_unused __attribute__((section(".bss.mi_mostly_unused")))
+#else
+  #define mi_mostly_unused
+#endif
+
 // The thread's own variables.  Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
 #if defined(__cplusplus)
   #define mi_thread_local thread_local
@@ -44,12 +51,19 @@
   #define mi_static_assert(cond, text) _Static_assert(cond, text)
 #endif
 
-// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).
+// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).  Or under
+// AddressSanitizer, which has a handler of faults of its own?
+#if defined(__SANITIZE_ADDRESS__)
+  #define MI_ASAN 1
+#endif
 #if defined(__SANITIZE_THREAD__)
   #define MI_TSAN 1
 #elif defined(__has_feature)
   #if __has_feature(thread_sanitizer)
     #define MI_TSAN 1
+  #endif
+  #if __has_feature(address_sanitizer) && !defined(MI_ASAN)
+    #define MI_ASAN 1
   #endif
   #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(undefined_behavior_sanitizer)
     #define MI_NO_IFUNC 1
@@ -57,6 +71,9 @@
 #endif
 #if !defined(MI_TSAN)
   #define MI_TSAN 0
+#endif
+#if !defined(MI_ASAN)
+  #define MI_ASAN 0
 #endif
 
 // Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)

@@ -16,7 +16,7 @@
 static void check_bin(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
   const mi_bin_t* bin = &theap->bins[cls];
   int64_t         n = 0;
-  for (const mi_block_t* block = bin->head; block != NULL; block = _mi_block_next(block)) {
+  for (const mi_block_t* block = bin->head; block != NULL; block = _mi_block_peek(block)) {
     const mi_page_t* page = _mi_walk_page_of(block, cls);
     if (!_mi_check_that(c, page != NULL && _mi_check_is_page(page), "H1: a link in a bin to where no block is", block,
                         NULL))
@@ -184,7 +184,7 @@ static void check_locked(mi_check_t* c) {
   _mi_check_that(c, c->n_shared == c->n_pooled, "S1: pages that are SHARED but in no pool", c->heap, NULL);
 }
 
-static void check_report_fault(const mi_fault_t* fault) {
+static void check_report_fault(const mi_damage_t* fault) {
   char where[100] = "";
   if (fault->block_size > 0) {
     _mi_format(where, sizeof(where), ", page %p of blocks of %zu bytes", (const void*)fault->page, fault->block_size);

@@ -14,6 +14,7 @@
 #include "../arena/purge.h"
 #include "../support/message.h"
 #include "../support/stat.h"
+#include "guard.h"
 #include "heap.h"
 #include "large.h"
 #include "pool.h"
@@ -30,6 +31,7 @@ void _mi_fork_lock_all(void) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_heap_lock_all();
+  _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
 }
@@ -37,6 +39,7 @@ void _mi_fork_lock_all(void) {
 void _mi_fork_unlock_all(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_guard_lock);
   _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
@@ -96,7 +99,7 @@ static void fork_settle_page(mi_page_t* page) {
 }
 
 static void fork_for_pages(void (*act)(mi_page_t* page)) {
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     size_t             n_slices = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
     for (size_t slice = 0; region->base != 0 && slice < n_slices; slice++) {
@@ -110,6 +113,7 @@ static void fork_for_pages(void (*act)(mi_page_t* page)) {
 static void fork_settle_large(mi_page_t* page) {
   mi_theap_t* mine = _mi_theap_backing();
   bool        is_claimed = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) return; // guarded blocks stay CLAIMED when they are freed, and have a lock
   if (is_claimed && (mine == NULL || mi_load_relaxed(&mine->kept_large) != page)) _mi_large_forget(page);
 }
 
@@ -124,7 +128,9 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
+  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
 }
 
 static void fork_child(void) {
@@ -172,6 +178,7 @@ void _mi_fork_adopt_orphans(void) {
     fork_for_pages(&fork_adopt);
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
+    mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../page/padding.h"
 #include "../support/stat.h"
 #include "large.h"
 #include "pool.h"
@@ -69,7 +70,7 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
 size_t _mi_page_arena(const mi_page_t* page) {
   if (!_mi_page_has(page, MI_PAGE_IN_HEAP)) return MI_ARENA_ANY;
   _mi_lock_acquire(&_mi_registry_lock); // so its heap does not end
-  size_t arena = _mi_page_heap(page)->arena;
+  size_t arena = mi_load_relaxed(&_mi_page_heap(page)->arena);
   _mi_lock_release(&_mi_registry_lock);
   return arena;
 }
@@ -124,6 +125,7 @@ static mi_heap_t* heap_make(void) {
     if (run.region == NULL) return NULL;
     heap_memory = _mi_region_slice_start(run.region, run.slice);
     heap_memory_left = MI_SLICE_SIZE / sizeof(mi_heap_t);
+    if (MI_TRACK) mi_track_readable(heap_memory, MI_SLICE_SIZE);
     if (!run.is_zero) memset(heap_memory, 0, MI_SLICE_SIZE);
   }
   heap = (mi_heap_t*)(void*)heap_memory;
@@ -138,7 +140,7 @@ static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destro
   if (heap == NULL) return NULL;
   heap->tag = tag;
   heap->allow_destroy = allow_destroy;
-  heap->arena = arena;
+  mi_store_relaxed(&heap->arena, arena);
   heap->subproc = subproc;
   heap->next = subproc->heaps;
   subproc->heaps = heap;
@@ -205,6 +207,16 @@ void _mi_heap_delete(mi_heap_t* heap) {
   _mi_thread_drop_retired(); // our own
 }
 
+// Tools are told of each block that goes with its heap.
+static void heap_untrack_page(mi_page_t* page) {
+  size_t size = _mi_page_block_size(page);
+  for (size_t i = 0; i < page->capacity; i++) {
+    void* p = _mi_page_block(page, i);
+    if (_mi_padding_is_whole(p, size)) mi_track_unblock(p);
+    if (_mi_padding_is_whole(p, size)) _mi_padding_retire(p, size);
+  }
+}
+
 // Nobody else has rights on the page any more.
 static void heap_destroy_page(mi_page_t* page) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) {
@@ -213,6 +225,7 @@ static void heap_destroy_page(mi_page_t* page) {
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  if (MI_TRACK) heap_untrack_page(page);
   mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // Q7
   _mi_page_set_used(page, 0);
   _mi_page_delete(page);

@@ -15,7 +15,7 @@
 // Q7  An owner entry names a heap other than the main one only while the page is in that heap's list.  It names none while
 //     the page is being given back.
 //
-// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, purge, arena.
+// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, guard, purge, arena.
 #pragma once
 
 #include "theap.h"
@@ -37,11 +37,11 @@ struct mi_heap_s {
   size_t              n_pages;
   // Under the registry lock:
   mi_theap_t*         theaps;
-  mi_theap_t*         late; // for threads past their exit (heap/thread.c)
-  mi_heap_t*          next; // among the heaps of its subprocess, or those not in use
+  mi_theap_t*         late;  // for threads past their exit (heap/thread.c)
+  mi_heap_t*          next;  // among the heaps of its subprocess, or those not in use
+  mi_atomic(size_t)   arena; // the only one that it uses; or what else _mi_slices_alloc takes
   // Constant while it is in use:
   mi_subproc_t*       subproc;
-  size_t              arena; // the only one that it uses, or MI_ARENA_ANY
   int                 tag;
   bool                allow_destroy;
 };

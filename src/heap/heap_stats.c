@@ -44,7 +44,7 @@ static mi_may_race size_t stats_count_bin(const mi_theap_t* theap, size_t cls) {
   for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
     const mi_page_t* slice = _mi_page_at(block);
     if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
-    block = _mi_block_next(block);
+    block = _mi_block_peek(block);
   }
   return n;
 }

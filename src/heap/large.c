@@ -5,6 +5,7 @@
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
+#include "guard.h"
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
 // faults of the new place cost about as much as copying 256 KiB.
@@ -52,6 +53,7 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena) {
 static void large_clear(const mi_run_t* run) {
   for (size_t i = 0, n_zero; i < run->n_slices; i += n_zero) {
     size_t n_dirty = _mi_slices_skip_dirty(run->region, run->slice + i, run->n_slices - i, &n_zero);
+    if (MI_TRACK) mi_track_writable(_mi_region_slice_start(run->region, run->slice + i), n_dirty * MI_SLICE_SIZE);
     memset(_mi_region_slice_start(run->region, run->slice + i), 0, n_dirty * MI_SLICE_SIZE);
     i += n_dirty;
   }
@@ -68,6 +70,7 @@ static void large_give_back_slices(mi_page_t* page) {
     _mi_page_clear(page, MI_PAGE_REMAPPED);
     mi_fetch_sub_relaxed(&large_n_remapped, 1);
   }
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
   if (region->is_single) {
     _mi_lock_acquire(&_mi_arena_lock);
@@ -82,6 +85,10 @@ static void large_give_back_slices(mi_page_t* page) {
 // The page is CLAIMED: gives it back to the arena.
 static void large_give_back(mi_page_t* page) {
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    _mi_guard_free(page);
+    return;
+  }
   large_give_back_slices(page);
   _mi_purge_schedule();
 }
@@ -108,7 +115,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
   size_t adjust = (align - (offset & (align - 1))) & (align - 1);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
-  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, heap->arena);
+  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) large_clear(&run);
   mi_page_t* page = large_page(heap, NULL, &run, adjust);
@@ -118,7 +125,8 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
 }
 
 static bool large_may_keep(const mi_page_t* page) {
-  return page->n_slices <= LARGE_KEEP_SLICES && !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP) &&
+  return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
+         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED) &&
          _mi_page_large_block(page) == _mi_page_start(page);
 }
 
@@ -136,6 +144,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 }
 
 void _mi_large_discard(mi_page_t* page) {
+  if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   large_give_back_slices(page);
@@ -221,7 +230,8 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   }
   mi_page_t* moved = large_page(NULL, page, &run, 0);
   if (moved == NULL) return NULL;
-  if (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX) {
+  bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
+  if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
   else {

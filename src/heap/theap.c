@@ -12,6 +12,8 @@
 #include "heap.h"
 #include "large.h"
 #include "pool.h"
+#include "quarantine.h"
+#include "sampler.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -24,14 +26,10 @@
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
 
-// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
-// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
-// should not get many.
-#define THEAP_FILL_FIRST 8
-#define THEAP_FILLS_MAX  10 // then as much as the largest page has
+#define THEAP_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
 static size_t theap_fill_max(const mi_class_state_t* state) {
-  return (size_t)THEAP_FILL_FIRST << state->n_fills;
+  return (size_t)MI_THEAP_FILL_FIRST << state->n_fills;
 }
 
 // A class that has so many pages is growing: the next will be filled.
@@ -119,7 +117,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     }
     else if (page->extended < page->capacity) {
-      *is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
+      *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
@@ -145,8 +143,9 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    bool is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, theap->heap->arena);
+    bool   is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    size_t arena = mi_load_relaxed(&theap->heap->arena);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, arena);
     if (page == NULL) return NULL;
     if (!_mi_heap_add_page(theap->heap, page)) {
       _mi_page_delete(page);
@@ -187,7 +186,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
-  bin->head = chain.first->next;
+  bin->head = _mi_block_next(chain.first);
   return chain.first;
 }
 
@@ -222,7 +221,7 @@ static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* bloc
 static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
   for (mi_block_t *block = bin->head, *next; block != NULL; block = next) {
-    next = block->next;
+    next = _mi_block_next(block);
     theap_give_back(theap, _mi_page_of(block), block);
   }
   bin->head = NULL;
@@ -297,6 +296,7 @@ void _mi_theap_leave_slow(mi_theap_t* theap) {
 // ---- letting go -----------------------------------------------------------------------------------------------------
 
 void _mi_theap_forget(mi_theap_t* theap) {
+  _mi_sampler_forget(theap);
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
@@ -331,6 +331,8 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
 }
 
 void _mi_theap_release(mi_theap_t* theap) {
+  if (MI_HARDENED) _mi_quarantine_flush(theap);
+  _mi_sampler_disarm(theap);
   _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);

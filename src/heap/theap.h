@@ -18,6 +18,7 @@
 #include "../page/page.h"
 
 typedef struct mi_subproc_s mi_subproc_t;
+typedef struct mi_sampler_s mi_sampler_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
@@ -53,6 +54,8 @@ typedef struct mi_batch_s {
 // next time, the thread has taken no slow path in between.
 typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
 
+#define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
+
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
 // A thread's theap of a heap other than its own, found by the heap's id.
@@ -87,9 +90,12 @@ struct mi_theap_s {
   bool                   is_late;     // threads past their exit share it
   bool                   is_orphan;   // its thread did not survive a fork
   bool                   is_released; // it was idle and has nothing left to give
-  bool                   is_home;     // some page has it as its home; only while theaps are looked for (heap/thread.c)
+  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap, its own thread only (heap/quarantine.h)
+  uint64_t               quarantine_random;
+  bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
   mi_class_state_t       classes[MI_CLASS_COUNT];
   mi_batch_t             outbox[MI_OUTBOX_SIZE];
+  mi_sampler_t*          sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
@@ -102,6 +108,15 @@ extern mi_theap_t                  _mi_theap_none;
 extern mi_theap_t                  _mi_theap_dead;
 
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
+
+// How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
+// (heap/sampler.h).  So they test one word, which is nearly always 0.
+extern mi_atomic(uint32_t) _mi_theap_notices;
+
+// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
+// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
+// should not get many.
+#define MI_THEAP_FILL_FIRST 8
 
 // ---- touching a theap (H2) ------------------------------------------------------------------------------------------
 
@@ -130,18 +145,24 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);
 }
 
-// The first block of a bin, NULL if it is empty: the fast path of malloc.
-static mi_always_inline void* _mi_bin_pop(mi_bin_t* bin) {
+// The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
+// or its link was overwritten.
+static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
   mi_block_t* block = bin->head;
-  if (mi_likely(block != NULL)) {
-    bin->head = block->next;
-    bin->left++;
-  }
+  mi_block_t* next;
+  if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) return NULL;
+  bin->head = next;
+  bin->left++;
   return block;
 }
 
-static inline bool _mi_theap_is_real(const mi_theap_t* theap) {
-  return theap != &_mi_theap_none && theap != &_mi_theap_dead;
+// The same in all cases; NULL if it is empty.
+static inline void* _mi_bin_pop(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  if (block == NULL) return NULL;
+  bin->head = _mi_block_next(block);
+  bin->left++;
+  return block;
 }
 
 // The backing theap of the calling thread, NULL if it has none (yet, or any more).
@@ -233,4 +254,19 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
   size_t used = _mi_page_push_free(page, block, first);
   if (mi_likely(used % MI_THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap);
   else _mi_theap_free_look(theap, page);
+}
+
+// Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
+// slice.
+static mi_always_inline void _mi_theap_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  int32_t     left = bin->left - 1;
+  if (mi_likely(left >= 0)) {
+    bin->left = left;
+    mi_block_set_next(block, bin->head);
+    bin->head = block;
+    return;
+  }
+  _mi_theap_free_overflow(theap, page, block);
 }

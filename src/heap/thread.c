@@ -17,6 +17,7 @@
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
+#include "sampler.h"
 #include "walk.h"
 
 // Theaps that nobody has are looked for when there are so many (1 MiB), and twice as many as were found to be in use the
@@ -29,6 +30,8 @@ mi_theap_t        _mi_theap_none;
 mi_theap_t        _mi_theap_dead;
 mi_atomic(size_t) _mi_thread_count;
 mi_lock_t         _mi_registry_lock;
+
+mi_atomic(uint32_t) _mi_theap_notices;
 
 static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
 static mi_lock_t   theap_late_lock;
@@ -88,6 +91,7 @@ static bool thread_process_init(void) {
       thread_resolve_early();
       bool ok = _mi_region_init();
       if (ok) {
+        _mi_block_init();
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
@@ -112,6 +116,7 @@ static mi_theap_t* theap_make(void) {
     if (run.region == NULL) return NULL;
     theap_memory = _mi_region_slice_start(run.region, run.slice);
     theap_memory_left = MI_SLICE_SIZE / sizeof(mi_theap_t);
+    if (MI_TRACK) mi_track_readable(theap_memory, MI_SLICE_SIZE);
     if (!run.is_zero) memset(theap_memory, 0, MI_SLICE_SIZE);
   }
   mi_theap_t* theap = (mi_theap_t*)(void*)theap_memory;
@@ -214,6 +219,12 @@ void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* 
   _mi_lock_release(&_mi_registry_lock);
 }
 
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap)) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_theap_t* theap = _mi_theap_backing(); theap != NULL; theap = theap->thread_next) visit(theap);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
 // ---- start and exit -------------------------------------------------------------------------------------------------
 
 // For fork: before there is a second thread, which could have our locks while the first one forks.  That first thread has
@@ -225,7 +236,7 @@ static void thread_install_hooks(void) {
 
 mi_theap_t* _mi_thread_theap(void) {
   mi_theap_t* theap = _mi_theap_default;
-  if (_mi_theap_is_real(theap)) return theap;
+  if (mi_likely(mi_load_relaxed(&theap->thread) != NULL)) return theap;
   if (theap == &_mi_theap_dead || !thread_process_init()) return NULL;
   _mi_lock_acquire(&_mi_registry_lock);
   theap = theap_get(&_mi_heap_main, NULL);
@@ -259,6 +270,7 @@ static void theap_detach(mi_theap_t* theap) {
   }
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->thread_next = NULL;
+  _mi_sampler_reset(theap);
   theap->is_live = theap->is_late = false;
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
 }
@@ -283,6 +295,17 @@ void _mi_thread_release(bool is_exit) {
   bool is_last = (mi_fetch_sub_relaxed(&_mi_thread_count, 1) == 1);
   if (is_exit && is_last) _mi_purge_stop();
   else _mi_purge_schedule();
+}
+
+void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p) {
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (home != NULL && thread != NULL && mi_load_relaxed(&home->thread) == thread) {
+    _mi_theap_free_local(home, page, p);
+    return;
+  }
+  if (mi_unlikely(thread == NULL)) thread = _mi_thread_backing();
+  if (mi_likely(thread != NULL)) _mi_theap_free_remote(thread, page, p);
+  else _mi_page_free_remote(page, p);
 }
 
 void _mi_thread_collect(void) {
@@ -426,15 +449,8 @@ void* _mi_thread_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero) {
   _mi_lock_acquire(&theap_late_lock);
   mi_theap_t* theap = thread_late_theap(heap);
   if (theap != NULL) {
-    mi_bin_t* bin = &theap->bins[cls];
-    block = bin->head;
-    if (block == NULL) {
-      block = (mi_block_t*)_mi_theap_refill(theap, cls, is_zero);
-    }
-    else {
-      bin->head = block->next;
-      bin->left++;
-    }
+    block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]);
+    if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, is_zero);
   }
   _mi_lock_release(&theap_late_lock);
   return block;
@@ -495,10 +511,12 @@ static void theap_take_back(mi_theap_t* theap) {
 // One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
 static bool thread_tick(void) {
   bool any = false;
-  if (!thread_can_revoke) return false;
+  bool is_sampled = (mi_load_relaxed(&_mi_theap_notices) != 0);
+  if (!thread_can_revoke && !is_sampled) return false;
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
-    if (!theap_is_idle(theap)) continue;
+    if (is_sampled && theap->is_live && !theap->is_late) _mi_sampler_tick(theap);
+    if (!thread_can_revoke || !theap_is_idle(theap)) continue;
     mi_store_relaxed(&theap->revoked, 1);
     any = true;
   }
@@ -513,5 +531,5 @@ static bool thread_tick(void) {
     }
   }
   _mi_lock_release(&_mi_registry_lock);
-  return any;
+  return any || is_sampled;
 }

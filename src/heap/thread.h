@@ -23,6 +23,13 @@ void _mi_thread_release(bool is_exit);
 // Empties the bins, outboxes and queues of the calling thread.
 void _mi_thread_collect(void);
 
+// Frees a block of a class, by the first descriptor of its page, on the calling thread, whose backing theap is `thread` (NULL:
+// none).  It is not checked any more.
+void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p);
+
+// Calls visit for each theap of the calling thread, under the registry lock.
+void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap));
+
 // Of all theaps that were ever made; `next` leads from the first to the last.  Under the registry lock.
 mi_theap_t* _mi_thread_first_theap(void);
 mi_theap_t* _mi_thread_last_theap(void);

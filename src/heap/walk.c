@@ -1,6 +1,8 @@
 // Walking over pages, and telling live blocks from free ones.  Layer: heap.
 #include "walk.h"
 
+#include "../page/gap.h"
+
 #include <string.h>
 
 #include "fork.h"
@@ -9,7 +11,7 @@
 void _mi_faults_add(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page) {
   if (faults == NULL) return;
   if (faults->n < MI_FAULTS_KEPT) {
-    mi_fault_t* fault = &faults->kept[faults->n];
+    mi_damage_t* fault = &faults->kept[faults->n];
     fault->what = what;
     fault->at = at;
     fault->page = page;
@@ -47,7 +49,7 @@ static bool walk_skips(const mi_region_t* region, size_t slice) {
 }
 
 mi_page_t* _mi_walk_next(mi_walk_t* walk) {
-  for (; walk->region < MI_REGION_COUNT; walk->region++, walk->slice = 0) {
+  for (; walk->region < _mi_region_count(); walk->region++, walk->slice = 0) {
     const mi_region_t* region = &_mi_regions[walk->region];
     size_t             end = walk_end(region);
     while (walk->slice < end) {
@@ -99,7 +101,7 @@ static bool view_mark(mi_view_t* view, const mi_block_t* block, mi_faults_t* fau
 // Marks a list that is to have n blocks.
 static void view_mark_list(mi_view_t* view, const mi_block_t* block, size_t n, const char* wrong, mi_faults_t* faults) {
   size_t found = 0;
-  for (; block != NULL && view_mark(view, block, faults); block = _mi_block_next(block)) found++;
+  for (; block != NULL && view_mark(view, block, faults); block = _mi_block_peek(block)) found++;
   if (found != n) _mi_faults_add(faults, wrong, view->page, view->page);
 }
 
@@ -120,7 +122,7 @@ mi_page_t* _mi_walk_page_of(const mi_block_t* block, size_t cls) {
 // A bin may have blocks of all pages of its heap: its thread's home can have been another when they were freed.
 static void view_mark_bin(mi_view_t* view, const mi_bin_t* bin, mi_faults_t* faults) {
   const mi_block_t* block = bin->head;
-  for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_next(block)) {
+  for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
     const mi_page_t* page = _mi_walk_page_of(block, view->page->cls);
     if (page == NULL || (page == view->page && !view_mark(view, block, faults))) return;
   }
@@ -145,8 +147,8 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
 static bool view_is_possible(const mi_page_t* page) {
   if (page->cls >= MI_CLASS_COUNT) return false;
   const mi_class_info_t* info = &_mi_class_info[page->cls];
-  if (page->region >= MI_REGION_COUNT || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
-  return _mi_page_block_size(page) == info->block_size && page->capacity == info->capacity &&
+  if (_mi_page_region(page)->base == 0 || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
+  return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_gap_capacity(page, info) &&
          page->n_slices == info->n_slices && page->extended <= page->capacity;
 }
 

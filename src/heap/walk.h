@@ -19,17 +19,17 @@
 #define MI_FAULTS_KEPT 16
 
 // `what` is wrong `at` a place, in a page or (NULL) elsewhere.
-typedef struct mi_fault_s {
+typedef struct mi_damage_s {
   const char*      what;
   const void*      at;
   const mi_page_t* page;
   size_t           block_size; // of the page; 0: one large block
-} mi_fault_t;
+} mi_damage_t;
 
 // Kept until there is no lock held, when they can be reported: whoever listens may allocate.
 typedef struct mi_faults_s {
-  size_t     n; // of which the first MI_FAULTS_KEPT are kept
-  mi_fault_t kept[MI_FAULTS_KEPT];
+  size_t      n; // of which the first MI_FAULTS_KEPT are kept
+  mi_damage_t kept[MI_FAULTS_KEPT];
 } mi_faults_t;
 
 // `faults` may be NULL: nobody wants to know.

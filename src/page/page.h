@@ -17,13 +17,14 @@
 // P5  kind, cls, capacity do not change while a block of the page is in use.
 #pragma once
 
-#include "../arena/chunk.h"
+#include "../arena/slices.h"
 #include "../base/assert.h"
 #include "page_word.h"
 #include "size_class.h"
 
 typedef struct mi_theap_s mi_theap_t;
 typedef struct mi_heap_s  mi_heap_t;
+typedef struct mi_guard_s mi_guard_t;
 
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
@@ -36,27 +37,35 @@ typedef struct mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block
-  struct mi_page_s*      next; // in a queue of its owner or in a pool
-  struct mi_page_s*      prev;
-  uint16_t               bin_offset; // of its class's bin in any theap
-  mi_atomic(uint16_t)    used;       // written by the holder; statistics read it
-  uint16_t               extended;
-  uint16_t               capacity;
-  mi_atomic(uint8_t)     kind; // mi_page_kind_t
-  uint8_t                cls;
-  uint8_t                region;
-  mi_atomic(uint8_t)     flags; // written by the holder
-  uint32_t               n_slices;
-  mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
-  uint32_t               back;       // of any slice of a page: how many slices back the first one is
+  union {
+    struct mi_page_s* next;  // in a queue of its owner or in a pool
+    mi_guard_t*       guard; // LARGE, GUARDED: what is known of the block (heap/guard.h)
+  };
+  union {
+    struct mi_page_s* prev;
+    size_t            asked; // LARGE, GUARDED or padded: the size that the program asked for
+  };
+  uint16_t            bin_offset; // of its class's bin in any theap
+  mi_atomic(uint16_t) used;       // written by the holder; statistics read it
+  uint16_t            extended;
+  uint16_t            capacity;
+  mi_atomic(uint8_t)  kind; // mi_page_kind_t
+  uint8_t             cls;
+  uint8_t             region;
+  mi_atomic(uint8_t)  flags; // written by the holder
+  uint32_t            n_slices;
+  mi_atomic(uint32_t) block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
+  uint32_t            back;       // of any slice of a page: how many slices back the first one is
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO  1 // the memory behind `extended` reads as zero, and is not backed yet
-#define MI_PAGE_IS_FULL  2 // in its owner's list of full pages, not in the queue
-#define MI_PAGE_REMAPPED 4 // LARGE: its memory was moved here by the system (heap/large.c)
-#define MI_PAGE_IN_HEAP  8 // its owner entry says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` reads as zero, and is not backed yet
+#define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_GUARDED  16 // LARGE: most of its memory is inaccessible (heap/guard.h)
+#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
@@ -129,9 +138,12 @@ static inline char* _mi_page_block(const mi_page_t* page, size_t i) {
   return _mi_page_start(page) + i * _mi_page_block_size(page);
 }
 
-// The block that follows in a list.
-static mi_always_inline mi_block_t* _mi_block_next(const mi_block_t* block) {
-  return block->next;
+// The block that follows in a list, for those who only look, at a list that may be changing or damaged: NULL also if the link
+// was overwritten, as far as that is known.
+static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  if (!MI_CHECKED) return block->next;
+  mi_block_t* next = (mi_block_t*)_mi_block_decode(block);
+  return mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL ? next : NULL;
 }
 
 static inline size_t _mi_page_used(const mi_page_t* page) {
@@ -164,8 +176,12 @@ static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
   page->free = NULL;
   if (mi_unlikely(chain.count > limit)) {
     mi_block_t* last = chain.first;
-    for (size_t i = 1; i < limit; i++) last = last->next;
-    page->free = last->next;
+    for (size_t i = 1; i < limit; i++) {
+      mi_block_t* next = _mi_block_next(last);
+      if (MI_CHECKED && next == NULL) break; // the link was overwritten
+      last = next;
+    }
+    page->free = _mi_block_next(last);
     mi_block_set_next(last, NULL);
     chain.count = limit;
   }
@@ -212,6 +228,8 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
   return (char*)page->free;
 }
 
+// What is usable of it.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
 }

@@ -12,33 +12,53 @@
 size_t _mi_prim_os_page_size(void);
 
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
-int    _mi_prim_reserve(size_t size, size_t align, void** start);
+int          _mi_prim_reserve(size_t size, size_t align, void** start);
 // Gives a reservation (or a part of it) back altogether.
-int    _mi_prim_release(void* start, size_t size);
+int          _mi_prim_release(void* start, size_t size);
 // Makes reserved memory usable; it reads as zero.  ENOMEM when the system's commit limit is reached.
-int    _mi_prim_commit(void* start, size_t size);
+int          _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
-int    _mi_prim_purge(void* start, size_t size);
-// Backs the range with memory now, in one call.  Advice: failure may be ignored.
-int    _mi_prim_populate(void* start, size_t size);
+int          _mi_prim_purge(void* start, size_t size);
+// The system may take the contents when it is short of memory; until then, and until it is written to again, the range
+// reads as it was or as zero.
+mi_cold int  _mi_prim_discard(void* start, size_t size);
+// Takes the memory and the use of the range away: it is reserved again.  On failure the memory is gone all the same, and
+// another mapping of the process may lie there now.
+mi_cold int  _mi_prim_decommit(void* start, size_t size);
+// Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
+int          _mi_prim_populate(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
-int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
+int          _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.
-int    _mi_prim_make_readable(void* start, size_t size);
+int          _mi_prim_make_readable(void* start, size_t size);
+// Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
+int          _mi_prim_protect(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
-int    _mi_prim_remap(void* from, void* to, size_t size);
+int          _mi_prim_remap(void* from, void* to, size_t size);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
-int    _mi_prim_unremap(void* start, size_t size);
+int          _mi_prim_unremap(void* start, size_t size);
+// Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are
+// the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
+// unless *is_lost: another mapping of the process may lie there now.
+mi_cold int  _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
 // The process's limit on address space in bytes, SIZE_MAX when there is none.
-size_t _mi_prim_address_space_limit(void);
+size_t       _mi_prim_address_space_limit(void);
+// Does the system promise more memory than it has?
+mi_cold bool _mi_prim_overcommits(void);
+
+// ---- memory of several nodes ----------------------------------------------------------------------------------------
+
+mi_cold size_t _mi_prim_numa_node_count(void); // at least 1
+size_t         _mi_prim_numa_node(void);       // where the calling thread runs now
+// What will back the range comes from that node: only from there, or else preferably.
+mi_cold int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only);
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 
-int64_t     _mi_prim_clock_ms(void);        // monotonic
-uint64_t    _mi_prim_random(void);          // for placement, not for secrets; never blocks
-size_t      _mi_prim_numa_node_count(void); // at least 1
+int64_t     _mi_prim_clock_ms(void); // monotonic
+uint64_t    _mi_prim_random(void);   // for placement, not for secrets; never blocks
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
 const char* _mi_prim_environment_entry(size_t i);
 void        _mi_prim_write_stderr(const char* text, size_t length);
@@ -70,6 +90,31 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 // All running threads of the process pass a full memory barrier.  ENOTSUP where the system cannot.
 int  _mi_prim_barrier_all_init(void);
 int  _mi_prim_barrier_all(void);
+
+// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+
+// An access to memory that is not there, or not accessible.
+typedef struct mi_fault_s {
+  uintptr_t address;
+  uintptr_t instruction; // 0: unknown
+  char      access;      // 'r', 'w', or '?': unknown
+} mi_fault_t;
+
+// Once: from now on `on_fault` is called for each such access, as a signal handler is (it may do little more than write).
+// What the process did about it before follows, whatever on_fault did: the handler that was there, or its end.
+int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
+
+// Return addresses of the calling thread, from the innermost on; returns how many.  It may take locks of the system's loader,
+// and allocate unless _mi_prim_stack_init was called once.
+size_t    _mi_prim_stack(void** frames, size_t max);
+// Prepares for it; false where there is no such thing.  May allocate.
+bool      _mi_prim_stack_init(void);
+// The file that the code at an address comes from, and the address as that file has it.  False if there is none.  For signal
+// handlers.
+bool      _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset);
+// What the system calls the calling thread.
+uintptr_t _mi_prim_thread_id(void);
+int64_t   _mi_prim_clock_ns(void); // monotonic
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 

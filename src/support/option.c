@@ -135,8 +135,9 @@ typedef enum option_unit_e {
   X3("arena_max_object_size",           MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         OPTION_KIB,   NULL) \
   X3("arena_is_numa_local",             0,                                        OPTION_BOOL,  NULL) \
   /* our own */ \
-  X ("background_thread",               1,                                        OPTION_BOOL,  NULL) \
-  X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL)
+  X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL) \
+  X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL) \
+  X ("guarded_before",                  -1,                                       OPTION_PLAIN, NULL)
 // clang-format on
 
 #define OPTION_NONE(name, initial, unit, legacy)
@@ -334,6 +335,8 @@ bool _mi_options_all_default(void) {
 
 // ---- the public functions -------------------------------------------------------------------------------------------
 
+typedef void (*option_changed_fun_t)(void);
+
 static bool option_exists(mi_option_t option) {
   return (int)option >= 0 && (int)option < (int)_mi_option_last;
 }
@@ -358,18 +361,35 @@ bool mi_option_is_enabled(mi_option_t option) {
   return mi_option_get(option) != 0;
 }
 
-void mi_option_set(mi_option_t option, long value) {
-  mi_store_relaxed(&option_is_chosen, true);
-  if (!option_exists(option)) return;
+static mi_atomic(option_changed_fun_t) option_on_guarded;
+
+void _mi_options_on_guarded(void (*changed)(void)) {
+  mi_store_release(&option_on_guarded, changed);
+}
+
+static void option_tell(mi_option_t option) {
+  option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
+  bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
+  if (is_guarded && changed != NULL) changed();
+}
+
+static void option_choose(mi_option_t option, long value) {
   mi_option_cell_t* cell = &_mi_option_cells[option];
   mi_store_relaxed(&cell->chosen, value);
   mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // O2
+}
+
+void mi_option_set(mi_option_t option, long value) {
+  mi_store_relaxed(&option_is_chosen, true);
+  if (!option_exists(option)) return;
+  option_choose(option, value);
   if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
-    mi_option_set(mi_option_guarded_max, value);
+    option_choose(mi_option_guarded_max, value);
   }
   else if (option == mi_option_guarded_max && mi_option_get(mi_option_guarded_min) > value) {
-    mi_option_set(mi_option_guarded_min, value);
+    option_choose(mi_option_guarded_min, value);
   }
+  option_tell(option);
 }
 
 void mi_option_set_default(mi_option_t option, long value) {
@@ -377,7 +397,9 @@ void mi_option_set_default(mi_option_t option, long value) {
   if (!option_exists(option)) return;
   option_read(option);
   mi_option_cell_t* cell = &_mi_option_cells[option];
-  if (mi_load_acquire(&cell->state) <= MI_OPTION_DEFAULTED) mi_store_relaxed(&cell->base, value);
+  if (mi_load_acquire(&cell->state) > MI_OPTION_DEFAULTED) return;
+  mi_store_relaxed(&cell->base, value);
+  option_tell(option);
 }
 
 void mi_option_set_enabled(mi_option_t option, bool enable) {
@@ -407,9 +429,9 @@ static const char* option_build_type(void) {
 }
 
 static const char* option_tracking(void) {
-#if defined(MI_TRACK_VALGRIND)
+#if MI_TRACK_VALGRIND
   return "valgrind";
-#elif defined(MI_TRACK_ASAN)
+#elif MI_TRACK_ASAN
   return "asan";
 #elif defined(MI_TRACK_ETW)
   return "etw";

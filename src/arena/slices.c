@@ -1,0 +1,382 @@
+// Handing out slices.  Layer: arena.
+//
+// One lock guards it all: it is taken once per 64 KiB or more of use.
+#include "slices.h"
+
+#include "../base/assert.h"
+#include "../support/option.h"
+#include "../support/stat.h"
+#include "chunk.h"
+#include "commit.h"
+#include "numa.h"
+
+// So many chunks of region 0 were used before the first dense one is opened.
+#define CHUNK_DENSE_FROM 4
+
+mi_lock_t _mi_purge_lock;
+
+// ---- taking and putting slices --------------------------------------------------------------------------------------
+
+// The part of [slice, slice + n) that lies in the chunk of `slice`, as bits; *n_part is its length.
+static uint32_t chunk_part(size_t slice, size_t n, size_t* n_part) {
+  size_t at = slice % MI_CHUNK_SLICES;
+  *n_part = mi_min(n, MI_CHUNK_SLICES - at);
+  return mi_mask32(*n_part) << at;
+}
+
+static bool slices_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
+  bool is_zero = true;
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = chunk_part(slice, n, &part);
+    size_t   i = slice / MI_CHUNK_SLICES;
+    if (((region->chunks[i].dirty_bits | region->chunks[i].stale_bits) & bits) != 0) is_zero = false;
+    _mi_chunk_take(region, i, bits, kind);
+  }
+  return is_zero;
+}
+
+// Caller holds the arena lock.
+static void slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = chunk_part(slice, n, &part);
+    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, bits, hold);
+  }
+}
+
+static void slices_free(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  slices_put(region, slice, n, hold);
+  _mi_lock_release(&_mi_arena_lock);
+}
+
+// ---- allocation -----------------------------------------------------------------------------------------------------
+
+// Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
+static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
+  uint32_t backed = mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
+  return mi_ctz32(backed != 0 ? backed : mi_runs32(chunk->free_bits, n));
+}
+
+// The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
+// costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
+// any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
+// backed (grow: 49 MiB instead of 145); those of region 1 are, since no large block looks for room there.
+static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = SIZE_MAX;
+  if (n > MI_CHUNK_SLICES) return SIZE_MAX;
+  if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+  if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region == &_mi_regions[MI_REGION_DENSE])
+    i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
+}
+
+// The same in wholly free chunks; opens new ones.
+static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
+  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES;
+}
+
+static bool slices_alloc_in(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
+                            mi_run_t* run) {
+  // Within a chunk a run is where it falls; take more and give the ends back.  Chunks are aligned as they are.
+  size_t extra = align - 1;
+  size_t slice = is_new ? slices_find_new(region, n + extra, kind) : slices_find_used(region, n + extra, kind);
+  if (slice == SIZE_MAX) return false;
+  if (extra > 0)
+    slice = (mi_align_up((region->base >> MI_SLICE_SHIFT) + slice, align)) - (region->base >> MI_SLICE_SHIFT);
+  run->region = region;
+  run->slice = slice;
+  run->n_slices = n;
+  run->is_zero = slices_take(region, slice, n, kind);
+  return true;
+}
+
+bool _mi_slices_forget(mi_region_t* region) {
+  for (size_t i = 0; i < region->n_used; i++) {
+    if (!_mi_chunk_is_free(region, i)) return false;
+  }
+  _mi_chunk_forget_all(region);
+  return true;
+}
+
+bool _mi_slices_release_regions(void) {
+  bool any = false;
+  for (size_t i = MI_REGION_DENSE + 1; i < _mi_region_count(); i++) {
+    mi_region_t* region = &_mi_regions[i];
+    if (region->base == 0 || region->origin != MI_REGION_OWN || region->is_single) continue;
+    if (!_mi_slices_forget(region)) continue;
+    _mi_region_remove(region);
+    any = true;
+  }
+  return any;
+}
+
+static mi_region_t* slices_add_region(size_t size) {
+  mi_region_t* region = _mi_region_add(size, MI_CHUNK_SIZE, false);
+  if (region == NULL && _mi_slices_release_regions()) region = _mi_region_add(size, MI_CHUNK_SIZE, false);
+  return region;
+}
+
+// Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
+// not help: each failure would only reserve another region.
+static bool slices_have_space(size_t n) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    if (region->is_single || i == MI_REGION_DENSE || region->origin != MI_REGION_OWN) continue;
+    if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
+  }
+  return false;
+}
+
+// A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
+// already comes first.
+static bool slices_alloc_dense(size_t n, mi_run_t* run) {
+  mi_region_t* low = &_mi_regions[0];
+  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
+  if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
+  if (slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, false, run)) return true;
+  if (slices_alloc_in(low, n, 1, MI_CHUNK_SMALL, false, run)) return true;
+  bool low_is_backed = (low->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
+  return slices_alloc_in(low_is_backed ? low : dense, n, 1, low_is_backed ? MI_CHUNK_SMALL : MI_CHUNK_DENSE, true, run);
+}
+
+// From the regions of our own.  Region 1 is for dense pages, but what they have given back is for all; and when nothing
+// else is left, so is the rest of it.
+static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    mi_region_t* region = &_mi_regions[i];
+    if (region->is_single || i == MI_REGION_DENSE || region->n_usable * MI_CHUNK_SLICES < n) continue;
+    if (region->origin != MI_REGION_OWN) continue;
+    if (slices_alloc_in(region, n, align, kind, false, run)) return true;
+    if (i == 0 && dense->base != 0 && slices_alloc_in(dense, n, align, kind, false, run)) return true;
+    if (slices_alloc_in(region, n, align, kind, true, run)) return true;
+  }
+  return dense->base != 0 && dense->n_chunks * MI_CHUNK_SLICES >= n &&
+         slices_alloc_in(dense, n, align, kind, true, run);
+}
+
+// What is ours; reserves more address space if need be.
+static void slices_alloc_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (kind == MI_CHUNK_DENSE) {
+    if (slices_alloc_dense(n, run)) return;
+    kind = MI_CHUNK_SMALL;
+  }
+  if (slices_alloc_any(n, align, kind, run)) return;
+  if (n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {
+    mi_region_t* region = slices_add_region((n + align) * MI_SLICE_SIZE);
+    if (region != NULL) slices_alloc_in(region, n, align, kind, true, run);
+  }
+}
+
+// Only from that region.
+static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (kind == MI_CHUNK_DENSE && region != &_mi_regions[MI_REGION_DENSE]) kind = MI_CHUNK_SMALL;
+  return slices_alloc_in(region, n, align, kind, false, run) || slices_alloc_in(region, n, align, kind, true, run);
+}
+
+// From the arenas that are for all: first those of the node, then those of none, then those of others.  They come before
+// memory of our own, since the program has paid for them already.
+static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
+  if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
+  int node = -1;
+  if (_mi_region_n_bound > 0) {
+    node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
+  }
+  for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
+    for (size_t i = MI_REGION_DENSE + 1; i < _mi_region_count(); i++) {
+      mi_region_t* region = &_mi_regions[i];
+      int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
+      if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;
+      if (slices_alloc_bound(region, n, align, kind, run)) return true;
+    }
+  }
+  return false;
+}
+
+static const mi_run_t slices_none = {NULL, 0, 0, false};
+
+// Memory that is not committed; if it cannot be, memory of our own will do, unless the request is bound.
+static mi_cold mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
+  if (_mi_commit_run(&run)) return run;
+  size_t n = run.n_slices;
+  _mi_lock_acquire(&_mi_arena_lock);
+  slices_put(run.region, run.slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+  run = slices_none;
+  if (!_mi_arena_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
+  _mi_lock_release(&_mi_arena_lock);
+  return run;
+}
+
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
+  mi_run_t run = slices_none;
+  _mi_lock_acquire(&_mi_arena_lock);
+  if (mi_unlikely(_mi_arena_is_bound(arena))) {
+    slices_alloc_bound(&_mi_regions[arena], n, align, kind, &run);
+  }
+  else if (mi_likely(_mi_region_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
+    slices_alloc_own(n, align, kind, &run);
+  }
+  _mi_lock_release(&_mi_arena_lock);
+  if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
+  return slices_commit(run, align, kind, arena);
+}
+
+void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
+  slices_free(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
+}
+
+static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
+  size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
+  if (end > region->n_usable) return false;
+  size_t used = mi_min(slice + n, region->n_used * MI_CHUNK_SLICES);
+  for (size_t part, at = slice; at < used; at += part) {
+    uint32_t          bits = chunk_part(at, used - at, &part);
+    const mi_chunk_t* chunk = &region->chunks[at / MI_CHUNK_SLICES];
+    if ((chunk->free_bits & bits) != bits) return false;
+    // A run may not end up in a chunk of pages: their buckets count on pages only.
+    if (chunk->kind != MI_CHUNK_NONE && chunk->kind != MI_CHUNK_MIXED) return false;
+  }
+  return _mi_chunk_use_to(region, end, MI_CHUNK_MIXED);
+}
+
+bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  mi_run_t run = {region, slice, n, false};
+  bool     ok = slices_are_free(region, slice, n);
+  if (ok) run.is_zero = slices_take(region, slice, n, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  if (ok && mi_unlikely(region->uncommitted != NULL) && !_mi_commit_run(&run)) {
+    slices_free(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+    ok = false;
+  }
+  *is_zero = run.is_zero;
+  return ok;
+}
+
+static bool slice_is_dirty(const mi_region_t* region, size_t slice) {
+  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  return (((chunk->dirty_bits | chunk->stale_bits) >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+}
+
+size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero) {
+  size_t n_dirty = 0;
+  size_t end = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  while (n_dirty < n && slice_is_dirty(region, slice + n_dirty)) n_dirty++;
+  end = n_dirty;
+  while (end < n && !slice_is_dirty(region, slice + end)) end++;
+  _mi_lock_release(&_mi_arena_lock);
+  *n_zero = end - n_dirty;
+  return n_dirty;
+}
+
+// ---- purging --------------------------------------------------------------------------------------------------------
+
+size_t _mi_slices_purgeable(void) {
+  return mi_load_relaxed(&_mi_chunk_purgeable);
+}
+
+size_t _mi_slices_purgeable_low(bool restart) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t low = _mi_chunk_purgeable_low;
+  if (restart) _mi_chunk_purgeable_low = mi_load_relaxed(&_mi_chunk_purgeable);
+  _mi_lock_release(&_mi_arena_lock);
+  return low;
+}
+
+// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
+// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
+static mi_chunk_hold_t slices_purge_contents(mi_region_t* region, size_t slice, size_t n) {
+  char*  start = _mi_region_slice_start(region, slice);
+  size_t size = n * MI_SLICE_SIZE;
+  if (region->commit != NULL) {
+    _mi_commit_undo(region, slice, n);
+    return MI_CHUNK_HOLDS_STALE;
+  }
+  if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
+    _mi_stat_count(&_mi_stats.reset_calls, 1);
+    _mi_stat_count(&_mi_stats.reset, (int64_t)size);
+    return MI_CHUNK_HOLDS_STALE;
+  }
+  int err = _mi_prim_purge(start, size);
+  _mi_stat_count(&_mi_stats.purge_calls, 1);
+  if (err == 0) _mi_stat_count(&_mi_stats.purged, (int64_t)size);
+  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
+  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+}
+
+static void slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
+  mi_chunk_hold_t hold = slices_purge_contents(region, slice, n);
+  slices_free(region, slice, n, hold);
+}
+
+#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
+
+// Purges the highest run of wholly free, dirty chunks below chunk *end, at most `most` slices.  Returns how many slices
+// were dirty (0: there are none), and in *end where the run started.
+static size_t purge_free_chunks(mi_region_t* region, size_t* end, size_t most) {
+  size_t n = 0;
+  size_t n_dirty = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t i = mi_min(*end, region->n_used);
+  for (; i > 0 && n < PURGE_BATCH && n_dirty < most; i--) {
+    bool want = _mi_chunk_is_free(region, i - 1) && region->chunks[i - 1].dirty_bits != 0;
+    if (!want && n > 0) break;
+    if (!want) continue;
+    n++;
+    n_dirty += mi_popcount32(region->chunks[i - 1].dirty_bits);
+  }
+  for (size_t c = i; c < i + n; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  if (n > 0) slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES);
+  *end = i;
+  return n_dirty;
+}
+
+// The same for the highest partly used chunk with dirty free slices below *end.
+static size_t purge_partial_chunk(mi_region_t* region, size_t* end) {
+  uint32_t bits = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t i = mi_min(*end, region->n_used);
+  while (i > 0 && bits == 0) {
+    i--;
+    const mi_chunk_t* chunk = &region->chunks[i];
+    if (chunk->kind != MI_CHUNK_NONE) bits = chunk->free_bits & chunk->dirty_bits;
+  }
+  if (bits != 0) _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  _mi_lock_release(&_mi_arena_lock);
+  for (uint32_t rest = bits; rest != 0;) {
+    size_t at = mi_ctz32(rest);
+    size_t n = (~(rest >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(rest >> at)));
+    slices_purge_run(region, i * MI_CHUNK_SLICES + at, n);
+    rest &= ~(mi_mask32(n) << at);
+  }
+  *end = i;
+  return mi_popcount32(bits);
+}
+
+static size_t purge_region(mi_region_t* region, size_t most) {
+  size_t done = 0;
+  for (int partial = 0; partial <= 1; partial++) {
+    size_t n = 1;
+    size_t end = SIZE_MAX;
+    while (done < most && n > 0) {
+      // Held from taking to putting back, so that a fork never finds slices in between.
+      _mi_lock_acquire(&_mi_purge_lock);
+      n = (partial == 0 ? purge_free_chunks(region, &end, most - done) : purge_partial_chunk(region, &end));
+      _mi_lock_release(&_mi_purge_lock);
+      done += n;
+    }
+  }
+  return done;
+}
+
+size_t _mi_slices_purge(size_t n) {
+  size_t done = 0;
+  for (size_t i = 0; i < _mi_region_count() && done < n && _mi_slices_purgeable() > 0; i++) {
+    if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], n - done);
+  }
+  return done;
+}

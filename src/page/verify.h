@@ -1,0 +1,18 @@
+// Is a pointer that the program gives us one of its blocks?  Layer: page.  Of checked builds only; block.h and padding.h
+// say what is found, and how surely.
+#pragma once
+
+#include "padding.h"
+
+// Is p a block in use?  By the first descriptor of its page; reports what is wrong, naming `what` the program wanted to
+// do.  False if it is not: then the call is to be ignored.  (A block with overwritten padding is one.  Its padding is
+// written anew, for the largest size if the program's was lost.)
+bool _mi_block_verify(mi_page_t* page, const void* p, const char* what);
+
+// Reports that the program gives another size for a block than it had asked for.
+mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked);
+
+// Fills a block that is no longer in use, up to its last word, and checks that of one that is about to be used again
+// (MI_FILL).
+void _mi_block_fill_freed(void* p, size_t block_size);
+bool _mi_block_check_freed(const void* p, size_t block_size);
