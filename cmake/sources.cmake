@@ -24,6 +24,7 @@ set(mi_sources
   src/page/verify.c
 
   src/heap/check.c
+  src/heap/check_page.c
   src/heap/fork.c
   src/heap/guard.c
   src/heap/guard_report.c

@@ -33,6 +33,7 @@
 #include "page/verify.c"
 
 #include "heap/check.c"
+#include "heap/check_page.c"
 #include "heap/fork.c"
 #include "heap/guard.c"
 #include "heap/guard_report.c"

@@ -392,9 +392,7 @@ static void theap_retire(mi_theap_t* theap) {
   theap->heap = &_mi_heap_main;
   theap->heap_next = _mi_heap_main.theaps;
   _mi_heap_main.theaps = theap;
-  if (!theap->is_live || theap->is_late) return;
-  if (_mi_theap_default == theap) _mi_theap_default = thread;
-  mi_store_relaxed(&thread->has_retired, true);
+  if (theap->is_live && !theap->is_late) mi_store_relaxed(&thread->has_retired, true);
 }
 
 void _mi_thread_retire_theaps(mi_heap_t* heap) {

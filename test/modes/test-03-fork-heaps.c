@@ -33,6 +33,7 @@ static void use_own_heap(rng_t* rng) {
   void*      p[60];
   for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_heap_malloc(heap, rng_size(rng, i == 0 ? 1 * MiB : 4000));
   if (rng_below(rng, 2) == 0) {
+    for (size_t i = 0; i < 100; i++) (void)!mi_heap_malloc(heap, 20000); // the more pages, the longer it takes
     mi_heap_destroy(heap);
     return;
   }

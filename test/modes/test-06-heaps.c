@@ -236,7 +236,15 @@ static void* leave_at_exit(void* arg) {
   return NULL;
 }
 
+static int64_t pages_now(void) {
+  mi_stats_t_decl(stats);
+  mi_collect(true);
+  CHECK(mi_stats_get(&stats));
+  return stats.pages.current;
+}
+
 static void check_late_blocks(bool destroy) {
+  int64_t n_pages = pages_now();
   shared = mi_heap_new();
   run(&leave_at_exit, shared);
   for (size_t i = 0; i < COUNT_OF(left); i++) CHECK(mi_heap_of(left[i]) == shared);
@@ -252,6 +260,7 @@ static void check_late_blocks(bool destroy) {
     }
   }
   CHECK(mi_heap_check(NULL));
+  CHECK_FOR(pages_now() <= n_pages, "%lld pages, then %lld", (long long)n_pages, (long long)pages_now());
 }
 
 // ---- the end of a thread and of its heaps at the same time -----------------------------------------------------------
@@ -308,8 +317,10 @@ int main(void) {
   check_end_of_others_default(true);
   check_thread_exit();
   pthread_key_create(&late_key, &leave_late);
-  check_late_blocks(false);
   check_late_blocks(true);
+  check_late_blocks(true); // with a heap at the same address
+  check_late_blocks(false);
+  check_late_blocks(false);
   check_exit_races();
   mi_collect(true);
   CHECK_FOR(used_in(NULL) - before <= libc_bytes, "%lld bytes", (long long)(used_in(NULL) - before));

@@ -137,6 +137,23 @@ static void check_delete(void) {
   CHECK_EQ(page_count(), 0);
 }
 
+// The same, destroyed: nothing is left of it in the counters.
+static void check_destroy(void) {
+  share_t mine, theirs;
+  int64_t n_shared = mi_load_relaxed(&_mi_stats.pages_abandoned.current);
+  int64_t n_huge = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  mine.heap = theirs.heap = mi_heap_new();
+  fill(&mine);
+  run_thread(&fill, &theirs);
+  CHECK(mi_load_relaxed(&_mi_stats.pages_abandoned.current) > n_shared);
+  mi_heap_destroy(mine.heap);
+  CHECK_EQ(page_count(), 0);
+  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages_abandoned.current), n_shared);
+  CHECK_EQ(mi_load_relaxed(&_mi_stats.malloc_huge.current), n_huge);
+  CHECK(mine.heap->pages == NULL && mine.heap->theaps == NULL && _mi_theap_backing()->thread_next == NULL);
+  CHECK(mi_heap_check(NULL));
+}
+
 // ---- a thread whose heap is ended by another ------------------------------------------------------------------------
 
 static void* use_while_ended(void* arg) {
@@ -188,6 +205,59 @@ static void check_ended_by_another(bool destroy) {
     mi_free(s.blocks[0]);
   }
   CHECK(mi_heap_check(NULL));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
+static atomic_int turn; // of what threads do in turn
+
+static void wait_for(int expected) {
+  for (int n = 0; atomic_load(&turn) != expected; n++) {
+    if (n % 1000 == 999) sched_yield();
+  }
+}
+
+// ---- frees that wait while the heap is deleted -----------------------------------------------------------------------
+
+static void* delete_it(void* heap) {
+  mi_heap_delete((mi_heap_t*)heap);
+  return NULL;
+}
+
+static void* free_it(void* block) {
+  mi_free(mi_malloc(1));
+  atomic_store(&turn, 1);
+  wait_for(2);
+  mi_free(block);
+  return NULL;
+}
+
+// Q2: the free waits for the lock of the heap; by the time it has it, the page is the main heap's.
+static void check_waiting_free(size_t size) {
+  share_t   s;
+  pthread_t deleter, freer;
+  s.heap = mi_heap_new();
+  run_thread(&fill, &s); // one block each in pages that are SHARED or large
+  size_t which = 0;
+  while (sizes[which] != size) which++;
+  atomic_store(&turn, 0);
+  pthread_create(&freer, NULL, &free_it, s.blocks[which]);
+  wait_for(1);
+  _mi_lock_acquire(&s.heap->lock);
+  pthread_create(&deleter, NULL, &delete_it, s.heap);
+  sleep_ms(20);
+  atomic_store(&turn, 2);
+  sleep_ms(20);
+  _mi_lock_release(&s.heap->lock);
+  pthread_join(deleter, NULL);
+  pthread_join(freer, NULL);
+  CHECK(s.heap->n_pages == 0 && s.heap->pages == NULL);
+  CHECK(mi_load_relaxed(&s.heap->pools[_mi_size_class_of(mi_min(size, MI_CLASS_SIZE_MAX))].first) == NULL);
+  CHECK(mi_heap_check(NULL));
+  CHECK(_mi_page_of(s.blocks[which]) == NULL);
+  for (size_t i = 0; i < n_sizes; i++) {
+    if (i != which) mi_free(s.blocks[i]);
+  }
   mi_collect(true);
   CHECK_EQ(page_count(), 0);
 }
@@ -278,63 +348,51 @@ static void check_many(void) {
   CHECK_EQ(page_count(), 0);
 }
 
-// ---- large blocks that move while their heap is deleted ---------------------------------------------------------------
+// ---- a large block that moves while its heap is deleted -----------------------------------------------------------------
 
 enum { large_size = 640 * 1024 };
 
-static atomic_int turn; // 1: the block may be resized; 2: it was
-
-static void wait_for(int expected) {
-  for (int n = 0; atomic_load(&turn) != expected; n++) {
-    if (n % 1000 == 999) sched_yield();
-  }
-}
-
-static void spin(size_t n) {
-  for (volatile size_t i = 0; i < n; i++) {
-  }
+static void* fill_large(void* arg) {
+  share_t* s = (share_t*)arg;
+  for (size_t i = 0; i < 3; i++) s->blocks[i] = mi_heap_malloc(s->heap, large_size);
+  return NULL;
 }
 
 static void* grow(void* arg) {
   share_t* s = (share_t*)arg;
-  rng_t    r = rng_make(1);
-  for (;;) {
-    wait_for(1);
-    spin(rng_below(&r, 2000));
-    if (s->blocks[0] == NULL) return NULL;
-    s->blocks[0] = mi_realloc(s->blocks[0], 3 * large_size);
-    atomic_store(&turn, 2);
-  }
+  mi_free(mi_malloc(1));
+  atomic_store(&turn, 1);
+  wait_for(2);
+  s->blocks[1] = mi_realloc(s->blocks[1], 3 * large_size);
+  return NULL;
 }
 
-// The block that moves stays in the list of whatever heap it is: never in that of a heap which is gone, and whose memory
-// is another heap's by now.
-static void check_large(rng_t* r) {
+// Its new page is made for the heap that the block belongs to by then: never for that which is gone, and whose memory is
+// another heap's by now.
+static void check_moving_large(void) {
   share_t   s;
-  pthread_t thread;
-  void*     blocks[4];
+  pthread_t thread, deleter;
+  s.heap = mi_heap_new();
+  run_thread(&fill_large, &s);
+  void* before = s.blocks[1]; // there is no room behind it
+  pattern_fill(before, 0, large_size, 1);
+  atomic_store(&turn, 0);
   pthread_create(&thread, NULL, &grow, &s);
-  size_t n = (TEST_SANITIZED ? 300 : 6000) * test_scale();
-  for (size_t i = 0; i < n; i++) {
-    s.heap = mi_heap_new();
-    for (size_t k = 0; k < COUNT_OF(blocks); k++) blocks[k] = mi_heap_malloc(s.heap, large_size);
-    s.blocks[0] = blocks[1]; // there is no room behind it
-    pattern_fill(s.blocks[0], 0, 4096, i);
-    atomic_store(&turn, 1);
-    spin(rng_below(r, 200));
-    mi_heap_delete(s.heap);
-    mi_heap_t* younger = mi_heap_new();
-    mi_free(mi_heap_malloc(younger, 100));
-    wait_for(2);
-    check_is_mains(s.blocks[0]);
-    mi_heap_destroy(younger);
-    CHECK_EQ(pattern_check(s.blocks[0], 4096, i), 4096);
-    blocks[1] = s.blocks[0];
-    for (size_t k = 0; k < COUNT_OF(blocks); k++) mi_free(blocks[k]);
-  }
-  s.blocks[0] = NULL;
-  atomic_store(&turn, 1);
+  wait_for(1);
+  _mi_lock_acquire(&s.heap->lock);
+  pthread_create(&deleter, NULL, &delete_it, s.heap);
+  sleep_ms(20);
+  atomic_store(&turn, 2);
+  sleep_ms(20); // both wait for the heap, the one that deletes it first
+  _mi_lock_release(&s.heap->lock);
+  pthread_join(deleter, NULL);
   pthread_join(thread, NULL);
+  mi_heap_t* younger = mi_heap_new();
+  CHECK(younger == s.heap && s.blocks[1] != before);
+  check_is_mains(s.blocks[1]);
+  mi_heap_destroy(younger);
+  CHECK_EQ(pattern_check(s.blocks[1], large_size, 1), large_size);
+  for (size_t i = 0; i < 3; i++) mi_free(s.blocks[i]);
   CHECK(mi_heap_check(NULL));
 }
 
@@ -447,23 +505,27 @@ static void check_subproc_fork(void) {
   mi_subproc_destroy(s.id);
 }
 
-int main(int argc, char** argv) {
+int main(void) {
   watchdog(120);
-  rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
   mi_option_set(mi_option_show_errors, 1);
   mi_free(mi_malloc(1));
   mi_collect(true);
   check_pages();
   check_delete();
+  check_destroy();
   check_ended_by_another(false);
   check_ended_by_another(true);
+  for (int i = 0; i < 5; i++) {
+    check_waiting_free(1000);
+    check_waiting_free(3000000);
+  }
   check_ids();
   check_cycles(true, false);
   check_cycles(false, false);
   check_cycles(false, true);
   check_many();
-  check_large(&r);
+  for (int i = 0; i < 5; i++) check_moving_large();
   check_subproc_numbers();
   check_subproc_fork();
   return check_result();
