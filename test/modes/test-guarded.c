@@ -231,8 +231,8 @@ static void check_seed(void) {
 }
 
 // Rates of 1000 and more, for so long: some blocks, but no more than one in so many, nor than time allows.  `n_live` blocks
-// at a time, each replaced by one of another size if `mixed`.
-static void check_production(double seconds, size_t n_live, bool mixed) {
+// at a time, each replaced by one of another size if `mixed`, all at once if `bulk`.
+static void check_production(double seconds, size_t n_live, bool mixed, bool bulk) {
   static void* blocks[10000];
   rng_t        rng = rng_make(n_live);
   set_rate(1000);
@@ -240,7 +240,11 @@ static void check_production(double seconds, size_t n_live, bool mixed) {
   double  start = now_seconds(), now = start;
   size_t  n = 0;
   for (; now < start + seconds; now = now_seconds()) {
-    for (size_t i = 0; i < 1000; i++, n++) {
+    for (size_t i = 0; bulk && i < n_live; i++) {
+      mi_free(blocks[i]);
+      blocks[i] = NULL;
+    }
+    for (size_t i = 0; i < (bulk ? n_live : 1000); i++, n++) {
       void** slot = &blocks[n % n_live];
       mi_free(*slot);
       *slot = mi_malloc(8 + (mixed ? rng_below(&rng, 500) : n % 500));
@@ -305,6 +309,7 @@ static void check_heaps(void) {
   CHECK(!mi_heap_contains(heap, m) && mi_heap_contains(mi_heap_main(), m));
   pattern_fill(p, 0, odd_size, 1);
   mi_free(q);
+  CHECK(!mi_heap_contains(heap, q)); // it is nobody's
   // Its blocks live on in the main heap.
   mi_heap_delete(heap);
   CHECK(mi_heap_contains(mi_heap_main(), p));
@@ -573,8 +578,9 @@ int main(void) {
   check_errors();
   check_rates();
   check_seed();
-  check_production(2, 10000, true);
-  check_production(5, 500, false); // all that it needs is in bins
+  check_production(2, 10000, true, false);
+  check_production(2, 10000, false, true);
+  check_production(5, 500, false, false); // all that it needs is in bins
   check_bounds();
   check_heaps();
   check_heaps_in_turn();
