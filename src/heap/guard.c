@@ -95,7 +95,6 @@ static void guard_put_freed(mi_guard_t* guard) {
   guard_freed_last = guard;
   guard_n_freed++;
   guard_n_freed_slices += guard->n_slices;
-  mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED);
 }
 
 const mi_guard_t* _mi_guard_find(uintptr_t address) {
@@ -285,6 +284,7 @@ void _mi_guard_free(mi_page_t* page) {
   _mi_page_clear(page, MI_PAGE_IN_HEAP);
   if (guard->size > 0) guard_check_fill(page, guard);
   _mi_guard_trace(&guard->freed);
+  mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED); // from here on it may fault
   guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
   _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed
   _mi_lock_acquire(&_mi_guard_lock);

@@ -6,7 +6,7 @@
 #include "../support/message.h"
 #include "guard.h"
 
-#define REPORT_LINE_MAX 400
+#define REPORT_LINE_MAX 320
 
 static mi_atomic(bool) report_has_stacks;
 
@@ -28,7 +28,7 @@ static void report_line(const char* fmt, ...) {
 }
 
 static void report_place(const char* what, uintptr_t address) {
-  char      name[256];
+  char      name[160];
   uintptr_t offset;
   if (_mi_prim_find_module(address, name, sizeof(name), &offset)) {
     report_line("mimalloc:   %s %p  %s+0x%zx\n", what, (void*)address, name, (size_t)offset);

@@ -580,10 +580,11 @@ bool _mi_prim_stack_init(void) {
   return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
 }
 
-// A line of /proc/self/maps: "start-end rwxp offset device inode   path".
+// A line of /proc/self/maps: "start-end rwxp offset device inode   path".  All of this runs on the stack of a signal handler,
+// which may be small: 2 KiB in all.
 typedef struct prim_maps_line_s {
   uintptr_t start, end, offset;
-  char      path[256];
+  char      path[160]; // the end of a longer one is cut off
 } prim_maps_line_t;
 
 static const char* prim_parse_hex(const char* s, uintptr_t* value) {
@@ -615,7 +616,7 @@ static void prim_maps_parse(const char* text, prim_maps_line_t* line) {
 
 // Calls `see` with each line until it returns true.  A line is cut off at the size of `text`.
 static bool prim_maps_search(bool (*see)(const prim_maps_line_t* line, void* arg), void* arg) {
-  char             text[512], buffer[1024];
+  char             text[256], buffer[512];
   prim_maps_line_t line;
   size_t           length = 0;
   bool             found = false;

@@ -5,6 +5,7 @@
 #include <mimalloc.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -173,6 +174,24 @@ static void case_alternate_stack(void) {
   sink = (char)recurse(1); // the stack overflows: without the other one there is no place for any handler
 }
 
+// What the kernel itself needs, and 4 KiB.  Below it there is nothing.
+static void case_small_stack(void) {
+  stack_t stack;
+  size_t  kernel_size = 2048;
+#if defined(AT_MINSIGSTKSZ)
+  if (getauxval(AT_MINSIGSTKSZ) != 0) kernel_size = getauxval(AT_MINSIGSTKSZ);
+#endif
+  char* room = (char*)mmap(NULL, 32 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mprotect(room, 4096, PROT_NONE);
+  memset(&stack, 0, sizeof(stack));
+  stack.ss_sp = room + 4096;
+  stack.ss_size = (kernel_size + 4096 + 63) / 64 * 64;
+  sigaltstack(&stack, NULL);
+  install(&on_fault_simple, SA_ONSTACK);
+  switch_on();
+  fault_guarded();
+}
+
 static void case_ignored(void) {
   signal(SIGSEGV, SIG_IGN);
   switch_on();
@@ -249,6 +268,8 @@ static const case_t cases[] = {
     {"leave", &case_leave, 0, "went on", "other signal"},
     {"reset hand", &case_reset_hand, SIGSEGV, "handler\n", REPORT},
     {"alternate stack", &case_alternate_stack, 0, "alternate stack", REPORT},
+    {"small stack", &case_small_stack, 0, "handler\n", "other signal"},
+    {"small stack, report", &case_small_stack, 0, "allocated by thread", "other signal"},
     {"ignored", &case_ignored, SIGSEGV, "went on", REPORT},
     {"sent", &case_sent, SIGSEGV, "", "went on"},
     {"sent to a handler", &case_sent_to_handler, 0, "handler", REPORT},

@@ -330,6 +330,31 @@ static void check_heaps(void) {
   CHECK(!next_is_guarded());
 }
 
+// A heap begins anew, also where another one was.
+static void check_heaps_in_turn(void) {
+  enum { n_heaps = 30, n_blocks = 600, rate = 3 };
+  set_rate(rate);
+  int64_t before = guarded_count();
+  for (size_t i = 0; i < n_heaps; i++) {
+    static void* kept[n_blocks];
+    mi_heap_t*   heap = mi_heap_new();
+    for (size_t k = 0; k < n_blocks; k++) {
+      kept[k] = mi_heap_malloc(heap, odd_size);
+      if (k % 4 != 0) mi_free(kept[k]);
+    }
+    if (i % 2 == 0) {
+      mi_heap_destroy(heap);
+      continue;
+    }
+    mi_heap_delete(heap);
+    for (size_t k = 0; k < n_blocks; k += 4) mi_free(kept[k]);
+  }
+  int64_t got = guarded_count() - before, wanted = n_heaps * n_blocks / rate;
+  set_rate(0);
+  CHECK_FOR(got > wanted * 8 / 10 && got < wanted * 12 / 10, "%lld guarded, not about %lld", (long long)got,
+            (long long)wanted);
+}
+
 static void* not_guarded_elsewhere(void* arg) {
   CHECK(!next_is_guarded());
   void* p = mi_heap_malloc((mi_heap_t*)arg, odd_size);
@@ -552,6 +577,7 @@ int main(void) {
   check_production(5, 500, false); // all that it needs is in bins
   check_bounds();
   check_heaps();
+  check_heaps_in_turn();
   // In a thread: what a thread has set for itself cannot be taken back.
   pthread_create(&thread, NULL, &check_own_settings_of_thread, NULL);
   pthread_join(thread, NULL);

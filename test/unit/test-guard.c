@@ -2,6 +2,7 @@
 // are used again in order; each system call may fail; an armed theap loses no block of its bins, whatever allocates
 // meanwhile.
 #include "../check.h"
+#include <pthread.h>
 #include "../modes/support.h"
 #include "heap/guard.h"
 #include "heap/sampler.h"
@@ -179,6 +180,36 @@ static void check_arming(void) {
   }
 }
 
+static void* exit_armed(void* arg) {
+  (void)arg;
+  fill_bins();
+  CHECK(_mi_thread_theap()->sampler->is_armed);
+  return NULL;
+}
+
+static int64_t page_count(void) {
+  mi_stats_t stats;
+  _mi_stats_snapshot(&stats);
+  return stats.pages.current;
+}
+
+// What an armed theap has in its bins goes back when it has to give everything up, and when its thread ends.
+static void check_giving_up(void) {
+  pthread_t thread;
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+  fill_bins();
+  mi_option_set(mi_option_guarded_sample_rate, 500);
+  fill_bins();
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+  pthread_create(&thread, NULL, &exit_armed, NULL);
+  pthread_join(thread, NULL);
+  CHECK_EQ(page_count(), 0);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+  CHECK_EQ(mi_load_relaxed(&_mi_theap_notices), 0);
+}
+
 static size_t n_deferred;
 
 // Allocates within an allocation: of the same class, of others, and with everything given up meanwhile.
@@ -224,6 +255,7 @@ static void check_nesting(void) {
 int main(void) {
   watchdog(300);
   check_arming();
+  check_giving_up();
   check_places();
   check_records();
   check_failures();
