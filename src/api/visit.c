@@ -123,7 +123,7 @@ static const mi_page_t* visit_current_page(const mi_theap_t* theap, size_t cls) 
 
 static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold) {
   size_t used = _mi_heap_page_used(page);
-  size_t capacity = _mi_class_info[page->cls].capacity;
+  size_t capacity = page->capacity;
   return used < capacity && used * 100 <= mi_min(perc_threshold, 100) * capacity;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../page/gap.h"
 #include "thread.h"
 #include "walk.h"
 
@@ -12,7 +13,7 @@ size_t _mi_heap_page_used(const mi_page_t* page) {
   size_t          count = _mi_page_word_chain(word).count; // of a page without an owner, all free blocks
   size_t          cls = _mi_size_class_of(_mi_page_block_size(page));
   bool            is_owned = (state != MI_PAGE_SHARED && state != MI_PAGE_PARKED);
-  size_t          used = (is_owned ? _mi_page_used(page) : _mi_class_info[cls].capacity);
+  size_t          used = (is_owned ? _mi_page_used(page) : _mi_gap_capacity(page, &_mi_class_info[cls]));
   return used - mi_min(count, used);
 }
 
@@ -61,6 +62,18 @@ static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_t
   }
 }
 
+// Blocks of the main heap, whichever heap the threads have that freed them.
+static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
+  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+    for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
+      const mi_block_t* block = theap->quarantine[i];
+      const mi_page_t*  slice = (block == NULL ? NULL : _mi_page_at(block));
+      size_t            block_size = (slice == NULL ? 0 : _mi_page_block_size(slice));
+      if (block_size != 0) stats_take_off(&stats->classes[_mi_size_class_of(block_size)], 1);
+    }
+  }
+}
+
 static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (!theap->is_live) continue;
@@ -69,6 +82,7 @@ static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
     }
     stats_take_off_outbox(stats, theap);
   }
+  if (MI_HARDENED && heap == &_mi_heap_main) stats_take_off_quarantines(stats);
 }
 
 // Caller holds the registry lock.

@@ -19,8 +19,8 @@ typedef struct mi_heap_stats_s {
 } mi_heap_stats_t;
 
 // Of a heap, of all heaps of a subprocess, or (both NULL) of all.  Other threads may go on: the numbers are then of no
-// single moment.  Blocks in bins and outboxes count as used in the last case only: to look into those of threads that run
-// can go wrong by a whole bin.
+// single moment.  Blocks in bins, outboxes and quarantines count as used in the last case only: to look into those of threads
+// that run can go wrong by a whole bin.
 void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
 
 // How many heaps there are in a subprocess, and in *n_theaps how many parts of them (of that heap, if it is not NULL)

@@ -133,6 +133,16 @@ static void view_mark_outbox(mi_view_t* view, const mi_theap_t* theap, mi_faults
   if (batch->page == view->page) view_mark_list(view, batch->first, batch->count, "a batch of another length", faults);
 }
 
+// Blocks of the main heap, whichever heap the threads have that freed them.
+static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
+  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+    for (size_t i = 0; i < MI_QUARANTINE_SIZE && !theap->is_orphan; i++) {
+      const mi_block_t* block = theap->quarantine[i];
+      if (block != NULL && _mi_page_of(block) == view->page) view_mark(view, block, faults);
+    }
+  }
+}
+
 // The bins of all threads; and the outboxes, where only blocks of the main heap are (heap.h, Q4).
 static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
   bool has_outbox = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
@@ -141,6 +151,7 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
     view_mark_bin(view, &theap->bins[view->page->cls], faults);
     if (has_outbox) view_mark_outbox(view, theap, faults);
   }
+  if (MI_HARDENED && has_outbox) view_mark_quarantines(view, faults);
 }
 
 // Are the constants of the page those of its class?

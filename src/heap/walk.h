@@ -1,7 +1,7 @@
 // Looking at pages and their blocks from outside: which blocks are live.  Layer: heap.
 //
-// A block is free when it was not made yet, is on its page's list or on the chain of the page's word, or waits in a bin or
-// in an outbox.  All others are live: the program has them.
+// A block is free when it was not made yet, is on its page's list or on the chain of the page's word, or waits in a bin, in
+// an outbox or in a quarantine.  All others are live: the program has them.
 //
 // W1  Nothing is allocated, and a view is a copy: who looks at one holds no lock, and even if he allocates or frees, which
 //     he should not, the walk goes on, since it goes by address.

@@ -64,6 +64,11 @@ static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_blo
   return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < _mi_regions[0].n_slices << (MI_SLICE_SHIFT - 3);
 }
 
+// The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.
+static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  return MI_CHECKED ? (mi_block_t*)_mi_block_decode(block) : block->next;
+}
+
 static mi_always_inline mi_block_t* _mi_block_next(const mi_block_t* block) {
   mi_block_t* next;
   return mi_likely(_mi_block_next_fast(block, &next)) ? next : _mi_block_next_any(block);

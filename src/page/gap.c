@@ -14,8 +14,9 @@ void _mi_gap_close(mi_page_t* page) {
   _mi_page_set(page, MI_PAGE_HAS_GAP);
 }
 
-void _mi_gap_open(mi_page_t* page) {
-  if (!_mi_page_has(page, MI_PAGE_HAS_GAP)) return;
-  _mi_prim_commit(_mi_page_start(page) + _mi_gap_space(page), gap_size(page));
+bool _mi_gap_open(mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_HAS_GAP)) return true;
+  if (_mi_prim_commit(_mi_page_start(page) + _mi_gap_space(page), gap_size(page)) != 0) return false;
   mi_fetch_sub_relaxed(&gap_count, 1);
+  return true;
 }

@@ -31,4 +31,4 @@ static inline uint16_t _mi_gap_capacity(const mi_page_t* page, const mi_class_in
 
 void _mi_gap_close(mi_page_t* page); // when the page is made
 
-void _mi_gap_open(mi_page_t* page); // before the page is given back
+bool _mi_gap_open(mi_page_t* page); // before the page is given back; false: the system would not, ask again later

@@ -68,15 +68,40 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t are
   return page;
 }
 
-void _mi_page_delete(mi_page_t* page) {
+static void page_give_back(mi_page_t* page) {
   size_t n_slices = page->n_slices;
-  mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
-  _mi_stat_decrease(&_mi_stats.pages, 1);
-  _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(n_slices * MI_SLICE_SIZE));
-  if (MI_HARDENED) _mi_gap_open(page);
   page_set_slices(page, MI_PAGE_NONE, 0);
   page_reset(page, MI_PAGE_NONE);
   _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_gap_slices(n_slices), false);
+}
+
+// Deleted pages whose gap the system would not open, linked by `next`: they are tried again with the next one.
+static mi_atomic(mi_page_t*) page_closed;
+
+static void page_keep_closed(mi_page_t* page) {
+  mi_page_t* first = mi_load_relaxed(&page_closed);
+  _mi_page_set_home(page, NULL);
+  do {
+    page->next = first;
+  } while (!mi_cas_weak(&page_closed, &first, page, release, relaxed)); // release: whoever takes it follows `next`
+}
+
+static void page_open(mi_page_t* page) {
+  page->next = NULL;
+  if (mi_load_relaxed(&page_closed) != NULL) page->next = mi_exchange_acq_rel(&page_closed, (mi_page_t*)NULL);
+  for (mi_page_t* next; page != NULL; page = next) {
+    next = page->next;
+    if (_mi_gap_open(page)) page_give_back(page);
+    else page_keep_closed(page);
+  }
+}
+
+void _mi_page_delete(mi_page_t* page) {
+  mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
+  _mi_stat_decrease(&_mi_stats.pages, 1);
+  _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  if (MI_HARDENED) page_open(page);
+  else page_give_back(page);
 }
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a

@@ -138,14 +138,6 @@ static inline char* _mi_page_block(const mi_page_t* page, size_t i) {
   return _mi_page_start(page) + i * _mi_page_block_size(page);
 }
 
-// The block that follows in a list, for those who only look, at a list that may be changing or damaged: NULL also if the link
-// was overwritten, as far as that is known.
-static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
-  if (!MI_CHECKED) return block->next;
-  mi_block_t* next = (mi_block_t*)_mi_block_decode(block);
-  return mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL ? next : NULL;
-}
-
 static inline size_t _mi_page_used(const mi_page_t* page) {
   return mi_load_relaxed(&((mi_page_t*)page)->used);
 }

@@ -19,15 +19,17 @@ static char* map_memory(size_t size, int protection) {
   return p;
 }
 
+enum { block_bytes = (1 << 20) - MI_PADDING_SIZE }; // of 1 MiB, where they have padding in it
+
 // Blocks of 1 MiB come from that arena until it is full.  Returns how many did.
 static size_t fill_arena(mi_arena_id_t id, void** blocks, size_t max) {
   size_t n = 0;
   for (; n < max; n++) {
-    blocks[n] = mi_malloc(MiB);
+    blocks[n] = mi_malloc(block_bytes);
     CHECK(blocks[n] != NULL);
     if (!mi_arena_contains(id, blocks[n])) break;
-    CHECK(mi_arena_contains(id, (char*)blocks[n] + MiB - 1));
-    memset(blocks[n], (int)n, MiB);
+    CHECK(mi_arena_contains(id, (char*)blocks[n] + block_bytes - 1));
+    memset(blocks[n], (int)n, block_bytes);
   }
   if (n < max) mi_free(blocks[n]);
   return n;
@@ -36,7 +38,7 @@ static size_t fill_arena(mi_arena_id_t id, void** blocks, size_t max) {
 static void check_filled(void** blocks, size_t n) {
   for (size_t i = 0; i < n; i++) {
     const unsigned char* p = (const unsigned char*)blocks[i];
-    CHECK_FOR(p[0] == (unsigned char)i && p[MiB - 1] == (unsigned char)i, "block %zu", i);
+    CHECK_FOR(p[0] == (unsigned char)i && p[block_bytes - 1] == (unsigned char)i, "block %zu", i);
     mi_free(blocks[i]);
   }
 }
@@ -344,7 +346,7 @@ static void check_small_regions(void) {
 
 static void check_only_reserved(void) {
   size_t n = 0;
-  while (n < 200 && mi_malloc(MiB) != NULL) n++;
+  while (n < 200 && mi_malloc(block_bytes) != NULL) n++;
   CHECK_FOR(n >= 60 && n <= 80, "%zu blocks", n);
 }
 

@@ -111,10 +111,12 @@ static bool case_is_global; // it is not in one heap only
 // `text`: what must be said, among other things.
 static void damage(const char* name, void* at, uint64_t value, size_t width, const char* text) {
   uint64_t saved = 0;
+  if (MI_TRACK) mi_track_readable(at, width);
   memcpy(&saved, at, width);
   memcpy(at, &value, width);
   bool heap_is_well = check_quietly(heap);
   bool all_is_well = check_quietly(NULL);
+  if (MI_TRACK) mi_track_writable(at, width);
   memcpy(at, &saved, width);
   CHECK_FOR(!all_is_well && n_reported > 0 && n_other == 0, "%s: %zu faults", name, n_reported);
   CHECK_FOR(strstr(said, text) != NULL, "%s: %s", name, said);
@@ -124,28 +126,42 @@ static void damage(const char* name, void* at, uint64_t value, size_t width, con
 
 #define DAMAGE(field, value, text) damage(#field, (void*)&(field), (uint64_t)(value), sizeof(field), text)
 
+// The link of a free block, such that it leads to `value`.
+static void damage_link(const char* name, mi_block_t* block, uintptr_t value, const char* text) {
+  uint64_t saved, coded;
+  if (MI_TRACK) mi_track_readable(block, sizeof(*block));
+  memcpy(&saved, block, sizeof(saved));
+  mi_block_set_next(block, (const mi_block_t*)value);
+  if (MI_TRACK) mi_track_readable(block, sizeof(*block));
+  memcpy(&coded, block, sizeof(coded));
+  memcpy(block, &saved, sizeof(saved));
+  damage(name, block, coded, sizeof(coded), text);
+}
+
+#define DAMAGE_LINK(block, value, text) damage_link(#block, block, (uintptr_t)(value), text)
+
 static void damage_links(void) {
   uint64_t    start = (uint64_t)(uintptr_t)_mi_page_start(queued);
   uint64_t    first = (_mi_page_first_made(queued) + queued->capacity - 1) % queued->capacity; // the last that is made
   static char elsewhere[64];
   CHECK(on_list(2) != NULL && in_bin(2) != NULL && queued->extended < queued->capacity);
-  DAMAGE(on_list(1)->next, 0x4141414141414141, "a link to where no block is");
-  DAMAGE(on_list(1)->next, (uintptr_t)elsewhere, "a link to where no block is");
-  DAMAGE(on_list(1)->next, (uintptr_t)on_list(2) + 8, "a link to where no block is");
-  DAMAGE(on_list(1)->next, (uintptr_t)on_list(2) + 3, "a link to where no block is");
-  DAMAGE(on_list(1)->next, (uintptr_t)_mi_page_start(shared), "a link to where no block is");
-  DAMAGE(on_list(1)->next, start + first * _mi_page_block_size(queued), "never made");
-  DAMAGE(on_list(1)->next, (uintptr_t)on_list(0), "free twice");
-  DAMAGE(on_list(1)->next, (uintptr_t)in_bin(0), "P1");
-  DAMAGE(on_list(1)->next, 0, "P1");
+  DAMAGE_LINK(on_list(1), 0x4141414141414141, "a link to where no block is");
+  DAMAGE_LINK(on_list(1), (uintptr_t)elsewhere, "a link to where no block is");
+  DAMAGE_LINK(on_list(1), (uintptr_t)on_list(2) + 8, "a link to where no block is");
+  DAMAGE_LINK(on_list(1), (uintptr_t)on_list(2) + 3, "a link to where no block is");
+  DAMAGE_LINK(on_list(1), (uintptr_t)_mi_page_start(shared), "a link to where no block is");
+  DAMAGE_LINK(on_list(1), start + first * _mi_page_block_size(queued), "never made");
+  DAMAGE_LINK(on_list(1), (uintptr_t)on_list(0), "free twice");
+  DAMAGE_LINK(on_list(1), (uintptr_t)in_bin(0), "P1");
+  DAMAGE_LINK(on_list(1), 0, "P1");
   DAMAGE(queued->free, 0, "P1");
-  DAMAGE(in_bin(1)->next, 0x4141414141414141, "a link in a bin to where no block is");
-  DAMAGE(in_bin(1)->next, (uintptr_t)elsewhere, "a link in a bin to where no block is");
-  DAMAGE(in_bin(1)->next, (uintptr_t)in_bin(2) + 8, "a link in a bin into a block");
-  DAMAGE(in_bin(1)->next, (uintptr_t)in_bin(2) + 2, "a link in a bin to where no block is");
-  DAMAGE(in_bin(1)->next, (uintptr_t)in_bin(0), "a bin without an end");
-  DAMAGE(in_bin(1)->next, (uintptr_t)on_list(0), "free twice");
-  DAMAGE(in_bin(1)->next, (uintptr_t)_mi_page_start(mains), "Q3: a block of another heap in a bin");
+  DAMAGE_LINK(in_bin(1), 0x4141414141414141, "a link in a bin to where no block is");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)elsewhere, "a link in a bin to where no block is");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(2) + 8, "a link in a bin into a block");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(2) + 2, "a link in a bin to where no block is");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(0), "a bin without an end");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)on_list(0), "free twice");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)_mi_page_start(mains), "Q3: a block of another heap in a bin");
   DAMAGE(theap->bins[cls].head, (uintptr_t)single, "a link in a bin to where no block is");
   DAMAGE(theap->bins[cls].head, 0, "H3");
   DAMAGE(theap->bins[cls].left, -1, "H3");
@@ -292,7 +308,7 @@ static void damage_outbox(mi_theap_t* other) {
   DAMAGE(batch->count, 2, "a batch of another length");
   DAMAGE(batch->count, 0, "an outbox that counts wrong");
   DAMAGE(batch->first, 0x4141414141414141, "a link to where no block is");
-  DAMAGE(batch->first->next, (uintptr_t)batch->first, "free twice");
+  DAMAGE_LINK(batch->first, batch->first, "free twice");
   DAMAGE(batch->page, (uintptr_t)blocks[0], "an outbox with blocks of no page");
   case_is_global = false;
 }
