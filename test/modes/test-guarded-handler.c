@@ -201,6 +201,14 @@ static void case_ignored(void) {
   fault_foreign(); // the kernel does not let this one be ignored
 }
 
+// What is ignored does not switch the reports off.
+static void case_ignored_guarded(void) {
+  signal(SIGSEGV, SIG_IGN);
+  switch_on();
+  raise(SIGSEGV);
+  fault_guarded();
+}
+
 static void case_sent(void) {
   switch_on();
   raise(SIGSEGV);
@@ -271,6 +279,7 @@ static const case_t cases[] = {
     {"small stack", &case_small_stack, 0, "handler\n", "other signal"},
     {"small stack, report", &case_small_stack, 0, "allocated by thread", "other signal"},
     {"ignored", &case_ignored, SIGSEGV, "went on", REPORT},
+    {"ignored, guarded", &case_ignored_guarded, SIGSEGV, REPORT ": buffer overflow", "went on"},
     {"sent", &case_sent, SIGSEGV, "", "went on"},
     {"sent to a handler", &case_sent_to_handler, 0, "handler", REPORT},
     {"thread", &case_thread, SIGSEGV, REPORT ": buffer overflow", "went on"},
