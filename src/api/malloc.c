@@ -151,6 +151,8 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
   if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
   if (MI_TRACK) {
+    char* start = _mi_page_start(_mi_page_of(p));
+    mi_track_closed(start, (size_t)((char*)p - start));
     mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);
     mi_track_block(p, size, zero);
   }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/assert.h"
+#include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 
@@ -18,13 +19,14 @@
 // Below this much opened memory no huge pages: a small process must not pay 2 MiB for its first block.
 #define REGION_HUGE_FROM (32 * MI_MiB)
 
-mi_region_t _mi_regions[MI_REGION_COUNT];
+// In OS pages of their own if they have to be hidden (base/track.h).
+mi_region_t _mi_regions[MI_REGION_COUNT] mi_aligned(MI_TRACK_VALGRIND ? 4096 : 64);
 mi_lock_t   _mi_arena_lock;
 
 // What a search reads of the regions above 0: it takes no lock, so these are atomic, and `region_version` is odd while
 // one of them changes: a search that saw two values of it starts again.
 static struct {
-  mi_atomic(uintptr_t) base;
+  mi_atomic(uintptr_t) not_base; // ~base: no pointer, for leak checkers, to what starts there
   mi_atomic(size_t)    n_slices;
 } region_bounds[MI_REGION_COUNT];
 static mi_atomic(uint32_t) region_version;
@@ -32,7 +34,7 @@ static mi_atomic(size_t)   region_count; // entries that were ever used
 
 static void region_publish(size_t i, uintptr_t base, size_t n_slices) {
   mi_fetch_add_acq_rel(&region_version, 1);
-  mi_store_release(&region_bounds[i].base, base);
+  mi_store_release(&region_bounds[i].not_base, ~base);
   mi_store_release(&region_bounds[i].n_slices, n_slices);
   mi_fetch_add_acq_rel(&region_version, 1);
 }
@@ -154,7 +156,7 @@ mi_region_t* _mi_region_search(const void* p) {
     mi_region_t* found = NULL;
     size_t       n = mi_load_acquire(&region_count);
     for (size_t i = MI_REGION_DENSE + 1; i < n && found == NULL; i++) {
-      uintptr_t offset = (uintptr_t)p - mi_load_acquire(&region_bounds[i].base);
+      uintptr_t offset = (uintptr_t)p - ~mi_load_acquire(&region_bounds[i].not_base);
       if (offset >> MI_SLICE_SHIFT < mi_load_acquire(&region_bounds[i].n_slices)) found = &_mi_regions[i];
     }
     if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return found;
@@ -168,6 +170,16 @@ static bool region_commit(char* start, size_t from, size_t to) {
   size_t first = mi_align_down(from, page);
   _mi_stat_count(&_mi_stats.commit_calls, 1);
   return _mi_prim_commit(start + first, mi_align_up(to, page) - first) == 0;
+}
+
+// What tools are told when chunks [open, n) are opened: nothing there is the program's, nor are the pointers in our tables.
+static void region_track_open(mi_region_t* region, size_t open, size_t n) {
+  const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
+  mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
+  if (region->is_single) _mi_prim_hide(region->table, _mi_prim_os_page_size());
+  else _mi_prim_hide(region->table, mi_align_up(n * per_chunk, _mi_prim_os_page_size()));
+  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
+  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
 }
 
 static bool region_open_to(mi_region_t* region, size_t n) {
@@ -190,6 +202,7 @@ static bool region_open_to(mi_region_t* region, size_t n) {
     _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, added, is_dense || allow >= 2);
   }
   _mi_stat_increase(&_mi_stats.committed, (int64_t)added);
+  if (MI_TRACK) region_track_open(region, open, n);
   region->n_open = n;
   return true;
 }

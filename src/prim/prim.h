@@ -27,6 +27,9 @@ int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
 int    _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
 int    _mi_prim_protect(void* start, size_t size);
+// For leak checkers (base/track.h): there are no pointers of the program in this memory of ours, which stays usable.  OS
+// pages that it has in part are left as they are.
+void   _mi_prim_hide(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
 int    _mi_prim_remap(void* from, void* to, size_t size);

@@ -10,6 +10,7 @@
 
 #include "../base/public.h"
 #include "../base/atomic.h"
+#include "../base/mode.h"
 
 typedef struct mi_live_count_s {
   mi_atomic(int64_t) total;
@@ -27,7 +28,7 @@ typedef struct mi_live_stats_s {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-} mi_live_stats_t;
+} mi_aligned(MI_TRACK_VALGRIND ? 4096 : 8) mi_live_stats_t; // in OS pages of their own if they have to be hidden
 
 extern mi_live_stats_t _mi_stats;
 
