@@ -26,7 +26,7 @@ mi_lock_t   _mi_arena_lock;
 // What a search reads of the regions above 0: it takes no lock, so these are atomic, and `region_version` is odd while
 // one of them changes: a search that saw two values of it starts again.
 static struct {
-  mi_atomic(uintptr_t) not_base; // ~base: no pointer, for leak checkers, to what starts there
+  mi_atomic(uintptr_t) base;
   mi_atomic(size_t)    n_slices;
 } region_bounds[MI_REGION_COUNT];
 static mi_atomic(uint32_t) region_version;
@@ -34,9 +34,28 @@ static mi_atomic(size_t)   region_count; // entries that were ever used
 
 static void region_publish(size_t i, uintptr_t base, size_t n_slices) {
   mi_fetch_add_acq_rel(&region_version, 1);
-  mi_store_release(&region_bounds[i].not_base, ~base);
+  mi_store_release(&region_bounds[i].base, base);
   mi_store_release(&region_bounds[i].n_slices, n_slices);
   mi_fetch_add_acq_rel(&region_version, 1);
+}
+
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// Chunks [open, n) are going to be opened: nothing there is the program's, nor are the pointers in our tables.
+static void region_track_open(mi_region_t* region, size_t open, size_t n) {
+  size_t table_size = region->is_single ? MI_DESCRIPTOR_SIZE : n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
+  if (open == 0) mi_track_reserved((void*)region->base, region->n_slices << MI_SLICE_SHIFT);
+  mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
+  _mi_prim_hide(region->table, mi_align_up(table_size, _mi_prim_os_page_size()));
+  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
+  _mi_prim_hide(region_bounds, sizeof(region_bounds));
+  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
+}
+
+static void region_track_remove(mi_region_t* region) {
+  if (region->n_open == 0) return;
+  mi_track_writable((void*)region->base, region->n_open * MI_CHUNK_SIZE);
+  mi_track_released((void*)region->base, region->n_slices << MI_SLICE_SHIFT);
 }
 
 static size_t region_meta_size(size_t n_chunks, size_t n_descriptors) {
@@ -143,6 +162,7 @@ mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single) {
 void _mi_region_remove(mi_region_t* region) {
   void*  start = (void*)region->base;
   size_t size = region->reserved_size;
+  if (MI_TRACK) region_track_remove(region);
   _mi_stat_decrease(&_mi_stats.reserved, (int64_t)(region->n_slices << MI_SLICE_SHIFT));
   _mi_stat_decrease(&_mi_stats.committed, (int64_t)(region->n_open * MI_CHUNK_SIZE));
   region_publish(_mi_region_index(region), 0, 0);
@@ -156,7 +176,7 @@ mi_region_t* _mi_region_search(const void* p) {
     mi_region_t* found = NULL;
     size_t       n = mi_load_acquire(&region_count);
     for (size_t i = MI_REGION_DENSE + 1; i < n && found == NULL; i++) {
-      uintptr_t offset = (uintptr_t)p - ~mi_load_acquire(&region_bounds[i].not_base);
+      uintptr_t offset = (uintptr_t)p - mi_load_acquire(&region_bounds[i].base);
       if (offset >> MI_SLICE_SHIFT < mi_load_acquire(&region_bounds[i].n_slices)) found = &_mi_regions[i];
     }
     if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return found;
@@ -170,16 +190,6 @@ static bool region_commit(char* start, size_t from, size_t to) {
   size_t first = mi_align_down(from, page);
   _mi_stat_count(&_mi_stats.commit_calls, 1);
   return _mi_prim_commit(start + first, mi_align_up(to, page) - first) == 0;
-}
-
-// What tools are told when chunks [open, n) are opened: nothing there is the program's, nor are the pointers in our tables.
-static void region_track_open(mi_region_t* region, size_t open, size_t n) {
-  const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
-  mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
-  if (region->is_single) _mi_prim_hide(region->table, _mi_prim_os_page_size());
-  else _mi_prim_hide(region->table, mi_align_up(n * per_chunk, _mi_prim_os_page_size()));
-  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
-  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
 }
 
 static bool region_open_to(mi_region_t* region, size_t n) {

@@ -24,7 +24,7 @@
   #define mi_track_readable(p, n)            ((void)VALGRIND_MAKE_MEM_DEFINED(p, n))
   #define mi_track_writable(p, n)            ((void)VALGRIND_MAKE_MEM_UNDEFINED(p, n))
   #define mi_track_closed(p, n)              ((void)VALGRIND_MAKE_MEM_NOACCESS(p, n))
-  // All of our address space of which nothing is in use yet, or no more.
+  // A region is going to be used, or is not any more.
   #define mi_track_reserved(p, n)            ((void)0)
   #define mi_track_released(p, n)            ((void)0)
   // Is the tool there?  Otherwise the program runs as it is.
@@ -42,7 +42,7 @@
   #define mi_track_closed(p, n)              ASAN_POISON_MEMORY_REGION(p, n)
   // Blocks of other allocators may be known by pointers in ours alone.
   #define mi_track_reserved(p, n)            __lsan_register_root_region(p, n)
-  #define mi_track_released(p, n)            (ASAN_UNPOISON_MEMORY_REGION(p, n), __lsan_unregister_root_region(p, n))
+  #define mi_track_released(p, n)            __lsan_unregister_root_region(p, n)
   #define mi_track_is_on()                   true
 
 #else

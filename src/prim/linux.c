@@ -59,6 +59,25 @@ static bool prim_must_fail(void) {
 }
 #endif
 
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// Valgrind begins with low addresses: each number of 32 bits somewhere in memory could be a pointer for its leak checker.
+static void* prim_reserve_hint(void) {
+  bool wanted = (MI_TRACK_VALGRIND && sizeof(void*) > 4 && mi_track_is_on());
+  return wanted ? (void*)(uintptr_t)(4 * (uint64_t)MI_GiB) : NULL;
+}
+
+// Memcheck looks for pointers wherever it knows that the program may read.  Processors have no memory that can be written
+// and not read, but it takes the kernel's word.
+void _mi_prim_hide(void* start, size_t size) {
+  size_t    page = _mi_prim_os_page_size();
+  uintptr_t from = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
+  uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(page - 1);
+  int       saved = errno;
+  if (MI_TRACK_VALGRIND && mi_track_is_on() && from < to) mprotect((void*)from, to - from, PROT_WRITE);
+  errno = saved;
+}
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 static mi_atomic(size_t) prim_page_size;
@@ -83,12 +102,6 @@ static int prim_map(void* hint, size_t size, int protection, int flags, void** s
   errno = saved;
   if (err == 0) *start = p;
   return err;
-}
-
-// Valgrind begins with low addresses: each number of 32 bits somewhere in memory could be a pointer for its leak checker.
-static void* prim_reserve_hint(void) {
-  bool wanted = (MI_TRACK_VALGRIND && sizeof(void*) > 4 && mi_track_is_on());
-  return wanted ? (void*)(uintptr_t)(4 * (uint64_t)MI_GiB) : NULL;
 }
 
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
@@ -132,17 +145,6 @@ int _mi_prim_protect(void* start, size_t size) {
 
 int _mi_prim_make_readable(void* start, size_t size) {
   return prim_protect(start, size, PROT_READ);
-}
-
-// Memcheck looks for pointers wherever it knows that the program may read.  Processors have no memory that can be written
-// and not read, but it takes the kernel's word.
-void _mi_prim_hide(void* start, size_t size) {
-  size_t    page = _mi_prim_os_page_size();
-  uintptr_t from = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
-  uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(page - 1);
-  int       saved = errno;
-  if (MI_TRACK_VALGRIND && mi_track_is_on() && from < to) mprotect((void*)from, to - from, PROT_WRITE);
-  errno = saved;
 }
 
 static int prim_advise(void* start, size_t size, int advice) {

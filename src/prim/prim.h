@@ -27,9 +27,6 @@ int    _mi_prim_advise_huge(void* start, size_t size, bool enable);
 int    _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
 int    _mi_prim_protect(void* start, size_t size);
-// For leak checkers (base/track.h): there are no pointers of the program in this memory of ours, which stays usable.  OS
-// pages that it has in part are left as they are.
-void   _mi_prim_hide(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
 int    _mi_prim_remap(void* from, void* to, size_t size);
@@ -75,6 +72,12 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 // All running threads of the process pass a full memory barrier.  ENOTSUP where the system cannot.
 int  _mi_prim_barrier_all_init(void);
 int  _mi_prim_barrier_all(void);
+
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// For leak checkers (base/track.h): what lies here is ours, and no pointer of the program's.  It stays usable.  OS pages
+// that are in the range in part are left as they are.
+void _mi_prim_hide(void* start, size_t size);
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
