@@ -50,11 +50,12 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   mi_page_t* page = _mi_page_of(p);
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   if (mi_unlikely(page == NULL)) {
+    if (MI_TRACK) mi_track_unblock(p); // tools report it too
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
   if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) {
-    if (MI_TRACK) mi_track_unblock(p); // tools report it too
+    if (MI_TRACK) mi_track_unblock(p);
     return NULL;
   }
   bool is_large = (page->cls == MI_CLASS_NONE);
