@@ -149,6 +149,7 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
   if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
   if (MI_TRACK) {
+    mi_track_closed(_mi_page_start(_mi_page_of(p)), (size_t)((char*)p - _mi_page_start(_mi_page_of(p))));
     mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);
     mi_track_block(p, size, zero);
   }

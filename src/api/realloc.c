@@ -25,7 +25,10 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
 // The block stays where it is, and has `room` for what is asked; up to `old_size` it has contents.
 static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
   if (!MI_PADDING) return p;
-  if (MI_TRACK) mi_track_resize(p, old_size, new_size);
+  if (MI_TRACK) {
+    mi_track_resize(p, old_size, new_size);
+    mi_track_closed((char*)p + new_size, room - new_size);
+  }
   if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
   _mi_padding_write_any(page, p, new_size);
   return p;
@@ -56,10 +59,14 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
 mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
   mi_page_t* page = _mi_page_of(p);
   if (mi_unlikely(page == NULL)) {
+    if (MI_TRACK) mi_track_unblock(p); // tools report it too
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
-  if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) return NULL;
+  if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) {
+    if (MI_TRACK) mi_track_unblock(p); // tools report it too
+    return NULL;
+  }
   if (mi_unlikely(page->cls == MI_CLASS_NONE && p != _mi_page_large_block(page))) {
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
                      (void*)_mi_page_large_block(page), _mi_page_large_size(page));

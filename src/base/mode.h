@@ -30,6 +30,9 @@
 #if !defined(MI_PADDING)
   #define MI_PADDING (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)
 #endif
+#if MI_TRACK && !MI_PADDING
+  #error "with MI_TRACK_VALGRIND or MI_TRACK_ASAN blocks are padded: MI_PADDING=0 cannot be had"
+#endif
 #define MI_CHECKED \
   (MI_PADDING && (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)) // without padding there is nothing to check by
 #define MI_HARDENED (MI_CHECKED && !MI_TRACK && MI_SECURE >= 5)

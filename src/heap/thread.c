@@ -119,7 +119,7 @@ static bool thread_process_init(void) {
 // ---- the registry ---------------------------------------------------------------------------------------------------
 
 static mi_theap_t* theap_make(void) {
-  if (registry == NULL) return &theap_first;
+  if (registry == NULL && !MI_TRACK_VALGRIND) return &theap_first; // which could not be hidden
   if (theap_memory_left == 0) {
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
     if (run.region == NULL) return NULL;
@@ -127,6 +127,7 @@ static mi_theap_t* theap_make(void) {
     theap_memory_left = MI_SLICE_SIZE / sizeof(mi_theap_t);
     if (MI_TRACK) mi_track_readable(theap_memory, MI_SLICE_SIZE);
     if (!run.is_zero) memset(theap_memory, 0, MI_SLICE_SIZE);
+    if (MI_TRACK) _mi_prim_hide(theap_memory, MI_SLICE_SIZE);
   }
   mi_theap_t* theap = (mi_theap_t*)(void*)theap_memory;
   theap_memory += sizeof(mi_theap_t);

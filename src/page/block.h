@@ -38,16 +38,13 @@ uint64_t _mi_block_random(const void* where);
 mi_block_t* _mi_block_next_any(const mi_block_t* block);
 
 static mi_always_inline void mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
-  if (MI_TRACK) mi_track_writable(block, sizeof(*block));
-  if (!MI_CHECKED) block->next = (mi_block_t*)next;
-  else block->next = (mi_block_t*)(((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * MI_MIX);
-  if (MI_TRACK) mi_track_closed(block, sizeof(*block));
+  uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+  if (MI_TRACK) mi_track_store(block, coded);
+  else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
 }
 
 static mi_always_inline uintptr_t _mi_block_decode(const mi_block_t* block) {
-  if (MI_TRACK) mi_track_readable(block, sizeof(*block));
-  uintptr_t coded = (uintptr_t)block->next;
-  if (MI_TRACK) mi_track_closed(block, sizeof(*block));
+  uintptr_t coded = (MI_TRACK ? (uintptr_t)mi_track_load(block) : (uintptr_t)block->next);
   return (coded * MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block);
 }
 

@@ -23,19 +23,11 @@
 #define MI_PADDING_FILLED (0x0101010101010101u * MI_FILL_PADDING)
 
 static mi_always_inline uint64_t _mi_padding_last(const void* p, size_t block_size) {
-  uint64_t    last;
-  const char* at = (const char*)p + block_size - sizeof(last);
-  if (MI_TRACK) mi_track_readable(at, sizeof(last));
-  memcpy(&last, at, sizeof(last));
-  if (MI_TRACK) mi_track_closed(at, sizeof(last));
-  return last;
+  return mi_track_load((const char*)p + block_size - sizeof(uint64_t));
 }
 
 static mi_always_inline void padding_set_last(void* p, size_t block_size, uint64_t last) {
-  char* at = (char*)p + block_size - sizeof(last);
-  if (MI_TRACK) mi_track_writable(at, sizeof(last));
-  memcpy(at, &last, sizeof(last));
-  if (MI_TRACK) mi_track_closed(at, sizeof(last));
+  mi_track_store((char*)p + block_size - sizeof(last), last);
 }
 
 // block_size - size; 8 <= the result <= block_size if the block is in use and whole.

@@ -7,6 +7,8 @@
 #endif
 #include "prim.h"
 
+#include "../base/track.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -66,6 +68,25 @@ static bool prim_must_fail(void) {
 }
 #endif
 
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// Valgrind begins with low addresses: each number of 32 bits somewhere in memory could be a pointer for its leak checker.
+static void* prim_reserve_hint(void) {
+  bool wanted = (MI_TRACK_VALGRIND && sizeof(void*) > 4 && mi_track_is_on());
+  return wanted ? (void*)(uintptr_t)(4 * (uint64_t)MI_GiB) : NULL;
+}
+
+// Memcheck looks for pointers wherever it knows that the program may read.  Processors have no memory that can be written
+// and not read, but it takes the kernel's word.
+void _mi_prim_hide(void* start, size_t size) {
+  size_t    page = _mi_prim_os_page_size();
+  uintptr_t from = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
+  uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(page - 1);
+  int       saved = errno;
+  if (MI_TRACK_VALGRIND && mi_track_is_on() && from < to) mprotect((void*)from, to - from, PROT_WRITE);
+  errno = saved;
+}
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 static mi_atomic(size_t) prim_page_size;
@@ -100,7 +121,7 @@ int _mi_prim_reserve(size_t size, size_t align, void** start) {
   size_t extra = (align > _mi_prim_os_page_size() ? align : 0);
   if (size + extra < size) return ENOMEM;
   void* p;
-  int   err = prim_map(NULL, size + extra, PROT_NONE, 0, &p);
+  int   err = prim_map(prim_reserve_hint(), size + extra, PROT_NONE, 0, &p);
   if (err != 0) return err;
   uintptr_t aligned = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);
   size_t    before = aligned - (uintptr_t)p;

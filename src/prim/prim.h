@@ -116,6 +116,12 @@ bool      _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintp
 uintptr_t _mi_prim_thread_id(void);
 int64_t   _mi_prim_clock_ns(void); // monotonic
 
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// For leak checkers (base/track.h): what lies here is ours, and no pointer of the program's.  It stays usable.  OS pages
+// that are in the range in part are left as they are.
+void _mi_prim_hide(void* start, size_t size);
+
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
 // In test builds (MI_FAULT_INJECTION) the n-th memory call from now on fails with ENOMEM; 0 switches it off.

@@ -10,6 +10,7 @@
 
 #include "../base/public.h"
 #include "../base/atomic.h"
+#include "../base/mode.h"
 
 typedef struct mi_live_count_s {
   mi_atomic(int64_t) total;
@@ -31,7 +32,7 @@ typedef struct mi_live_stats_s {
   mi_live_count_t heaps;
   mi_live_count_t theaps;
 #endif
-} mi_live_stats_t;
+} mi_aligned(MI_TRACK_VALGRIND ? 4096 : 8) mi_live_stats_t; // in OS pages of their own if they have to be hidden
 
 extern mi_live_stats_t _mi_stats;
 
