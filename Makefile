@@ -11,11 +11,12 @@ MINUTES ?= 30
 
 NEED_BUILD := cmake make gcc g++
 NEED_CLANG := clang-19 libclang-rt-19-dev:libclang-rt-19-dev
+NEED_LTO   := lld-19:ld.lld-19 llvm-19:llvm-ar-19
 BUILD      := build
 USER_BUILD := $(BUILD)/user
 
-# What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets)
-user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF --log-level=NOTICE > /dev/null && \
+# What users build: no preset (those make every warning an error), no tests.  $(call user-build,targets[,options])
+user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF $(2) --log-level=NOTICE > /dev/null && \
              cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1)
 
 # Configure, build, test: $(call build,preset[,targets]) and $(call check,preset[,arguments of ctest])
@@ -25,13 +26,13 @@ check = $(call build,$(1)) && \
         ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
 
 # The benchmarks, in what users build
-bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench)
+bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench,-DMI_BUILD_BENCH=ON)
 bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUILD)/bench \
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-programs bench bench-scaling \
-        bench-report soak format tidy install clean
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-bugs test-programs bench \
+        bench-scaling bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -52,6 +53,7 @@ test: test-release test-debug test-cxx test-sanitizers test-clang ## all tests i
 
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
+	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
 	@$(call check,release)
 
 test-debug: ## all tests with internal checks on
@@ -73,6 +75,18 @@ test-clang: ## with clang, and with its fuzzer; skipped where clang-19 cannot be
 	  $(call check,clang-release,-L 'api|unit|fault|override|preload') && \
 	  $(call check,clang-asan,-L 'fuzz|unit'); \
 	else echo "SKIP test-clang: clang-19 cannot be installed here"; fi
+
+test-package: ## all package tests, also those with package managers and other versions of CMake (asks registries)
+	@scripts/need.sh $(NEED_BUILD) python3 binutils:objdump pkg-config
+	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
+	@scripts/need.sh nim > /dev/null 2>&1 || echo "SKIP package-nim: Nim cannot be installed here"
+	@cmake --preset release --log-level=NOTICE > /dev/null
+	@ctest --test-dir $(BUILD)/release --parallel $(JOBS) --output-on-failure --no-tests=error -C long -R '^package-'
+
+test-bugs: ## programs with one bug each: what is detected must be what test/bugs/table.toml says
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call check,release,-L bugs)
+	@$(call check,debug,-L bugs)
 
 test-programs: ## real programs under LD_PRELOAD, all of them (installs databases and a browser; half an hour)
 	@scripts/need.sh $(NEED_BUILD) python3

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Gets the allocators that ours is compared with, as shared libraries for LD_PRELOAD.
 #
-#   bench/fetch-peers.sh DIR [NAME...]     makes DIR/libNAME.so for each NAME, by default for all of them:
+#   bench/fetch-peers.sh DIR [NAME...]     makes DIR/libNAME.so for each NAME, by default for all but the secure modes:
 #
 #   mimalloc2 mimalloc3 snmalloc rpmalloc  built here, optimised and without checks, from the sources that Rust crates
 #   gtcmalloc hardened                     carry (needs cargo, a C and a C++ compiler); gtcmalloc is Google's tcmalloc,
 #                                          the newer one, and takes a minute; hardened is hardened_malloc
+#   mimalloc2-secure mimalloc3-secure      their secure modes; only when named, they are for test/bugs/run.py
 #   jemalloc tcmalloc tbbmalloc scudo      the files of Debian packages, unpacked and not installed; a copy of the
 #                                          installed library where a package cannot be had; tcmalloc is gperftools'
 #
@@ -20,7 +21,8 @@
 # Not to be had this way: Mesh (no crate, no Debian package) and Hoard (no Debian package).
 set -u
 
-all_names="mimalloc2 mimalloc3 snmalloc rpmalloc gtcmalloc hardened jemalloc tcmalloc tbbmalloc scudo"
+default_names="mimalloc2 mimalloc3 snmalloc rpmalloc gtcmalloc hardened jemalloc tcmalloc tbbmalloc scudo"
+all_names="$default_names mimalloc2-secure mimalloc3-secure"
 crates='libmimalloc-sys = "=0.1.49"
 snmalloc-sys = "=0.7.6"
 rpmalloc-sys = "=0.2.3"
@@ -29,6 +31,8 @@ hardened-malloc-sys = "=16.0.2026071503"'
 # What these crates carry. Where the library has no release number, the crate's.
 wanted_versions='mimalloc2 2.3.2
 mimalloc3 3.3.2
+mimalloc2-secure 2.3.2
+mimalloc3-secure 3.3.2
 snmalloc 0.7.6
 rpmalloc 0.2.3+b097fd0
 gtcmalloc libtcmalloc-sys-0.1.14
@@ -43,7 +47,7 @@ fi
 mkdir -p "$1" || exit 2
 dir=$(cd "$1" && pwd)
 shift
-names=${*:-$all_names}
+names=${*:-$default_names}
 need=$(dirname "$0")/../scripts/need.sh
 "$need" gcc g++
 command -v cargo >/dev/null || "$need" cargo-web:cargo # Debian 12's cargo is too old for some of the crates
@@ -102,13 +106,16 @@ copy_library() {
 
 # ---- one function per library: $1 is the file to make
 
+# make_mimalloc FILE DIRECTORY [FLAGS]
 make_mimalloc() {
   local source=$temp/crates/vendor/libmimalloc-sys/c_src/mimalloc/$2
-  fetch_crates && cc $cflags -DMI_MALLOC_OVERRIDE=1 -DMI_SHARED_LIB -DMI_SHARED_LIB_EXPORT -fvisibility=hidden \
+  fetch_crates && cc $cflags ${3-} -DMI_MALLOC_OVERRIDE=1 -DMI_SHARED_LIB -DMI_SHARED_LIB_EXPORT -fvisibility=hidden \
     -ftls-model=initial-exec -I"$source/include" "$source/src/static.c" -o "$1" -lpthread
 }
 make_mimalloc2() { make_mimalloc "$1" v2; }
 make_mimalloc3() { make_mimalloc "$1" v3; }
+make_mimalloc2_secure() { make_mimalloc "$1" v2 -DMI_SECURE=4; }
+make_mimalloc3_secure() { make_mimalloc "$1" v3 "-DMI_SECURE=4 -DMI_FREE_IS_CHECKED=1"; }
 
 make_snmalloc() {
   local source=$temp/crates/vendor/snmalloc-sys/upstream/src cx16=
@@ -202,7 +209,7 @@ for name in $names; do
   if is_good "$name" >"$log" 2>&1; then
     [ -n "$(known_version "$name")" ] || write_version "$name" unknown
     echo "$name: kept, $(known_version "$name")"
-  elif "make_$name" "$lib" >"$log" 2>&1 && works "$lib" >>"$log" 2>&1; then
+  elif "make_${name//-/_}" "$lib" >"$log" 2>&1 && works "$lib" >>"$log" 2>&1; then
     write_version "$name" "$(cat "$temp/version")"
     echo "$name: made, $(known_version "$name")"
   else

@@ -6,6 +6,10 @@
 #   headers                 include/mimalloc-2.4/       include/
 #   CMake files             lib/cmake/mimalloc-2.4/     lib/cmake/mimalloc/
 #   mimalloc.pc             lib/pkgconfig/              lib/pkgconfig/
+#   LICENSE                 share/doc/mimalloc-2.4/     share/doc/mimalloc/
+#
+# The shared library's names have versions in either, so levels 2 and 3 can be installed side by side; only the links
+# libmimalloc.so and mimalloc.pc are then those of the later one.
 include(GNUInstallDirs)
 
 set(mi_versioned_name mimalloc-${mi_version})
@@ -13,10 +17,12 @@ if(MI_INSTALL_TOPLEVEL)
   set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR})
   set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR})
   set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/mimalloc)
+  set(mi_install_docdir     ${CMAKE_INSTALL_DATAROOTDIR}/doc/mimalloc)
 else()
   set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR}/${mi_versioned_name})
   set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR}/${mi_versioned_name})
   set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/${mi_versioned_name})
+  set(mi_install_docdir     ${CMAKE_INSTALL_DATAROOTDIR}/doc/${mi_versioned_name})
 endif()
 
 set(mi_installed_targets)
@@ -34,7 +40,22 @@ endif()
 if(MI_BUILD_OBJECT)
   install(FILES ${mi_object_file} DESTINATION ${mi_install_objectdir})
 endif()
-install(FILES ${mi_public_headers} DESTINATION ${mi_install_includedir})
+install(FILES LICENSE DESTINATION ${mi_install_docdir})
+
+# The installed header takes the library's level when its user says nothing.
+set(mi_installed_headers ${mi_public_headers})
+if(NOT MI_API_LEVEL EQUAL 2)
+  file(READ include/mimalloc.h header)
+  string(REGEX REPLACE "(# *define +MI_API_LEVEL +)2" "\\1${MI_API_LEVEL}" leveled "${header}")
+  if(leveled STREQUAL header)
+    message(FATAL_ERROR "include/mimalloc.h has no line '#define MI_API_LEVEL 2' to replace.")
+  endif()
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/installed/mimalloc.h.new "${leveled}")
+  configure_file(${CMAKE_CURRENT_BINARY_DIR}/installed/mimalloc.h.new ${CMAKE_CURRENT_BINARY_DIR}/installed/mimalloc.h COPYONLY)
+  list(REMOVE_ITEM mi_installed_headers include/mimalloc.h)
+  list(APPEND mi_installed_headers ${CMAKE_CURRENT_BINARY_DIR}/installed/mimalloc.h)
+endif()
+install(FILES ${mi_installed_headers} DESTINATION ${mi_install_includedir})
 
 # ---- find_package -------------------------------------------------------------------------------------------------------
 
@@ -75,14 +96,29 @@ else()
   string(REGEX REPLACE "/$" "" mi_pc_up "${mi_pc_up}")
   set(mi_pc_prefix "\${pcfiledir}/${mi_pc_up}")
 endif()
-set(mi_pc_libs "-L\${libdir} -l${mi_library_name}")
-if(NOT MI_INSTALL_TOPLEVEL)
-  # behind the shared library's directory: only a static link finds its library here
-  set(mi_pc_libs "-L\${libdir} -L${mi_pc_objectdir} -l${mi_library_name}")
-endif()
-set(mi_pc_libs_private)
+set(mi_pc_private)
 foreach(library IN LISTS mi_libraries)
-  string(APPEND mi_pc_libs_private " -l${library}")
+  string(APPEND mi_pc_private " -l${library}")
 endforeach()
+if(MI_USE_CXX) # a C compiler that links the static library does not know of the C++ runtime
+  foreach(library IN LISTS CMAKE_CXX_IMPLICIT_LINK_LIBRARIES)
+    if(library MATCHES "^(stdc\\+\\+|c\\+\\+)$")
+      string(APPEND mi_pc_private " -l${library}")
+    endif()
+  endforeach()
+endif()
+# Where there is a shared library, the directory of the static one must not be on the command line of those who link the
+# shared one: pkg-config leaves out -L/usr/lib, and the static library would then be all that the linker sees.
+set(mi_pc_libs "-L\${objectdir} -l${mi_library_name}${mi_pc_private}")
+set(mi_pc_libs_private)
+if(MI_BUILD_SHARED)
+  set(mi_pc_libs "-L\${libdir} -l${mi_library_name}")
+  set(mi_pc_libs_private "${mi_pc_private}")
+  if(NOT MI_INSTALL_TOPLEVEL)
+    set(mi_pc_libs_private " -L\${objectdir}${mi_pc_private}")
+  endif()
+elseif(NOT MI_BUILD_STATIC)
+  set(mi_pc_libs "\${objectdir}/${mi_library_name}${CMAKE_C_OUTPUT_EXTENSION}${mi_pc_private}")
+endif()
 configure_file(cmake/mimalloc.pc.in mimalloc.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mimalloc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

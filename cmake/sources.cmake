@@ -18,30 +18,50 @@ set(mi_sources
   src/arena/region.c
   src/arena/slices.c
 
+  src/page/gap.c
   src/page/page.c
   src/page/size_class.c
+  src/page/verify.c
 
+  src/heap/check.c
+  src/heap/check_page.c
   src/heap/fork.c
+  src/heap/guard.c
+  src/heap/guard_report.c
+  src/heap/heap.c
   src/heap/heap_stats.c
   src/heap/large.c
   src/heap/outbox.c
   src/heap/pool.c
+  src/heap/quarantine.c
+  src/heap/sampler.c
   src/heap/theap.c
   src/heap/thread.c
+  src/heap/walk.c
 
   src/api/aligned.c
   src/api/arena.c
   src/api/cxx.c
+  src/api/guard.c
+  src/api/heap.c
+  src/api/leaks.c
+  src/api/line.c
+  src/api/inline.c
   src/api/malloc.c
   src/api/override.c
   src/api/posix.c
   src/api/process.c
   src/api/realloc.c
-  src/api/stats.c)
+  src/api/stats.c
+  src/api/stats_json.c
+  src/api/stats_print.c
+  src/api/subproc.c
+  src/api/visit.c)
 
 set(mi_public_headers
   include/mimalloc.h
   include/mimalloc-override.h
   include/mimalloc-new-delete.h
+  include/mimalloc-inline.h
   include/mimalloc-pmr.h
   include/mimalloc-stats.h)

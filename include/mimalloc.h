@@ -154,7 +154,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, 
 
 /* A block of `newsize` bytes with the contents of p up to the smaller of both sizes; p is then gone, unless it is the
    result.  NULL p: mi_malloc.  The block stays in place while it fits and at least half of it is used; larger blocks
-   also grow in place or are moved without being copied where that is possible.  newsize 0 gives a block of size 0. */
+   also grow in place or are moved without being copied where that is possible.  newsize 0 gives a block of size 0 (whose
+   first byte is zero where blocks are not padded). */
 mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* As mi_realloc, but never moves: p if newsize bytes fit into its block, else NULL and the block stays as it was.
@@ -203,7 +204,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_a
    padded.  0 for NULL and for pointers that are not ours. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
-/* The usable size that a block of this size would have at least; `size` itself when it is too large for any block. */
+/* The usable size that a block of this size would have at least, and in builds where blocks are padded also the padding;
+   `size` itself when it is too large for any block. */
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
 /* Tidies up what the calling thread has cached, and runs the deferred free function.  With `force` all memory that is
@@ -307,9 +309,9 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool al
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id);
 
 /* The end of a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.
-   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks; debug builds with
-   guard pages only delete.  A thread whose default heap it was has the main heap instead.  NULL: nothing happens; the
-   main heap is left alone, with a warning. */
+   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks.  A thread whose
+   default heap it was has the main heap instead.  (Do not destroy a heap that was a default heap while the C library or
+   others may have allocated: that goes as well.)  NULL: nothing happens; the main heap is left alone, with a warning. */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
@@ -550,8 +552,9 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
 
 /* Called with each error, after its message: EAGAIN double free, EFAULT memory was overwritten, EINVAL not a valid
    pointer, ENOMEM out of memory, EOVERFLOW size too large.  By default, and depending on the build, some of them abort
-   the process: EFAULT and EAGAIN in debug and secure builds, ENOMEM and EOVERFLOW with MI_XMALLOC.  A function that
-   returns lets the program go on: what is invalid has then been ignored. */
+   the process: EFAULT, EAGAIN and EINVAL in debug and secure builds, ENOMEM and EOVERFLOW with MI_XMALLOC.  A function
+   that returns lets the program go on: what is invalid has then been ignored, and a block that was overwritten is used
+   as far as it still can be. */
 typedef void (mi_cdecl mi_error_fun)(int err, void* arg);
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
@@ -625,8 +628,9 @@ mi_decl_export mi_subproc_id_t mi_subproc_new(void);
    a warning and nothing happens. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
-/* The end of a subprocess, when its threads are gone.  mi_subproc_delete does nothing as long as there is memory in
-   use; mi_subproc_destroy frees everything in it.  The main one, or NULL: nothing happens. */
+/* The end of a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while there is memory
+   in use, there is a warning and nothing happens.  mi_subproc_destroy frees everything in it.  The main one, or NULL:
+   nothing happens. */
 mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
 mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
 
@@ -685,7 +689,8 @@ mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
 /* ---- whose memory is it ------------------------------------------------------------------------------------------ */
 
-/* Is p within memory of ours?  Any pointer may be asked for.  mi_check_owned is the oldest name. */
+/* Is p within memory of ours, that is in a page with blocks?  Any pointer may be asked for.  Of a block over 512 KiB the
+   first 64 KiB are known.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);
@@ -752,8 +757,9 @@ mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void*
 
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
-/* Guard pages behind blocks: one block in sample_rate gets one (0 none; seed 0: at random), if its size is between min
-   and max.  Without effect unless the library was built with guard pages. */
+/* Guarded mode: one block in sample_rate ends where memory is inaccessible (0 none, 1 all; seed 0: at random), if its size is
+   between min and max.  For what the calling thread allocates from this heap, instead of the options guarded_...; NULL is
+   the main heap. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)

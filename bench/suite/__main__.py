@@ -89,6 +89,20 @@ def scaling(max_threads, table_file, tests, **given):
     finish(section)
 
 
+@main.command()
+@measuring(rounds=5)
+def modes(table_file, tests, **given):
+    """Measures what builds of the library cost: each --alloc is one, the first is what the others are compared to."""
+    if len(given["alloc"]) < 2:
+        raise table.UsageError("modes needs two builds: --alloc release=LIB --alloc secure=LIB ...")
+    given["allocs"] = given["allocs"] or [name for name, _ in given["alloc"]]
+    chosen = table.choose_tests(table.load(table_file), tests)
+    threads = min(machine.cores(), MAX_THREADS)
+    section = session.measure("modes", [(test, threads) for test in chosen], threads, table_file, **given)
+    terminal.show_modes(section)
+    finish(section)
+
+
 def finish(section):
     if not section.is_complete:
         terminal.console.print("interrupted")
@@ -132,7 +146,10 @@ def compare(first, second, fields, tests, allocs, changed):
 def report(file, out):
     """A page with charts and tables, and the overall chart as SVG and PNG."""
     from . import report as page  # it takes half a second, and its libraries start threads
-    for path in page.write(results.read(file), out):
+    sections = results.read(file)
+    if "run" not in sections and "scaling" not in sections:
+        raise results.FormatError(f"{file}: holds nothing of the commands 'run' and 'scaling'")
+    for path in page.write(sections, out):
         terminal.console.print(str(path), soft_wrap=True)
 
 

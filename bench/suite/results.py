@@ -1,6 +1,6 @@
 """What was measured, and its file.
 
-The file is JSON: {"format": 1, "run": SECTION, "scaling": SECTION}, each section with its own machine and date; a command
+The file is JSON: {"format": 1, "run": SECTION, "scaling": SECTION, "modes": SECTION}, each section with its own machine and date; a command
 replaces its own section only."""
 
 import dataclasses
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from .cost import Cost
 
 FORMAT = 1
-SECTIONS = ("run", "scaling")
+SECTIONS = ("run", "scaling", "modes")
 
 
 class FormatError(Exception):

@@ -1,4 +1,5 @@
-"""Ratios of medians, geometric means and scores; the difference of two files; curves over threads.
+"""Ratios of medians, geometric means and scores; builds of one library; the difference of two files; curves over
+threads.
 
 A ratio with zero in it is undefined, None, and takes no part. A mean is over the tests that both passed."""
 
@@ -39,6 +40,23 @@ def score(section, name, field, among=None):
     mean = geometric_mean(test_ratio(test, best(test, field, among), name, field) for test in section.tests
                           if name in test.passed(among))
     return None if mean is None else 100 * mean
+
+
+# ---- builds of one library
+
+def round_ratios(test, name, to, field):
+    """The ratio in each round, in which the two ran one after the other; None unless both passed."""
+    passed = test.passed()
+    if name not in passed or to not in passed:
+        return None
+    pairs = zip(passed[name].runs, passed[to].runs)  # interrupted, one may have a run more
+    return [ratio(getattr(a, field), getattr(b, field)) for a, b in pairs]
+
+
+def round_means(tests, name, to, field):
+    """The geometric mean over the tests, in each round."""
+    found = [ratios for ratios in (round_ratios(test, name, to, field) for test in tests) if ratios]
+    return [geometric_mean(values) for values in zip(*found)]
 
 
 # ---- two files

@@ -132,6 +132,39 @@ def show_scaling(section):
     show_exceptions(section)
 
 
+# ---- builds of one library
+
+def with_spread(value, rounds):
+    known = [r for r in rounds or [] if r is not None]
+    if value is None or not known:
+        return "-"
+    return f"{value:.3f} [{min(known):.3f}-{max(known):.3f}]"
+
+
+def show_modes(section):
+    """Of CPU time and peak memory: the ratio of the medians, and its smallest and largest value in one round."""
+    base, *others = section.allocators
+    groups = {"programs": [test for test in section.tests if not test.is_real],
+              "real programs": [test for test in section.tests if test.is_real], "all": section.tests}
+    for field in ("cpu_s", "peak_kib"):
+        made = table("", *others)
+        for test in section.tests:
+            made.add_row(escape(test.name), *(escape(with_spread(scores.test_ratio(test, name, base, field),
+                                                                 scores.round_ratios(test, name, base, field)))
+                                              for name in others))
+        for title, tests in groups.items():
+            if tests:
+                made.add_row(f"geometric mean, {title}", *(escape(mean_with_spread(tests, name, base, field))
+                                                           for name in others), style="bold")
+        show(f"{FIELDS[field]}, x {base}", made, r"ratio of the medians [smallest-largest ratio in a round]")
+    show_exceptions(section)
+
+
+def mean_with_spread(tests, name, base, field):
+    mean = scores.geometric_mean(scores.test_ratio(test, name, base, field) for test in tests)
+    return with_spread(mean, scores.round_means(tests, name, base, field))
+
+
 # ---- comparison, goals
 
 def show_comparison(before, after, fields, is_changed_only, is_wanted):

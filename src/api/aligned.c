@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../heap/guard.h"
+#include "../heap/sampler.h"
 #include "../support/message.h"
 #include "api.h"
 
@@ -15,46 +17,47 @@ static mi_cold void* aligned_bad(size_t alignment) {
   return NULL;
 }
 
-static void* aligned_try(size_t size, size_t alignment, size_t offset, bool zero) {
+static void* aligned_try(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if ((offset & (alignment - 1)) == 0 && alignment <= MI_SLICE_SIZE) {
-    size_t cls = _mi_size_class_aligned(size, alignment);
-    if (cls != MI_CLASS_NONE) return _mi_malloc_class(cls, zero);
+    size_t cls = _mi_size_class_aligned(size + MI_PADDING_SIZE, alignment);
+    if (cls != MI_CLASS_NONE) return _mi_malloc_class(heap, cls, size, alignment, zero);
   }
-  return _mi_malloc_large(size, alignment, offset, zero);
+  return _mi_malloc_large(heap, size, alignment, offset, zero);
 }
 
-static void* aligned_alloc_at(size_t size, size_t alignment, size_t offset, bool zero) {
+void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero) {
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  if (mi_likely(alignment <= 16 && offset == 0 && (alignment <= 8 || size > 8))) {
-    return zero ? mi_zalloc(size) : mi_malloc(size);
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (mi_likely(alignment <= plain && offset == 0 && (alignment <= 8 || size > 8))) {
+    return _mi_malloc_in(heap, size, zero);
   }
   if (mi_unlikely(size > PTRDIFF_MAX)) return _mi_malloc_failed(size);
-  void* p = aligned_try(size, alignment, offset, zero);
+  void* p = aligned_try(heap, size, alignment, offset, zero);
   if (mi_likely(p != NULL)) return p;
   mi_collect(true);
-  p = aligned_try(size, alignment, offset, zero);
+  p = aligned_try(heap, size, alignment, offset, zero);
   return p != NULL ? p : _mi_malloc_failed(size);
 }
 
 void* mi_malloc_aligned(size_t size, size_t alignment) mi_attr_noexcept {
-  return aligned_alloc_at(size, alignment, 0, false);
+  return _mi_malloc_aligned_at(NULL, size, alignment, 0, false);
 }
 
 void* mi_malloc_aligned_at(size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
-  return aligned_alloc_at(size, alignment, offset, false);
+  return _mi_malloc_aligned_at(NULL, size, alignment, offset, false);
 }
 
 void* mi_zalloc_aligned(size_t size, size_t alignment) mi_attr_noexcept {
-  return aligned_alloc_at(size, alignment, 0, true);
+  return _mi_malloc_aligned_at(NULL, size, alignment, 0, true);
 }
 
 void* mi_zalloc_aligned_at(size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
-  return aligned_alloc_at(size, alignment, offset, true);
+  return _mi_malloc_aligned_at(NULL, size, alignment, offset, true);
 }
 
 void* mi_calloc_aligned_at(size_t count, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
   size_t total;
-  return _mi_count_size(count, size, &total) ? aligned_alloc_at(total, alignment, offset, true) : NULL;
+  return _mi_count_size(count, size, &total) ? _mi_malloc_aligned_at(NULL, total, alignment, offset, true) : NULL;
 }
 
 void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noexcept {
@@ -63,39 +66,45 @@ void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noe
 
 // ---- reallocation ---------------------------------------------------------------------------------------------------
 
-static void* aligned_realloc_at(void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
-  if (alignment <= sizeof(void*)) return _mi_realloc(p, newsize, zero);
-  if (p == NULL) return aligned_alloc_at(newsize, alignment, offset, zero);
+void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
+  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
+  if (alignment <= mi_min(sizeof(void*), plain)) return _mi_realloc(heap, p, newsize, zero);
+  if (p == NULL) return _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
-  size_t usable = mi_usable_size(p);
-  bool   is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  if (is_aligned && newsize <= usable && newsize >= usable / 2 && newsize > 0) return p;
-  void* q = aligned_alloc_at(newsize, alignment, offset, zero);
+  size_t     old_size;
+  mi_page_t* page = _mi_realloc_page(p, &old_size);
+  if (mi_unlikely(page == NULL)) return NULL;
+  bool  is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
+  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p)) && !_mi_page_has(page, MI_PAGE_GUARDED);
+  void* q = (may_stay && is_aligned) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
+  if (q != NULL) return q;
+  q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (q == NULL) return NULL;
-  memcpy(q, p, mi_min(usable, newsize));
+  memcpy(q, p, mi_min(old_size, newsize));
   mi_free(p);
   return q;
 }
 
 void* mi_realloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
-  return aligned_realloc_at(p, newsize, alignment, 0, false);
+  return _mi_realloc_aligned_at(NULL, p, newsize, alignment, 0, false);
 }
 
 void* mi_realloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) mi_attr_noexcept {
-  return aligned_realloc_at(p, newsize, alignment, offset, false);
+  return _mi_realloc_aligned_at(NULL, p, newsize, alignment, offset, false);
 }
 
 void* mi_rezalloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
-  return aligned_realloc_at(p, newsize, alignment, 0, true);
+  return _mi_realloc_aligned_at(NULL, p, newsize, alignment, 0, true);
 }
 
 void* mi_rezalloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset) mi_attr_noexcept {
-  return aligned_realloc_at(p, newsize, alignment, offset, true);
+  return _mi_realloc_aligned_at(NULL, p, newsize, alignment, offset, true);
 }
 
 void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
   size_t total;
-  return _mi_count_size(newcount, size, &total) ? aligned_realloc_at(p, total, alignment, offset, true) : NULL;
+  return _mi_count_size(newcount, size, &total) ? _mi_realloc_aligned_at(NULL, p, total, alignment, offset, true)
+                                                : NULL;
 }
 
 void* mi_recalloc_aligned(void* p, size_t newcount, size_t size, size_t alignment) mi_attr_noexcept {

@@ -2,23 +2,70 @@
 #pragma once
 
 #include "../base/public.h"
-#include "../heap/theap.h"
+#include "../heap/heap.h"
+#include "../page/verify.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
 // report when out of memory.
 void* _mi_malloc_slow(size_t size, bool zero);
 
-// A block of a class, for those who have chosen it (alignment); NULL without a report.
-void* _mi_malloc_class(size_t cls, bool zero);
+// Here and below `heap` is NULL for the default heap of the thread.
+void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero);
 
-// A block with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
-void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero);
+// A block of a class, for those who have chosen it for that size and alignment; NULL without a report.
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, size_t align, bool zero);
+
+// One with a page of its own, aligned as _mi_large_malloc says; NULL without a report.
+void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
+
+// Any block, from the bin if it has one.
+void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero);
+
+// As mi_malloc_aligned_at.
+void* _mi_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset, bool zero);
+
+mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id);
 
 // Sets errno, reports, and returns NULL.
 mi_cold void* _mi_malloc_failed(size_t size);
 
-// The resize of mi_realloc, where new bytes of the result read as zero if `zero`.
-void* _mi_realloc(void* p, size_t new_size, bool zero);
+// The resize of mi_realloc, where new bytes of the result read as zero if `zero`.  What has to move goes to the heap; what
+// belongs to another heap has to, unless `heap` is NULL.
+void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
+void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero);
+
+// The page of a block that is to be resized, and up to where it has contents; NULL, and a report, if it is no block.
+mi_page_t* _mi_realloc_page(const void* p, size_t* old_size);
+
+// The block, where it is, if it has room for new_size and at least half of it is used; NULL if it has to move.
+void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero);
+
+// ---- what is done to a block on its way to the program, and back ------------------------------------------------------
+
+// The free block p is going to be used again: has somebody written to it?  In hardened builds it is all zero afterwards.
+static mi_always_inline void _mi_block_reuse(void* p, size_t block_size) {
+  if (MI_TRACK) mi_track_writable(p, block_size);
+  if (MI_FILL && mi_unlikely(!_mi_block_check_freed(p, block_size))) _mi_block_fill_freed(p, block_size);
+  if (MI_HARDENED) memset(p, 0, sizeof(mi_block_t));
+}
+
+// The block p of a class for `size` bytes; `is_zero`: these were asked to be zero, and are.
+static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block_size, bool is_zero) {
+  if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !is_zero) memset(p, MI_FILL_UNINIT, size);
+  if (MI_PADDING) _mi_padding_write(p, size, block_size);
+  if (MI_TRACK) {
+    mi_track_closed((char*)p + size, block_size - size);
+    mi_track_block(p, size, is_zero);
+  }
+  return p;
+}
+
+// The block p of a class, which is sound, is going to be free.
+static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
+  if (MI_TRACK) mi_track_closed(p, block_size);
+  if (MI_CHECKED) _mi_padding_retire(p, block_size);
+  if (MI_FILL) _mi_block_fill_freed(p, block_size);
+}
 
 // Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).  From both ends, so that
 // few tests do for all sizes.

@@ -57,29 +57,53 @@ static mi_cold void* new_retry(size_t size, size_t alignment) {
   return p;
 }
 
-void* mi_new_nothrow(size_t size) mi_attr_noexcept {
-  void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_retry(size, 0);
+void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
+  void* p = mi_heap_malloc(heap, size);
+  while (mi_unlikely(p == NULL) && new_call_handler()) p = mi_heap_malloc(heap, size);
+  return mi_likely(p != NULL) ? p : new_failed(size);
 }
 
-static mi_cold void* new_retry_or_throw(size_t size) {
-  void* p = new_retry(size, 0);
+void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
+  size_t total;
+  return mi_likely(_mi_count_size(count, size, &total)) ? mi_heap_alloc_new(heap, total) : new_failed(SIZE_MAX);
+}
+
+// What a handler throws must not leave those that do not throw.  (In C it passes through.)
+static mi_cold void* new_retry_quietly(size_t size, size_t alignment) {
+#if defined(__cplusplus)
+  try {
+    return new_retry(size, alignment);
+  } catch (...) {
+    return NULL;
+  }
+#else
+  return new_retry(size, alignment);
+#endif
+}
+
+static mi_cold void* new_retry_or_throw(size_t size, size_t alignment) {
+  void* p = new_retry(size, alignment);
   return p != NULL ? p : new_failed(size);
+}
+
+void* mi_new_nothrow(size_t size) mi_attr_noexcept {
+  void* p = mi_malloc(size);
+  return mi_likely(p != NULL) ? p : new_retry_quietly(size, 0);
 }
 
 void* mi_new(size_t size) {
   void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_retry_or_throw(size);
+  return mi_likely(p != NULL) ? p : new_retry_or_throw(size, 0);
 }
 
 void* mi_new_aligned_nothrow(size_t size, size_t alignment) mi_attr_noexcept {
   void* p = mi_malloc_aligned(size, alignment);
-  return mi_likely(p != NULL) ? p : new_retry(size, alignment);
+  return mi_likely(p != NULL) ? p : new_retry_quietly(size, alignment);
 }
 
 void* mi_new_aligned(size_t size, size_t alignment) {
-  void* p = mi_new_aligned_nothrow(size, alignment);
-  return mi_likely(p != NULL) ? p : new_failed(size);
+  void* p = mi_malloc_aligned(size, alignment);
+  return mi_likely(p != NULL) ? p : new_retry_or_throw(size, alignment);
 }
 
 void* mi_new_n(size_t count, size_t size) {

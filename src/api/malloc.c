@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "../heap/fork.h"
+#include "../heap/guard.h"
 #include "../heap/large.h"
+#include "../heap/quarantine.h"
+#include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/stat.h"
@@ -18,80 +21,80 @@
 
 // ---- fast paths -----------------------------------------------------------------------------------------------------
 
-static mi_always_inline void* bin_pop(mi_bin_t* bin) {
-  mi_block_t* block = bin->head;
-  if (mi_likely(block != NULL)) {
-    bin->head = block->next;
-    bin->left++;
-  }
-  return block;
+// Sizes that a class serves, with the padding.
+#define MALLOC_SMALL_MAX  (MI_SMALL_MAX - MI_PADDING_SIZE)
+#define MALLOC_MEDIUM_MAX (MI_MEDIUM_MAX - MI_PADDING_SIZE)
+#define MALLOC_CLASS_MAX  (MI_CLASS_SIZE_MAX - MI_PADDING_SIZE)
+
+static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
+  void* p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
+  if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, false);
+  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
+  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
 static mi_noinline void* malloc_big(size_t size) {
-  if (mi_likely(size <= MI_CLASS_SIZE_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_size_class_of_big(size) << MI_BIN_SHIFT));
-    if (mi_likely(p != NULL)) return p;
-  }
-  return _mi_malloc_slow(size, false);
+  if (mi_unlikely(size > MALLOC_CLASS_MAX)) return _mi_malloc_slow(size, false);
+  return malloc_pop(_mi_size_class_of_big(size + MI_PADDING_SIZE) << MI_BIN_SHIFT, size);
 }
 
 void* mi_malloc(size_t size) mi_attr_noexcept {
-  if (mi_likely(size <= MI_SMALL_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_small[size]));
-    if (mi_likely(p != NULL)) return p;
-  }
-  else if (mi_likely(size <= MI_MEDIUM_MAX)) {
-    void* p = bin_pop(_mi_theap_bin(_mi_theap_default, _mi_bin_offset_medium[(size - 1) / 128]));
-    if (mi_likely(p != NULL)) return p;
-  }
-  else {
-    return malloc_big(size);
-  }
-  return _mi_malloc_slow(size, false);
-}
-
-// `page` is the descriptor of the block's own slice, and its home the calling thread's theap.
-static mi_always_inline void free_to_bin(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
-  mi_block_t* block = (mi_block_t*)p;
-  int32_t     left = bin->left - 1;
-  if (mi_likely(left >= 0)) {
-    bin->left = left;
-    block->next = bin->head;
-    bin->head = block;
-    return;
-  }
-  _mi_theap_free_overflow(theap, page, block);
+  if (MI_HARDENED && mi_unlikely(size == 0)) return _mi_malloc_slow(size, false);
+  if (mi_likely(size <= MALLOC_SMALL_MAX)) return malloc_pop(_mi_bin_offset_small[size + MI_PADDING_SIZE], size);
+  if (mi_likely(size <= MALLOC_MEDIUM_MAX))
+    return malloc_pop(_mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128], size);
+  return malloc_big(size);
 }
 
 static mi_noinline void free_slow(void* p);
 
+static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
+  if (!_mi_block_verify(slice - slice->back, p, "free")) return;
+  _mi_block_retire(p, _mi_page_block_size(slice));
+  if (MI_HARDENED) _mi_quarantine_free(slice - slice->back, p);
+  else _mi_theap_free_local(theap, slice, p);
+}
+
 void mi_free(void* p) mi_attr_noexcept {
+  if (MI_TRACK && p != NULL) mi_track_unblock(p);
   const mi_region_t* region = &_mi_regions[0];
   size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < region->n_slices)) {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default)) {
-      free_to_bin(theap, page, p);
+      bool is_within = (!MI_HARDENED || _mi_block_is_within(page - page->back, p));
+      if (MI_CHECKED && mi_unlikely(!is_within || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
+        free_unsound(theap, page, p);
+        return;
+      }
+      if (MI_CHECKED) _mi_block_retire(p, _mi_page_block_size(page));
+      if (MI_HARDENED) _mi_quarantine_free(page - page->back, p);
+      else _mi_theap_free_local(theap, page, p);
       return;
     }
   }
   free_slow(p);
 }
 
-// All of the block is cleared, not only `size` bytes: mi_rezalloc counts on it when a block grows in place.
+// Without padding all of the block is cleared, not only `size` bytes: mi_rezalloc counts on it when a block grows in place.
 static mi_always_inline void* zalloc_small(size_t size) {
-  size_t offset = _mi_bin_offset_small[size];
-  void*  p = bin_pop(_mi_theap_bin(_mi_theap_default, offset));
+  size_t offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
+  void*  p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
-  if (size <= 128) _mi_clear_small(p, size);
-  else memset(p, 0, _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  return p;
+  if (MI_FILL || MI_TRACK) _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT)); // hardened: it is zero now
+  if (MI_HARDENED || (!MI_MIN_ALIGN_8 && size <= 128)) {
+    if (!MI_HARDENED) _mi_clear_small(p, size);
+  }
+  else {
+    memset(p, 0, MI_PADDING ? size : _mi_class_block_size(offset >> MI_BIN_SHIFT));
+  }
+  return MI_PADDING ? _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), true) : p;
 }
 
 void* mi_zalloc(size_t size) mi_attr_noexcept {
-  return mi_likely(size <= MI_SMALL_MAX) ? zalloc_small(size) : _mi_malloc_slow(size, true);
+  bool is_small = (size <= MALLOC_SMALL_MAX && !(MI_HARDENED && size == 0));
+  return mi_likely(is_small) ? zalloc_small(size) : _mi_malloc_slow(size, true);
 }
 
 void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
@@ -100,7 +103,7 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
     errno = ENOMEM;
     return NULL;
   }
-  return mi_likely(total <= MI_SMALL_MAX) ? zalloc_small(total) : _mi_malloc_slow(total, true);
+  return mi_zalloc(total);
 }
 
 // ---- allocation, the slow path --------------------------------------------------------------------------------------
@@ -114,75 +117,172 @@ mi_cold void* _mi_malloc_failed(size_t size) {
   return NULL;
 }
 
-static void* malloc_class(mi_theap_t* theap, size_t cls, bool zero) {
+// Where to allocate from: the heap, or that of the thread's default theap if it is NULL.  *theap is NULL after the end of
+// the thread.  NULL: out of memory, or no such heap.
+static mi_heap_t* malloc_from(mi_heap_t* heap, mi_theap_t** theap) {
+  *theap = (heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(heap));
+  if (mi_likely(*theap != NULL)) return (*theap)->heap;
+  if (_mi_theap_default != &_mi_theap_dead) return NULL;
+  return heap == NULL ? &_mi_heap_main : heap;
+}
+
+static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t size, bool zero) {
   mi_block_t* block = NULL;
   bool        is_zero = false;
-  if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
   if (mi_unlikely(theap == NULL)) {
-    block = (mi_block_t*)_mi_thread_late_malloc(cls, &is_zero);
+    block = (mi_block_t*)_mi_thread_late_malloc(heap, cls, &is_zero);
   }
   else {
     mi_hooks_on_slow_malloc(theap);
-    block = (mi_block_t*)bin_pop(&theap->bins[cls]);
+    block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]);
     if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, &is_zero);
   }
-  if (zero && block != NULL) {
-    if (is_zero) block->next = NULL;
-    else memset(block, 0, _mi_class_block_size(cls));
+  if (block == NULL) return NULL;
+  _mi_block_reuse(block, _mi_class_block_size(cls));
+  if (zero && is_zero) block->next = NULL;
+  else if (zero && !MI_HARDENED) memset(block, 0, _mi_class_block_size(cls));
+  return _mi_block_issue(block, size, _mi_class_block_size(cls), zero);
+}
+
+static void* malloc_issue_large(void* p, size_t size, bool zero) {
+  if (p == NULL) return NULL;
+  if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
+  if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
+  if (MI_TRACK) {
+    mi_track_closed(_mi_page_start(_mi_page_of(p)), (size_t)((char*)p - _mi_page_start(_mi_page_of(p))));
+    mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);
+    mi_track_block(p, size, zero);
   }
-  return block;
+  return p;
 }
 
-// The calling thread's theap into *theap, NULL after its exit.  False when out of memory.
-static bool malloc_get_theap(mi_theap_t** theap) {
-  *theap = _mi_thread_theap();
-  return *theap != NULL || _mi_theap_default == &_mi_theap_dead;
+// Hardened builds: large blocks and those of no bytes are guarded, as far as there can be so many (heap/guard.h).
+static void* malloc_guarded(mi_heap_t* heap, size_t size, size_t align, size_t offset) {
+  mi_guard_request_t request = {size, align, offset, false, false};
+  return MI_HARDENED ? _mi_guard_malloc(heap, &request) : NULL;
 }
 
-void* _mi_malloc_class(size_t cls, bool zero) {
+static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
+  if (size > PTRDIFF_MAX) return NULL;
+  void* p = malloc_guarded(heap, size, 1, 0);
+  if (p != NULL) return p;
+  if (theap != NULL && heap == &_mi_heap_main)
+    p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size + MI_PADDING_SIZE, zero);
+  if (p == NULL) p = _mi_large_malloc(heap, size + MI_PADDING_SIZE, 1, 0, zero);
+  return malloc_issue_large(p, size, zero);
+}
+
+// Is there something that each slow path has to look at (heap/theap.h)?
+static mi_always_inline bool malloc_has_notices(void) {
+  return mi_unlikely(mi_load_relaxed(&_mi_theap_notices) != 0);
+}
+
+// Looks at it: a guarded block, if there is to be one.
+static mi_noinline void* malloc_noticed(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) _mi_fork_adopt_orphans();
+  return _mi_sampler_malloc(theap, size, align, offset);
+}
+
+static mi_noinline void* malloc_class_noticed(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t size, bool zero) {
+  mi_sampler_turn_t turn = _mi_sampler_open(theap, cls);
+  void*             p = malloc_class(heap, theap, cls, size, zero);
+  _mi_sampler_close(theap, cls, turn);
+  return p;
+}
+
+void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, size_t align, bool zero) {
   mi_theap_t* theap;
-  return malloc_get_theap(&theap) ? malloc_class(theap, cls, zero) : NULL;
+  heap = malloc_from(heap, &theap);
+  if (heap == NULL) return NULL;
+  if (!malloc_has_notices()) return malloc_class(heap, theap, cls, size, zero);
+  void* p = malloc_noticed(theap, size, align, 0);
+  return p != NULL ? p : malloc_class_noticed(heap, theap, cls, size, zero);
 }
 
-void* _mi_malloc_large(size_t size, size_t align, size_t offset, bool zero) {
-  mi_theap_t* theap; // not needed, but the process must be set up
-  return malloc_get_theap(&theap) ? _mi_large_malloc(size, align, offset, zero) : NULL;
-}
-
-static void* malloc_any(size_t size, bool zero) {
+void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
   mi_theap_t* theap;
-  if (!malloc_get_theap(&theap)) return NULL;
-  if (size <= MI_CLASS_SIZE_MAX) return malloc_class(theap, _mi_size_class_of(size), zero);
-  void* p = (theap == NULL ? NULL : _mi_large_malloc_kept(theap, size, zero));
-  return p != NULL ? p : _mi_large_malloc(size, 1, 0, zero);
+  heap = malloc_from(heap, &theap);
+  if (heap == NULL) return NULL;
+  void* p = (malloc_has_notices() ? malloc_noticed(theap, size, align, offset) : NULL);
+  if (p == NULL) p = malloc_guarded(heap, size, align, offset);
+  if (p != NULL) return p;
+  return malloc_issue_large(_mi_large_malloc(heap, size + MI_PADDING_SIZE, align, offset, zero), size, zero);
 }
 
-mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
-  void* p = malloc_any(size, zero);
+static mi_noinline void* malloc_any_noticed(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
+  void* p = malloc_noticed(theap, size, 1, 0);
+  if (p != NULL) return p;
+  if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
+  return malloc_class_noticed(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
+}
+
+static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
+  mi_theap_t* theap;
+  heap = malloc_from(heap, &theap);
+  if (mi_unlikely(heap == NULL)) return NULL;
+  if (malloc_has_notices()) return malloc_any_noticed(heap, theap, size, zero);
+  if (MI_HARDENED && mi_unlikely(size == 0)) {
+    void* p = malloc_guarded(heap, size, 1, 0);
+    if (p != NULL) return p;
+  }
+  if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
+  return malloc_class(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
+}
+
+mi_noinline void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) {
+  void* p = malloc_any(heap, size, zero);
   if (mi_likely(p != NULL)) return p;
   if (size <= PTRDIFF_MAX) {
     mi_collect(true); // what we hold may be what is missing
-    p = malloc_any(size, zero);
+    p = malloc_any(heap, size, zero);
     if (p != NULL) return p;
   }
   return _mi_malloc_failed(size);
 }
 
+mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
+  return _mi_malloc_slow_in(NULL, size, zero);
+}
+
 // ---- freeing, the slow path -----------------------------------------------------------------------------------------
 
+// Most slices of a large block say nothing of it: only the one in which it begins is looked up by those who free it.
+static const mi_page_t* free_find_large(const void* p) {
+  const mi_page_t* slice = _mi_page_at(p);
+  if (slice == NULL) return NULL;
+  size_t n = ((uintptr_t)p - _mi_regions[0].base) >> MI_SLICE_SHIFT;
+  if (n >= _mi_regions[0].n_slices) return NULL;
+  for (size_t i = 1; i <= n; i++) {
+    const mi_page_t* page = slice - i;
+    if (_mi_page_kind(page) == MI_PAGE_NONE || _mi_page_kind(page) == MI_PAGE_INTERIOR) continue;
+    return _mi_page_kind(page) == MI_PAGE_LARGE && page->n_slices > i ? page : NULL;
+  }
+  return NULL;
+}
+
 static mi_cold void free_invalid(const void* p) {
-  _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+  const mi_page_t* page = free_find_large(p);
+  if (page == NULL) {
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+  }
+  else {
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                     (const void*)_mi_page_large_block(page), _mi_page_large_size(page));
+  }
+}
+
+static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {
+  void*  block = _mi_page_large_block(page);
+  size_t size = _mi_page_large_size(page);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
+  if (p == block) _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
+  else
+    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p, block, size);
 }
 
 static void free_large(mi_page_t* page, void* p) {
-  size_t size = _mi_page_large_size(page);
-  if (p != _mi_page_large_block(page)) {
-    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (void*)_mi_page_large_block(page), size);
-  }
-  else if (!_mi_large_free(_mi_theap_is_real(_mi_theap_default) ? _mi_theap_default : NULL, page)) {
-    _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
-  }
+  if (MI_CHECKED && !_mi_page_has(page, MI_PAGE_GUARDED) && !_mi_block_verify(page, p, "free")) return;
+  if (p != _mi_page_large_block(page) || !_mi_large_free(_mi_theap_backing(), page)) free_large_invalid(page, p);
 }
 
 static mi_noinline void free_slow(void* p) {
@@ -196,14 +296,13 @@ static mi_noinline void free_slow(void* p) {
     free_large(page, p);
     return;
   }
-  mi_theap_t* theap = _mi_theap_default;
-  if (mi_load_relaxed(&page->home) == theap) {
-    free_to_bin(theap, page, p); // in a region above 0
-    return;
+  if (MI_CHECKED) {
+    if (!_mi_block_verify(page, p, "free")) return;
+    _mi_block_retire(p, _mi_page_block_size(page));
   }
-  if (mi_unlikely(!_mi_theap_is_real(theap))) theap = _mi_thread_theap();
-  if (mi_likely(theap != NULL)) _mi_theap_free_remote(theap, page, p);
-  else _mi_page_free_remote(page, p);
+  if (MI_HARDENED) _mi_quarantine_free(page, p);
+  else
+    _mi_thread_free_block(_mi_theap_backing(), page, p); // in a region above 0, not our default theap's, or another's
 }
 
 // ---- the same under other names -------------------------------------------------------------------------------------
@@ -237,12 +336,16 @@ void* mi_mallocn(size_t count, size_t size) mi_attr_noexcept {
 
 static mi_noinline size_t usable_size_slow(const void* p) {
   mi_page_t* page = _mi_page_of(p);
-  return (page != NULL && p == _mi_page_large_block(page)) ? _mi_page_large_size(page) : 0;
+  if (page == NULL) return 0;
+  if (!MI_PADDING) return p == _mi_page_large_block(page) ? _mi_page_large_size(page) : 0;
+  if (MI_CHECKED && !_mi_block_verify(page, p, "usable_size")) return 0;
+  size_t size = _mi_padding_read_any(page, p);
+  return size == SIZE_MAX ? 0 : size;
 }
 
 size_t mi_usable_size(const void* p) mi_attr_noexcept {
   const mi_page_t* page = _mi_page_at(p);
-  if (mi_likely(page != NULL)) {
+  if (!MI_PADDING && mi_likely(page != NULL)) {
     size_t size = _mi_page_block_size(page);
     if (mi_likely(size != 0)) return size;
   }
@@ -250,24 +353,22 @@ size_t mi_usable_size(const void* p) mi_attr_noexcept {
 }
 
 size_t mi_good_size(size_t size) mi_attr_noexcept {
-  if (size <= MI_CLASS_SIZE_MAX) return _mi_class_block_size(_mi_size_class_of(size));
+  if (size <= MALLOC_CLASS_MAX) return _mi_class_block_size(_mi_size_class_of(size + MI_PADDING_SIZE));
   if (size > (size_t)PTRDIFF_MAX - MI_SLICE_SIZE) return size;
-  return mi_align_up(size, MI_SLICE_SIZE);
-}
-
-bool mi_is_in_heap_region(const void* p) mi_attr_noexcept {
-  return _mi_page_of(p) != NULL;
-}
-
-bool mi_check_owned(const void* p) {
-  return _mi_page_of(p) != NULL;
+  return mi_align_up(size + MI_PADDING_SIZE, MI_SLICE_SIZE);
 }
 
 // ---- block sizes on the side ----------------------------------------------------------------------------------------
 
-// Both the size of the block, class or slices, which can be more than is usable from an aligned pointer on.
+// The size of the block, padding included; 0 for what is none.
+static size_t block_size_of(const void* p) {
+  mi_page_t* page = _mi_page_of(p);
+  if (page == NULL) return 0;
+  return _mi_page_kind(page) == MI_PAGE_LARGE ? _mi_page_large_size(page) : _mi_page_block_size(page);
+}
+
 static void* with_block_size(void* p, size_t* block_size) {
-  if (p != NULL && block_size != NULL) *block_size = mi_usable_size(p);
+  if (p != NULL && block_size != NULL) *block_size = block_size_of(p);
   return p;
 }
 
@@ -301,7 +402,7 @@ void mi_ufree(void* p, size_t* block_size) mi_attr_noexcept {
 }
 
 void* mi_urealloc(void* p, size_t newsize, size_t* block_size_pre, size_t* block_size_post) mi_attr_noexcept {
-  size_t before = mi_usable_size(p);
+  size_t before = block_size_of(p);
   void*  q = mi_realloc(p, newsize);
   if (q != NULL && block_size_pre != NULL) *block_size_pre = before;
   return with_block_size(q, block_size_post);

@@ -16,7 +16,8 @@
 
   #define MI_PUBLIC __attribute__((visibility("default"), used))
 
-  #if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__)
+  // Tools replace functions by their address: mi_malloc must have one of its own.
+  #if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__) && !MI_TRACK
     #define MI_ALIAS(fun)             __attribute__((alias(#fun), visibility("default"), used))
     #define MI_FORWARD0(fun, x)       MI_ALIAS(fun);
     #define MI_FORWARD1(fun, x)       MI_ALIAS(fun);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "../support/message.h"
 #include "api.h"
 
 size_t mi_malloc_size(const void* p) mi_attr_noexcept {
@@ -53,22 +54,34 @@ void* mi_pvalloc(size_t size) mi_attr_noexcept {
   return mi_malloc_aligned(mi_align_up(mi_max(size, 1), page), page);
 }
 
-// The alignment given on freeing is the program's own claim; only debug builds hold it against it.
+// Does the program know what it frees?  False when it was reported; then nothing is freed.
+static bool free_is_right(const void* p, size_t size, bool has_size, size_t alignment) {
+  mi_page_t* page = _mi_page_of(p);
+  if (page == NULL) return true; // mi_free knows what to say
+  bool has_padding = (_mi_padding_read_any(page, p) != SIZE_MAX);
+  if (!_mi_block_verify(page, p, "free")) return false;
+  if (!mi_is_aligned(p, alignment)) {
+    _mi_error_report(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p, alignment);
+    return false;
+  }
+  size_t asked = _mi_padding_read_any(page, p);
+  if (!has_size || !has_padding || size == asked) return true; // the size was overwritten, and that reported
+  _mi_block_wrong_size(p, size, asked);
+  return false;
+}
+
 void mi_free_size(void* p, size_t size) mi_attr_noexcept {
-  mi_assert(p == NULL || size <= mi_usable_size(p));
-  (void)size;
+  if (MI_CHECKED && mi_unlikely(!free_is_right(p, size, true, 1))) return;
   mi_free(p);
 }
 
 void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept {
-  mi_assert(mi_is_aligned(p, alignment));
-  (void)alignment;
-  mi_free_size(p, size);
+  if (MI_CHECKED && mi_unlikely(!free_is_right(p, size, true, alignment))) return;
+  mi_free(p);
 }
 
 void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept {
-  mi_assert(mi_is_aligned(p, alignment));
-  (void)alignment;
+  if (MI_CHECKED && mi_unlikely(!free_is_right(p, 0, false, alignment))) return;
   mi_free(p);
 }
 

@@ -4,6 +4,7 @@
 // the first allocation that needs it, and the destructor only reports.
 #include "../arena/arena.h"
 #include "../arena/purge.h"
+#include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "../support/option.h"
@@ -29,6 +30,7 @@ void mi_process_init(void) mi_attr_noexcept {
   if (!mi_cas_strong(&process_is_initialised, &expected, true, acq_rel, relaxed)) return;
   _mi_thread_theap();
   _mi_message_init();
+  _mi_sampler_init();
   if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
@@ -42,6 +44,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
   if (mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose)) mi_stats_print(NULL);
+  if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_message_verbose("process done\n");
 }
 
@@ -76,10 +79,14 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 // ---- collecting -----------------------------------------------------------------------------------------------------
 
 void mi_collect(bool force) mi_attr_noexcept {
-  mi_theap_t* theap = _mi_theap_default;
   _mi_hooks_deferred_free(force);
-  if (_mi_theap_is_real(theap)) _mi_theap_release(theap);
+  _mi_thread_collect();
   if (force) _mi_purge_all();
+}
+
+void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept {
+  (void)target_thread_owned;
+  mi_collect(true);
 }
 
 // ---- deferred free --------------------------------------------------------------------------------------------------
@@ -97,6 +104,7 @@ void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) m
 void _mi_hooks_deferred_free(bool force) {
   mi_deferred_free_fun* fun = mi_load_acquire(&hooks_deferred_free);
   uint64_t              beat = mi_fetch_add_relaxed(&hooks_heartbeat, 1) + 1;
+  _mi_thread_drop_retired();
   if (mi_likely(fun == NULL) || hooks_in_deferred_free) return;
   hooks_in_deferred_free = true; // the hook may allocate
   fun(force, (unsigned long long)beat, mi_load_acquire(&hooks_deferred_arg));

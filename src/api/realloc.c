@@ -10,55 +10,97 @@
 #include "api.h"
 
 // A new block with the contents of the old one; what is new is zero if asked for.
-static mi_noinline void* realloc_copy(void* p, size_t old_size, size_t new_size, bool zero) {
-  void* q = mi_malloc(new_size);
+static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
+  void* q = _mi_malloc_in(heap, new_size, false);
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   // To the end of the block, for when it grows in place.
   if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
-  if (new_size == 0) *(char*)q = 0;
+  if (new_size == 0 && !MI_PADDING) *(char*)q = 0; // some programs read it
   memcpy(q, p, n);
   mi_free(p);
   return q;
 }
 
-static mi_noinline void* realloc_large(mi_page_t* page, void* p, size_t new_size, bool zero) {
-  size_t old_size = _mi_page_large_size(page);
-  if (p != _mi_page_large_block(page)) {
-    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (void*)_mi_page_large_block(page), old_size);
-    return NULL;
+// The block stays where it is, and has `room` for what is asked; up to `old_size` it has contents.
+static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
+  if (!MI_PADDING) return p;
+  if (MI_TRACK) {
+    mi_track_resize(p, old_size, new_size);
+    mi_track_closed((char*)p + new_size, room - new_size);
   }
-  if (new_size <= old_size && new_size >= old_size / 2) return p;
-  if (new_size > MI_CLASS_SIZE_MAX) {
-    void* q = _mi_large_realloc(page, new_size, zero);
-    if (q != NULL) return q;
-  }
-  return realloc_copy(p, old_size, new_size, zero);
+  if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
+  _mi_padding_write_any(page, p, new_size);
+  return p;
 }
 
-static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero) {
+static size_t realloc_room(const mi_page_t* page) {
+  return page->cls == MI_CLASS_NONE ? _mi_page_large_size(page) : _mi_page_block_size(page);
+}
+
+void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  size_t room = realloc_room(page);
+  size_t needed = new_size + MI_PADDING_SIZE;
+  if (needed > room || needed < room / 2 || new_size == 0) return NULL;
+  return realloc_keep(page, p, old_size, new_size, room, zero);
+}
+
+// A block that fits, or can be made to, without copying; NULL if not.
+static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  size_t room = realloc_room(page);
+  void*  q = _mi_realloc_stay(page, p, old_size, new_size, zero);
+  if (q != NULL) return q;
+  size_t needed = new_size + MI_PADDING_SIZE;
+  if (page->cls != MI_CLASS_NONE || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
+  q = _mi_large_realloc(page, needed, zero); // what it adds is zero
+  return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
+}
+
+mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
   mi_page_t* page = _mi_page_of(p);
-  if (p == NULL) return zero ? mi_zalloc(new_size) : mi_malloc(new_size);
   if (mi_unlikely(page == NULL)) {
+    if (MI_TRACK) mi_track_unblock(p); // tools report it too
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
-  if (mi_unlikely(page->cls == MI_CLASS_NONE)) return realloc_large(page, p, new_size, zero);
-  return realloc_copy(p, _mi_page_block_size(page), new_size, zero);
+  if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) {
+    if (MI_TRACK) mi_track_unblock(p); // tools report it too
+    return NULL;
+  }
+  if (mi_unlikely(page->cls == MI_CLASS_NONE && p != _mi_page_large_block(page))) {
+    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                     (void*)_mi_page_large_block(page), _mi_page_large_size(page));
+    return NULL;
+  }
+  *old_size = MI_PADDING ? _mi_padding_read_any(page, p) : realloc_room(page);
+  if (*old_size == SIZE_MAX) *old_size = realloc_room(page) - MI_PADDING_SIZE; // it was reported
+  return page;
+}
+
+static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
+  size_t old_size;
+  if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
+  mi_page_t* page = _mi_realloc_page(p, &old_size);
+  if (mi_unlikely(page == NULL)) return NULL;
+  bool may_stay = (heap == NULL || _mi_page_heap(page) == heap) && !_mi_page_has(page, MI_PAGE_GUARDED);
+  if (may_stay) {
+    void* q = realloc_in_place(page, p, old_size, new_size, zero);
+    if (q != NULL) return q;
+  }
+  return realloc_copy(heap, p, old_size, new_size, zero);
 }
 
 static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
   const mi_page_t* page = _mi_page_at(p);
-  if (mi_likely(page != NULL)) {
+  if (!MI_PADDING && mi_likely(page != NULL)) {
     size_t size = _mi_page_block_size(page);
     if (mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0)) return p;
   }
-  return realloc_slow(p, new_size, zero);
+  return realloc_slow(p, new_size, zero, NULL);
 }
 
-void* _mi_realloc(void* p, size_t new_size, bool zero) {
-  return realloc_any(p, new_size, zero);
+void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
+  return heap == NULL ? realloc_any(p, new_size, zero) : realloc_slow(p, new_size, zero, heap);
 }
 
 void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept {
@@ -66,7 +108,7 @@ void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept {
 }
 
 void* mi_rezalloc(void* p, size_t newsize) mi_attr_noexcept {
-  return _mi_realloc(p, newsize, true);
+  return realloc_any(p, newsize, true);
 }
 
 void* mi_recalloc(void* p, size_t newcount, size_t size) mi_attr_noexcept {
@@ -86,5 +128,5 @@ void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept {
 }
 
 void* mi_expand(void* p, size_t newsize) mi_attr_noexcept {
-  return (p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
+  return (!MI_PADDING && p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
 }

@@ -12,6 +12,7 @@
 #define PURGE_CALLS_PER_CLOCK 32
 
 static bool (*purge_on_tick)(void);
+static int (*purge_start)(void (*run)(void));
 static mi_atomic(uint32_t) purge_running;   // 1: the background thread exists, or is being started
 static mi_atomic(uint32_t) purge_asked;     // a round was asked for
 static mi_atomic(bool)     purge_no_thread; // one could not be started
@@ -64,7 +65,7 @@ static bool purge_start_thread(void) {
       !_mi_option_get_fast(mi_option_background_thread))
     return false;
   if (!mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return true;
-  if (_mi_prim_thread_start(&purge_thread) == 0) return true;
+  if (purge_start(&purge_thread) == 0) return true;
   mi_store_relaxed(&purge_no_thread, true);
   mi_store_release(&purge_running, 0);
   return false;
@@ -96,8 +97,9 @@ void _mi_purge_all(void) {
   _mi_slices_purge(SIZE_MAX);
 }
 
-void _mi_purge_init(bool (*on_tick)(void)) {
+void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void))) {
   purge_on_tick = on_tick;
+  purge_start = start_thread;
 }
 
 void _mi_purge_stop(void) {

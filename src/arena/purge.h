@@ -23,7 +23,8 @@ void _mi_purge_all(void);
 void _mi_purge_wake(void);
 
 // `on_tick` runs on the background thread before each round, and returns true while it expects to have more to do.
-void _mi_purge_init(bool (*on_tick)(void));
+// `start_thread` is _mi_prim_thread_start with what the caller has to do around it.
+void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)));
 
 // The background thread is to end now: the last thread of the program has ended, and the process shall not wait for ours.
 void _mi_purge_stop(void);

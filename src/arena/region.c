@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/assert.h"
+#include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "part.h"
@@ -51,6 +52,25 @@ static void region_publish(size_t i, uintptr_t base, size_t n_slices) {
   mi_store_release(&region_bounds[i].base, base);
   mi_store_release(&region_bounds[i].n_slices, n_slices);
   mi_fetch_add_acq_rel(&region_version, 1);
+}
+
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// Chunks [open, n) are going to be opened: nothing there is the program's, nor are the pointers in our tables.
+static void region_track_open(mi_region_t* region, size_t open, size_t n) {
+  size_t table_size = region->is_single ? MI_DESCRIPTOR_SIZE : n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
+  if (open == 0) mi_track_reserved((void*)region->base, region->n_slices << MI_SLICE_SHIFT);
+  mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
+  _mi_prim_hide(region->table, mi_align_up(table_size, _mi_prim_os_page_size()));
+  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
+  _mi_prim_hide(region_bounds, sizeof(region_bounds));
+  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
+}
+
+static void region_track_remove(mi_region_t* region) {
+  if (region->n_open == 0) return;
+  mi_track_writable((void*)region->base, region->n_open * MI_CHUNK_SIZE);
+  mi_track_released((void*)region->base, region->n_slices << MI_SLICE_SHIFT);
 }
 
 // ---- what describes a region ----------------------------------------------------------------------------------------
@@ -250,6 +270,7 @@ void _mi_region_remove(mi_region_t* region) {
   bool   is_part = (region->origin == MI_REGION_PART);
   void*  start = (void*)(region->origin == MI_REGION_GIVEN ? (uintptr_t)region->table : region->base);
   size_t size = region->reserved_size;
+  if (MI_TRACK) region_track_remove(region);
   region_count_arena(region, false);
   _mi_region_count_committed(region, -(int64_t)region->committed);
   if (!is_part) _mi_stat_decrease(&_mi_stats.reserved, (int64_t)(region->n_slices << MI_SLICE_SHIFT));
@@ -359,6 +380,7 @@ static bool region_open_to(mi_region_t* region, size_t n) {
     region_advise(region, open, added);
     _mi_region_count_committed(region, (int64_t)added);
   }
+  if (MI_TRACK) region_track_open(region, open, n);
   region->n_open = n;
   return true;
 }

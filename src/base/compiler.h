@@ -51,12 +51,19 @@
   #define mi_static_assert(cond, text) _Static_assert(cond, text)
 #endif
 
-// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).
+// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).  Or under
+// AddressSanitizer, which has a handler of faults of its own?
+#if defined(__SANITIZE_ADDRESS__)
+  #define MI_ASAN 1
+#endif
 #if defined(__SANITIZE_THREAD__)
   #define MI_TSAN 1
 #elif defined(__has_feature)
   #if __has_feature(thread_sanitizer)
     #define MI_TSAN 1
+  #endif
+  #if __has_feature(address_sanitizer) && !defined(MI_ASAN)
+    #define MI_ASAN 1
   #endif
   #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer) || __has_feature(undefined_behavior_sanitizer)
     #define MI_NO_IFUNC 1
@@ -65,6 +72,9 @@
 #if !defined(MI_TSAN)
   #define MI_TSAN 0
 #endif
+#if !defined(MI_ASAN)
+  #define MI_ASAN 0
+#endif
 
 // Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)
 #if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && \
@@ -72,6 +82,13 @@
   #define MI_HAS_IFUNC 1
 #else
   #define MI_HAS_IFUNC 0
+#endif
+
+// For a function that reads a number while others write it, where any number that was there will do.
+#if MI_TSAN
+  #define mi_may_race __attribute__((no_sanitize("thread")))
+#else
+  #define mi_may_race
 #endif
 
 #define MI_KiB ((size_t)1 << 10)

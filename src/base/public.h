@@ -8,6 +8,7 @@
 #if !defined(MI_LIBRARY_BUILD)
   #define MI_LIBRARY_BUILD 1
 #endif
+#include "../../include/mimalloc-inline.h"
 #include "../../include/mimalloc-stats.h"
 #include "../../include/mimalloc.h"
 

@@ -4,99 +4,181 @@
 // F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
 //     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
 //     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
-//     A page that another thread had CLAIMED at that moment is lost to the child: at most one per thread.
+//     `used` can be trusted as far as that it is never less than what the program has: 0 means that a page is free.
 // F3  Pages are taken over when the child first needs a new page: most children only exec.
+// F4  What another thread was just making, giving back, or had CLAIMED, is brought to an end at once, before the child can
+//     have threads that do the same.  There is such a page often, since what makes a thread wait there are the very locks
+//     that the forking thread has taken.  Lost is at most the memory of one page per thread.
 #include "fork.h"
 
 #include "../arena/purge.h"
 #include "../support/message.h"
+#include "../support/stat.h"
+#include "guard.h"
+#include "heap.h"
+#include "large.h"
 #include "pool.h"
 #include "thread.h"
+
+#define FORK_SLICES_MAX 8 // of a page of blocks
 
 mi_atomic(bool) _mi_fork_has_orphans;
 
 static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all other locks
 
-static void fork_prepare(void) {
+void _mi_fork_lock_all(void) {
   _mi_lock_acquire(&fork_adopt_lock);
-  _mi_thread_late_lock();
+  _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
-  _mi_pool_lock_all();
+  _mi_heap_lock_all();
+  _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
 }
 
-static void fork_parent(void) {
+void _mi_fork_unlock_all(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
-  _mi_pool_unlock_all();
+  _mi_lock_release(&_mi_guard_lock);
+  _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
-  _mi_thread_late_unlock();
+  _mi_thread_unlock_late();
   _mi_lock_release(&fork_adopt_lock);
 }
 
-static void fork_orphan(mi_theap_t* theap, void* mine) {
-  if (theap == mine || !theap->is_live || _mi_thread_is_late(theap)) return;
-  theap->is_live = false;
-  theap->is_orphan = true;
-  mi_store_relaxed(&theap->revoked, 0);
-  mi_store_relaxed(&_mi_fork_has_orphans, true);
+// Nobody knows how many slices it was to have, or whether they were given back already.
+static void fork_lose_page(mi_page_t* page) {
+  for (uint32_t i = 1; i < FORK_SLICES_MAX; i++) {
+    if (_mi_page_kind(page + i) != MI_PAGE_INTERIOR || page[i].back != i) break;
+    mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_NONE);
+  }
+  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
 }
 
-static void fork_child(void) {
-  _mi_purge_after_fork();
-  fork_parent();
-  _mi_message_after_fork();
-  mi_theap_t* mine = _mi_theap_default;
-  _mi_thread_visit_theaps(&fork_orphan, mine);
-  mi_store_relaxed(&_mi_thread_count, _mi_theap_is_real(mine) ? 1 : 0);
-}
-
-void _mi_fork_init(void) {
-  _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
+static void fork_delete_page(mi_page_t* page) {
+  _mi_heap_forget_page(page);
+  _mi_page_clear(page, MI_PAGE_IN_HEAP);
+  _mi_page_set_used(page, 0);
+  _mi_page_delete(page);
 }
 
 // F2: all blocks count as used, but for those on the chain.
 static void fork_adopt_page(mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;
-  page->flags = 0;
+  _mi_page_clear(page, MI_PAGE_IS_FULL | MI_PAGE_IS_ZERO);
   page->extended = page->capacity;
   _mi_page_set_used(page, page->capacity);
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     if (_mi_page_used(page) == 0) {
-      _mi_page_delete(page);
+      fork_delete_page(page);
       return;
     }
     if (page->free != NULL ? _mi_pool_share(page, MI_PAGE_OWNED) : _mi_page_word_park(&page->word)) return;
   }
 }
 
-static void fork_adopt_region(mi_region_t* region) {
-  size_t n_slices = region->n_used * MI_CHUNK_SLICES;
-  for (size_t i = 0; i < n_slices; i++) {
-    mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, i);
-    if (_mi_page_kind(page) != MI_PAGE_BLOCKS) continue;
-    mi_theap_t* home = mi_load_relaxed(&page->home); // nobody adopts before we are done, so the order does not matter
-    if (home == NULL || !home->is_orphan) continue;
-    if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED) fork_adopt_page(page);
+// ---- at once --------------------------------------------------------------------------------------------------------
+
+static void fork_settle_page(mi_page_t* page) {
+  bool has_home = (mi_load_relaxed(&page->home) != NULL);
+  bool has_size = (_mi_page_block_size(page) != 0);
+  bool is_claimed = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
+  if (has_home && has_size && !is_claimed) return;
+  if (!has_home && !has_size) {
+    fork_lose_page(page); // in the middle of being made
   }
+  else if (!has_home || !has_size || _mi_page_used(page) == 0) {
+    fork_delete_page(page); // just made, or being given back
+  }
+  else {
+    _mi_pool_forget(page);
+    fork_adopt_page(page);
+  }
+}
+
+static void fork_for_pages(void (*act)(mi_page_t* page)) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    size_t             n_slices = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
+    for (size_t slice = 0; region->base != 0 && slice < n_slices; slice++) {
+      mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
+      if (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE) act(page);
+    }
+  }
+}
+
+// CLAIMED: just made, being given back, or kept by its thread for its next request.
+static void fork_settle_large(mi_page_t* page) {
+  mi_theap_t* mine = _mi_theap_backing();
+  bool        is_claimed = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) return; // guarded blocks stay CLAIMED when they are freed, and have a lock
+  if (is_claimed && (mine == NULL || mi_load_relaxed(&mine->kept_large) != page)) _mi_large_forget(page);
+}
+
+static void fork_settle(mi_page_t* page) {
+  if (_mi_page_kind(page) == MI_PAGE_BLOCKS) fork_settle_page(page);
+  else fork_settle_large(page);
+}
+
+static void fork_orphan(mi_theap_t* theap, void* mine) {
+  if (mi_load_relaxed(&theap->thread) == mine || !theap->is_live || theap->is_late) return;
+  theap->is_live = false;
+  _mi_stat_decrease(&_mi_stats.theaps, 1);
+  theap->is_orphan = true;
+  mi_store_relaxed(&theap->revoked, 0);
+  if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
+  mi_store_relaxed(&_mi_fork_has_orphans, true);
+  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+}
+
+static void fork_child(void) {
+  _mi_purge_after_fork();
+  _mi_fork_unlock_all();
+  _mi_message_after_fork();
+  mi_theap_t* mine = _mi_theap_backing();
+  if (mi_load_relaxed(&_mi_thread_count) > 1) fork_for_pages(&fork_settle);
+  _mi_thread_visit_theaps(&fork_orphan, mine);
+  mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
+  _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
+}
+
+void _mi_fork_init(void) {
+  _mi_prim_fork_init(&_mi_fork_lock_all, &_mi_fork_unlock_all, &fork_child);
+}
+
+// ---- when memory is needed ------------------------------------------------------------------------------------------
+
+// Pages of orphans, and those of heaps that another thread was destroying.  Nobody adopts before we are done, so the order
+// of home and word does not matter.
+static void fork_adopt(mi_page_t* page) {
+  mi_heap_t* heap = _mi_page_heap(page);
+  bool       is_dead = (heap == NULL || !_mi_heap_is_live(heap));
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+    if (is_dead) _mi_large_discard(page);
+    return;
+  }
+  const mi_theap_t* home = mi_load_relaxed(&page->home);
+  bool              is_owned = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED);
+  bool              is_orphan = (home != NULL && home->is_orphan && is_owned);
+  if (is_dead || (is_orphan && _mi_page_used(page) == 0)) fork_delete_page(page);
+  else if (is_orphan) fork_adopt_page(page);
 }
 
 static void fork_reuse(mi_theap_t* theap, void* arg) {
   (void)arg;
   if (theap->is_orphan) _mi_theap_forget(theap);
+  if (theap->heap != NULL && !_mi_heap_is_live(theap->heap)) _mi_thread_set_unused(theap);
 }
 
 void _mi_fork_adopt_orphans(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) {
-    for (size_t i = 0; i < _mi_region_count(); i++) {
-      if (_mi_regions[i].base != 0 && !_mi_regions[i].is_single) fork_adopt_region(&_mi_regions[i]);
-    }
+    fork_for_pages(&fork_adopt);
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
+    mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

@@ -5,6 +5,10 @@
 
 void _mi_fork_init(void);
 
+// All locks, as they are taken before a fork: what they guard is whole.
+void _mi_fork_lock_all(void);
+void _mi_fork_unlock_all(void);
+
 // In the child: pages of threads that it does not have are to be taken over when memory is needed.  Called outside of
 // enter and leave.
 extern mi_atomic(bool) _mi_fork_has_orphans;

@@ -1,45 +1,135 @@
-// What is in use, by class: from a walk over all descriptors, so that counting costs nothing until somebody asks.
-// Layer: heap.
+// Counting pages and blocks.  Layer: heap.
 #include "heap_stats.h"
 
-#include "theap.h"
+#include <string.h>
 
-// Blocks in use of a page that others may be changing, so only its atomic fields are read: a number that was right at some
-// time during the walk.  Blocks in bins and outboxes count as used.
-static size_t stats_page_used(mi_page_t* page, size_t capacity) {
-  uint64_t        word = mi_load_acquire(&page->word);
+#include "../page/gap.h"
+#include "thread.h"
+#include "walk.h"
+
+size_t _mi_heap_page_used(const mi_page_t* page) {
+  uint64_t        word = mi_load_acquire(&((mi_page_t*)page)->word);
   mi_page_state_t state = _mi_page_word_state(word);
   size_t          count = _mi_page_word_chain(word).count; // of a page without an owner, all free blocks
-  size_t          used = (state == MI_PAGE_SHARED || state == MI_PAGE_PARKED ? capacity : _mi_page_used(page));
+  size_t          cls = _mi_size_class_of(_mi_page_block_size(page));
+  bool            is_owned = (state != MI_PAGE_SHARED && state != MI_PAGE_PARKED);
+  size_t          used = (is_owned ? _mi_page_used(page) : _mi_gap_capacity(page, &_mi_class_info[cls]));
   return used - mi_min(count, used);
 }
 
-static void stats_add_page(mi_class_stat_t* table, size_t max, mi_page_t* page) {
+static void stats_add_page(mi_heap_stats_t* stats, const mi_page_t* page) {
   size_t block_size = _mi_page_block_size(page);
-  if (_mi_page_kind(page) != MI_PAGE_BLOCKS || block_size == 0) return;
-  size_t cls = _mi_size_class_of(block_size);
-  if (cls >= max) return;
-  size_t capacity = _mi_class_info[cls].capacity;
-  table[cls].n_pages++;
-  table[cls].n_blocks_used += stats_page_used(page, capacity);
-  table[cls].n_blocks_capacity += capacity;
+  if (block_size == 0) return; // it is being given back
+  size_t           cls = _mi_size_class_of(block_size);
+  mi_class_stat_t* c = &stats->classes[cls];
+  c->n_pages++;
+  c->n_blocks_used += _mi_heap_page_used(page);
+  stats->n_pages++;
+  stats->n_page_bytes += _mi_class_info[cls].n_slices * MI_SLICE_SIZE;
+  if (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED) stats->n_pages_shared++;
 }
 
-size_t _mi_heap_class_stats(mi_class_stat_t* table, size_t max) {
-  size_t n = mi_min(max, MI_CLASS_COUNT);
-  for (size_t cls = 0; cls < n; cls++) {
-    table[cls].block_size = _mi_class_block_size(cls);
-    table[cls].n_pages = table[cls].n_blocks_used = table[cls].n_blocks_capacity = 0;
+// It may be resized just now.
+static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
+  return page->n_slices * MI_SLICE_SIZE;
+}
+
+// ---- bins and outboxes ----------------------------------------------------------------------------------------------
+
+// If its thread runs, a link may be what the program has written there meanwhile: it is followed only to where a block of
+// the class can be, and no further than a bin can be long.
+static mi_may_race size_t stats_count_bin(const mi_theap_t* theap, size_t cls) {
+  size_t            n = 0;
+  size_t            n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
+  const mi_block_t* block = theap->bins[cls].head;
+  for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
+    const mi_page_t* slice = _mi_page_at(block);
+    if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
+    block = _mi_block_peek(block);
   }
-  // The arena lock keeps pages from coming and going; their owners go on.
-  _mi_lock_acquire(&_mi_arena_lock);
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
-    if (region->base == 0 || region->is_single) continue;
-    for (size_t slice = 0; slice < region->n_used * MI_CHUNK_SLICES; slice++) {
-      stats_add_page(table, n, (mi_page_t*)_mi_region_descriptor(region, slice));
+  return n;
+}
+
+static void stats_take_off(mi_class_stat_t* c, size_t n) {
+  c->n_blocks_used -= mi_min(n, c->n_blocks_used);
+}
+
+static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_theap_t* theap) {
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
+    const mi_page_t* page = theap->outbox[i].page;
+    size_t           block_size = (page == NULL ? 0 : _mi_page_block_size(page));
+    if (block_size != 0) stats_take_off(&stats->classes[_mi_size_class_of(block_size)], theap->outbox[i].count);
+  }
+}
+
+// Blocks of the main heap, whichever heap the threads have that freed them.
+static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
+  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+    for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
+      const mi_block_t* block = theap->quarantine[i];
+      const mi_page_t*  slice = (block == NULL ? NULL : _mi_page_at(block));
+      size_t            block_size = (slice == NULL ? 0 : _mi_page_block_size(slice));
+      if (block_size != 0) stats_take_off(&stats->classes[_mi_size_class_of(block_size)], 1);
     }
   }
+}
+
+static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
+    if (!theap->is_live) continue;
+    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+      stats_take_off(&stats->classes[cls], stats_count_bin(theap, cls));
+    }
+    stats_take_off_outbox(stats, theap);
+  }
+  if (MI_HARDENED && heap == &_mi_heap_main) stats_take_off_quarantines(stats);
+}
+
+// Caller holds the registry lock.
+static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* subproc) {
+  if (subproc == &_mi_subproc_main) stats_take_off_heap(stats, &_mi_heap_main);
+  for (const mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) stats_take_off_heap(stats, heap);
+}
+
+// ---- all of it ------------------------------------------------------------------------------------------------------
+
+void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc) {
+  mi_walk_t walk = {heap, subproc, 0, 0};
+  memset(stats, 0, sizeof(*stats));
+  _mi_lock_acquire(&_mi_registry_lock);
+  _mi_lock_acquire(&_mi_arena_lock);
+  for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
+    if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+      stats->n_large++;
+      stats->n_large_bytes += stats_large_bytes(page);
+    }
+    else {
+      stats_add_page(stats, page);
+    }
+  }
+  if (heap != NULL) stats_take_off_heap(stats, heap);
+  else if (subproc != NULL) stats_take_off_subproc(stats, subproc);
   _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_registry_lock);
+}
+
+static size_t stats_count_theaps(const mi_heap_t* heap) {
+  size_t n = 0;
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) n += theap->is_live;
+  return n;
+}
+
+size_t _mi_heap_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps) {
+  size_t n = 0;
+  *n_theaps = 0;
+  _mi_lock_acquire(&_mi_registry_lock);
+  if (subproc == &_mi_subproc_main) {
+    n = 1;
+    if (heap == NULL || heap == &_mi_heap_main) *n_theaps += stats_count_theaps(&_mi_heap_main);
+  }
+  for (const mi_heap_t* h = subproc->heaps; h != NULL; h = h->next, n++) {
+    if (heap == NULL || heap == h) *n_theaps += stats_count_theaps(h);
+  }
+  _mi_lock_release(&_mi_registry_lock);
   return n;
 }

@@ -2,20 +2,27 @@
 //
 // L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h).
 // L2  A block may start at an offset within its page (aligned-at allocation).
-// L3  A thread keeps the last block of up to 4 MiB that it freed for its next request of about that size, CLAIMED, so that
+// L3  A thread keeps the last block of up to 4 MiB of the main heap that it freed for its next request of about that size, CLAIMED, so that
 //     a second free of it is noticed.  The background thread takes it away from idle threads.
 #pragma once
 
-#include "theap.h"
+#include "heap.h"
 
-// NULL when out of memory.  (p + offset) is a multiple of `align`, a power of two.
-void* _mi_large_malloc(size_t size, size_t align, size_t offset, bool zero);
+// A block of the heap.  NULL when out of memory.  (p + offset) is a multiple of `align`, a power of two.
+void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
 
-// A block that `theap` keeps, NULL if it keeps none that fits.
+// A block that `theap`, a backing theap, keeps, NULL if it keeps none that fits.
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero);
 
-// False when the block is not in use (any more): then nothing happened.  `theap` may keep it, unless it is NULL.
+// False when the block is not in use (any more): then nothing happened.  `theap`, a backing theap, may keep it, unless it
+// is NULL.
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page);
+
+// Frees the block of a heap that is destroyed; it is out of the heap's list already.
+void _mi_large_discard(mi_page_t* page);
+
+// In the child of a fork: gives back a CLAIMED page, with which a thread was at work that the child does not have.
+void _mi_large_forget(mi_page_t* page);
 
 // Gives back what a theap keeps.
 void _mi_large_drop_kept(mi_theap_t* theap);

@@ -4,6 +4,7 @@
 // blocks of the same page and pushes them as one chain: programs that hand over blocks free neighbours together, so most
 // batches get large, and none waits long: a batch is closed at 32 blocks or 4 KiB (outbox_limit), when another page
 // wants its slot, and whenever the theap is released.
+#include "heap.h"
 #include "pool.h"
 #include "theap.h"
 
@@ -14,7 +15,7 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
   for (;;) {
     if (_mi_page_used(page) == 0) {
       if (theap != NULL) _mi_theap_page_delete(theap, page);
-      else _mi_page_delete(page);
+      else _mi_heap_delete_page(page);
       return;
     }
     // The thread that used to own it, and frees into it again, is the one that will use it again.
@@ -46,6 +47,10 @@ static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (batch->page != page) {
+    if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) {
+      outbox_push(theap, page, block, block, 1); // heap.h, Q4
+      return;
+    }
     if (batch->page != NULL) outbox_close(theap, batch);
     batch->page = page;
     batch->first = NULL;

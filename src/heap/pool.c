@@ -3,12 +3,19 @@
 
 #include "../support/stat.h"
 
-typedef struct mi_pool_s {
-  mi_lock_t             lock;
-  mi_atomic(mi_page_t*) first;
-} mi_pool_t;
+static mi_lock_t* pool_lock(mi_heap_t* heap, size_t cls) {
+  return heap == &_mi_heap_main ? &heap->pools[cls].lock : &heap->lock;
+}
 
-static mi_pool_t pools[MI_CLASS_COUNT];
+// The heap of a page, with the lock of its pool held: the heap may be deleted while we wait (heap.h, Q2).
+static mi_heap_t* pool_lock_of(mi_page_t* page) {
+  for (;;) {
+    mi_heap_t* heap = _mi_page_heap(page);
+    _mi_lock_acquire(pool_lock(heap, page->cls));
+    if (mi_likely(heap == _mi_page_heap(page))) return heap;
+    _mi_lock_release(pool_lock(heap, page->cls));
+  }
+}
 
 static void pool_push(mi_pool_t* pool, mi_page_t* page) {
   mi_page_t* first = mi_load_relaxed(&pool->first);
@@ -16,7 +23,6 @@ static void pool_push(mi_pool_t* pool, mi_page_t* page) {
   page->prev = NULL;
   if (first != NULL) first->prev = page;
   mi_store_relaxed(&pool->first, page);
-  _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
 }
 
 static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
@@ -24,13 +30,12 @@ static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
   else mi_store_relaxed(&pool->first, page->next);
   if (page->next != NULL) page->next->prev = page->prev;
   page->next = page->prev = NULL;
-  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
 }
 
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
-  mi_pool_t* pool = &pools[page->cls];
+  mi_heap_t* heap = pool_lock_of(page);
+  mi_pool_t* pool = &heap->pools[page->cls];
   mi_chain_t free;
-  _mi_lock_acquire(&pool->lock);
   free.first = page->free;
   free.count = page->capacity - _mi_page_used(page);
   page->free = NULL; // it goes with the word
@@ -40,7 +45,8 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
     page->free = free.first;
     pool_unlink(pool, page);
   }
-  _mi_lock_release(&pool->lock);
+  _mi_lock_release(pool_lock(heap, page->cls));
+  if (shared) _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
   return shared;
 }
 
@@ -53,10 +59,11 @@ void _mi_page_regain(mi_page_t* page, mi_chain_t free) {
 }
 
 mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
-  mi_pool_t* pool = &pools[cls];
+  mi_heap_t* heap = home->heap;
+  mi_pool_t* pool = &heap->pools[cls];
   mi_chain_t free;
   if (mi_load_relaxed(&pool->first) == NULL) return NULL;
-  _mi_lock_acquire(&pool->lock);
+  _mi_lock_acquire(pool_lock(heap, cls));
   mi_page_t* page = mi_load_relaxed(&pool->first);
   for (; page != NULL; page = page->next) {
     _mi_page_set_home(page, home); // before the word (P4); harmless if a claimer was faster, it deletes the page
@@ -65,24 +72,46 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
       break;
     }
   }
-  _mi_lock_release(&pool->lock);
+  _mi_lock_release(pool_lock(heap, cls));
   if (page == NULL) return NULL;
   _mi_page_regain(page, free);
+  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   _mi_stat_count(&_mi_stats.pages_reclaim_on_alloc, 1);
   return page;
 }
 
 void _mi_pool_remove(mi_page_t* page) {
-  mi_pool_t* pool = &pools[page->cls];
-  _mi_lock_acquire(&pool->lock);
+  mi_heap_t* heap = pool_lock_of(page);
+  pool_unlink(&heap->pools[page->cls], page);
+  _mi_lock_release(pool_lock(heap, page->cls));
+  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+}
+
+void _mi_pool_forget(mi_page_t* page) {
+  mi_pool_t* pool = &_mi_page_heap(page)->pools[page->cls];
+  if (page->next == NULL && page->prev == NULL && mi_load_relaxed(&pool->first) != page) return;
   pool_unlink(pool, page);
-  _mi_lock_release(&pool->lock);
+  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
 }
 
-void _mi_pool_lock_all(void) {
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_acquire(&pools[i].lock);
+void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page)) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_pool_t* pool = &from->pools[cls];
+    if (mi_load_relaxed(&pool->first) == NULL) continue;
+    _mi_lock_acquire(pool_lock(&_mi_heap_main, cls));
+    for (mi_page_t* page; (page = mi_load_relaxed(&pool->first)) != NULL;) {
+      pool_unlink(pool, page);
+      change(from, page);
+      pool_push(&_mi_heap_main.pools[cls], page);
+    }
+    _mi_lock_release(pool_lock(&_mi_heap_main, cls));
+  }
 }
 
-void _mi_pool_unlock_all(void) {
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_release(&pools[i].lock);
+void _mi_pool_lock_main(void) {
+  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_acquire(&_mi_heap_main.pools[i].lock);
+}
+
+void _mi_pool_unlock_main(void) {
+  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_release(&_mi_heap_main.pools[i].lock);
 }

@@ -1,22 +1,30 @@
-// Pages with room that nobody owns, by size class: whoever needs a page of a class looks here first.  Layer: heap.
+// Pages with room that nobody owns, by heap and size class: whoever needs a page of a class looks here first.  Layer: heap.
 //
-// S1  A page is in the pool of its class while its word says SHARED, and until its claimer has taken it out.
+// S1  A page is in the pool of its heap and class while its word says SHARED, and until its claimer has taken it out.
 // S2  `first` may be read without the lock, as a hint that there is nothing.
 #pragma once
 
-#include "../page/page.h"
+#include "heap.h"
 
 // Shares a page that the caller holds in state `held`.  False when others freed into it meanwhile: take the chain first.
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
 
-// A page of the class, OWNED from now on with that home, its free blocks counted.  NULL: there is none.
+// A page of the home's heap and of the class, OWNED from now on with that home, its free blocks counted.  NULL: there is
+// none.
 mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home);
 
 // Takes out a page that the caller has claimed from SHARED.
 void _mi_pool_remove(mi_page_t* page);
 
+// Takes it out, if it is in there: in the child of a fork, of a page that a thread had claimed which the child does not have.
+void _mi_pool_forget(mi_page_t* page);
+
 // Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
 void _mi_page_regain(mi_page_t* page, mi_chain_t free);
 
-void _mi_pool_lock_all(void);
-void _mi_pool_unlock_all(void);
+// Moves the pages of all pools of a heap, whose lock the caller holds, to those of the main heap; `change` is called for
+// each while nobody can find it.
+void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page));
+
+void _mi_pool_lock_main(void);
+void _mi_pool_unlock_main(void);

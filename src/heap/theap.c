@@ -9,8 +9,11 @@
 
 #include "../arena/purge.h"
 #include "../support/stat.h"
+#include "heap.h"
 #include "large.h"
 #include "pool.h"
+#include "quarantine.h"
+#include "sampler.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -23,14 +26,10 @@
 // Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
 #define THEAP_OWNED_PUSHES 64
 
-// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
-// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
-// should not get many.
-#define THEAP_FILL_FIRST 8
-#define THEAP_FILLS_MAX  10 // then as much as the largest page has
+#define THEAP_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
 static size_t theap_fill_max(const mi_class_state_t* state) {
-  return (size_t)THEAP_FILL_FIRST << state->n_fills;
+  return (size_t)MI_THEAP_FILL_FIRST << state->n_fills;
 }
 
 // A class that has so many pages is growing: the next will be filled.
@@ -72,12 +71,12 @@ static void page_list_remove(mi_page_list_t* list, mi_page_t* page) {
 
 static mi_page_list_t* theap_list_of(mi_theap_t* theap, const mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
-  return (page->flags & MI_PAGE_IS_FULL) != 0 ? &state->full : &state->queue;
+  return _mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue;
 }
 
 // To the end: a page that just got its first free block back has time to collect more before it is used.
 void _mi_theap_page_enqueue(mi_theap_t* theap, mi_page_t* page) {
-  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  _mi_page_clear(page, MI_PAGE_IS_FULL);
   page_list_append(&theap->classes[page->cls].queue, page);
 }
 
@@ -85,7 +84,7 @@ void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
   if (state->n_pages > 0) state->n_pages--;
   theap->has_deleted = true;
-  _mi_page_delete(page);
+  _mi_heap_delete_page(page);
 }
 
 // ---- refill ---------------------------------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
   for (int i = 0; i < THEAP_FULL_STEP && state->full.count > 0; i++) {
     mi_page_t* page = state->full.last;
     page_list_remove(&state->full, page);
-    page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+    _mi_page_clear(page, MI_PAGE_IS_FULL);
     if (!_mi_page_word_park(&page->word)) _mi_theap_page_enqueue(theap, page); // not full any more
   }
 }
@@ -105,7 +104,7 @@ static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
 static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
   page_list_remove(&state->queue, page);
-  page->flags |= MI_PAGE_IS_FULL;
+  _mi_page_set(page, MI_PAGE_IS_FULL);
   page_list_append(&state->full, page);
   theap_park_full(theap, state);
 }
@@ -118,7 +117,7 @@ static mi_chain_t theap_page_take(mi_theap_t* theap, mi_page_t* page, bool* is_z
       _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     }
     else if (page->extended < page->capacity) {
-      *is_zero = (page->flags & MI_PAGE_IS_ZERO) != 0;
+      *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
       _mi_page_extend(page, theap_extend_bytes(&theap->classes[page->cls], page));
     }
   }
@@ -144,9 +143,14 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    bool is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense);
+    bool   is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    size_t arena = mi_load_relaxed(&theap->heap->arena);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, arena);
     if (page == NULL) return NULL;
+    if (!_mi_heap_add_page(theap->heap, page)) {
+      _mi_page_delete(page);
+      return NULL;
+    }
     _mi_page_set_home(page, theap);
     theap->classes[cls].n_pages++;
   }
@@ -182,7 +186,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
-  bin->head = chain.first->next;
+  bin->head = _mi_block_next(chain.first);
   return chain.first;
 }
 
@@ -198,7 +202,7 @@ static void theap_page_is_empty(mi_theap_t* theap, mi_page_t* page) {
 
 // After a page got a free block: it may be its first, or its last.
 static void theap_page_changed(mi_theap_t* theap, mi_page_t* page) {
-  if ((page->flags & MI_PAGE_IS_FULL) != 0) {
+  if (_mi_page_has(page, MI_PAGE_IS_FULL)) {
     page_list_remove(&theap->classes[page->cls].full, page);
     _mi_theap_page_enqueue(theap, page);
   }
@@ -217,7 +221,7 @@ static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* bloc
 static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
   for (mi_block_t *block = bin->head, *next; block != NULL; block = next) {
-    next = block->next;
+    next = _mi_block_next(block);
     theap_give_back(theap, _mi_page_of(block), block);
   }
   bin->head = NULL;
@@ -292,17 +296,21 @@ void _mi_theap_leave_slow(mi_theap_t* theap) {
 // ---- letting go -----------------------------------------------------------------------------------------------------
 
 void _mi_theap_forget(mi_theap_t* theap) {
+  _mi_sampler_forget(theap);
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
   mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL); // lost, as its bins are
   mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_QUIET);
+  memset(theap->cache, 0, sizeof(theap->cache));
+  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+  theap->thread_next = NULL;
   theap->is_orphan = false;
 }
 
 static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
   page_list_remove(theap_list_of(theap, page), page);
-  page->flags &= (uint8_t)~MI_PAGE_IS_FULL;
+  _mi_page_clear(page, MI_PAGE_IS_FULL);
   for (;;) {
     _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     if (_mi_page_used(page) == 0) {
@@ -323,6 +331,8 @@ void _mi_theap_release_pages(mi_theap_t* theap) {
 }
 
 void _mi_theap_release(mi_theap_t* theap) {
+  if (MI_HARDENED) _mi_quarantine_flush(theap);
+  _mi_sampler_disarm(theap);
   _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);

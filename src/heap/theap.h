@@ -9,10 +9,16 @@
 // H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
 //     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
-// H5  A theap's memory is never given back, only used again: an old pointer to one in `home` of a page does no harm.
+// H5  A theap's memory is never given back, only used again, and for the same heap as long as a page may have it as its
+//     home (heap/heap.h, Q3): an old pointer to one in `home` does no harm.
+// H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
+//     that thread.  NULL while no thread has it.  Only its thread finds itself there.
 #pragma once
 
 #include "../page/page.h"
+
+typedef struct mi_subproc_s mi_subproc_t;
+typedef struct mi_sampler_s mi_sampler_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
@@ -48,36 +54,69 @@ typedef struct mi_batch_s {
 // next time, the thread has taken no slow path in between.
 typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
 
+#define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
+
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
+// A thread's theap of a heap other than its own, found by the heap's id.
+typedef struct mi_theap_cached_s {
+  uint64_t    id; // 0: empty
+  mi_theap_t* theap;
+} mi_theap_cached_t;
+
+#define MI_THEAP_CACHE_SIZE 8 // a power of two
+
 struct mi_theap_s {
-  mi_bin_t              bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
-  mi_atomic(uint32_t)   presence;             // mi_presence_t
-  mi_atomic(uint32_t)   revoked;              // somebody else wants to touch it, or does
-  bool                  has_deleted;          // pages were given back since the last look at the purge policy
-  uint32_t              n_owned_pushes;       // batches pushed to pages whose owner may be asleep
-  uint32_t              n_slow_frees;         // counts to the next look at unused bins
-  uint32_t              n_looks;              // ... and which are next
-  uint32_t              n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
-  mi_atomic(mi_page_t*) kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  mi_bin_t               bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
+  mi_atomic(mi_theap_t*) thread;               // H6
+  mi_atomic(uint32_t)    presence;             // mi_presence_t
+  mi_atomic(uint32_t)    revoked;              // somebody else wants to touch it, or does
+  bool                   has_deleted;          // pages were given back since the last look at the purge policy
+  uint32_t               n_owned_pushes;       // batches pushed to pages whose owner may be asleep
+  uint32_t               n_slow_frees;         // counts to the next look at unused bins
+  uint32_t               n_looks;              // ... and which are next
+  uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
+  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  // Of a backing theap only:
+  mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
+  mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
+  mi_atomic(bool)        has_retired;                // some of the thread's theaps serve a heap that was deleted
   // Under the registry lock (heap/thread.c):
-  mi_theap_t*           next;        // in the registry
-  bool                  is_live;     // a thread has it
-  bool                  is_orphan;   // its thread did not survive a fork
-  bool                  is_released; // it was idle and has nothing left to give
-  mi_class_state_t      classes[MI_CLASS_COUNT];
-  mi_batch_t            outbox[MI_OUTBOX_SIZE];
+  mi_heap_t*             heap;        // NULL: of none yet, or not any more; read by its thread without the lock
+  mi_theap_t*            heap_next;   // among the theaps of the heap
+  mi_theap_t*            thread_next; // the other theaps of the thread, beginning with the backing theap
+  mi_theap_t*            next;        // in the registry
+  bool                   is_live;     // a thread has it
+  bool                   is_late;     // threads past their exit share it
+  bool                   is_orphan;   // its thread did not survive a fork
+  bool                   is_released; // it was idle and has nothing left to give
+  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap, its own thread only (heap/quarantine.h)
+  uint64_t               quarantine_random;
+  bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
+  mi_class_state_t       classes[MI_CLASS_COUNT];
+  mi_batch_t             outbox[MI_OUTBOX_SIZE];
+  mi_sampler_t*          sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
 
-// The default theap of the calling thread.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
+// The theap from which malloc of the calling thread takes its blocks: its backing theap, unless the program has chosen
+// another heap as the thread's default.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
 // all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
 extern mi_thread_local mi_theap_t* _mi_theap_default;
 extern mi_theap_t                  _mi_theap_none;
 extern mi_theap_t                  _mi_theap_dead;
 
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
+
+// How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
+// (heap/sampler.h).  So they test one word, which is nearly always 0.
+extern mi_atomic(uint32_t) _mi_theap_notices;
+
+// A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
+// there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks
+// should not get many.
+#define MI_THEAP_FILL_FIRST 8
 
 // ---- touching a theap (H2) ------------------------------------------------------------------------------------------
 
@@ -106,8 +145,29 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);
 }
 
-static inline bool _mi_theap_is_real(const mi_theap_t* theap) {
-  return theap != &_mi_theap_none && theap != &_mi_theap_dead;
+// The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
+// or its link was overwritten.
+static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  mi_block_t* next;
+  if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) return NULL;
+  bin->head = next;
+  bin->left++;
+  return block;
+}
+
+// The same in all cases; NULL if it is empty.
+static inline void* _mi_bin_pop(mi_bin_t* bin) {
+  mi_block_t* block = bin->head;
+  if (block == NULL) return NULL;
+  bin->head = _mi_block_next(block);
+  bin->left++;
+  return block;
+}
+
+// The backing theap of the calling thread, NULL if it has none (yet, or any more).
+static mi_always_inline mi_theap_t* _mi_theap_backing(void) {
+  return mi_load_relaxed(&_mi_theap_default->thread);
 }
 
 // ---- the slow paths of malloc and free ------------------------------------------------------------------------------
@@ -194,4 +254,19 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
   size_t used = _mi_page_push_free(page, block, first);
   if (mi_likely(used % MI_THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap);
   else _mi_theap_free_look(theap, page);
+}
+
+// Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
+// slice.
+static mi_always_inline void _mi_theap_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  int32_t     left = bin->left - 1;
+  if (mi_likely(left >= 0)) {
+    bin->left = left;
+    mi_block_set_next(block, bin->head);
+    bin->head = block;
+    return;
+  }
+  _mi_theap_free_overflow(theap, page, block);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "../support/stat.h"
+#include "gap.h"
+#include "verify.h"
 
 // From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
 // against 1.2-2 us.  Smaller steps gain nothing.
@@ -22,7 +24,7 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   page->next = page->prev = NULL;
   page->extended = page->capacity = 0;
   _mi_page_set_used(page, 0);
-  page->flags = 0;
+  mi_store_relaxed(&page->flags, (uint8_t)0);
   page->back = 0;
   mi_store_relaxed(&page->block_size, 0u);
   mi_store_relaxed(&page->kind, (uint8_t)kind);
@@ -45,46 +47,100 @@ static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dens
   return is_dense ? MI_CHUNK_DENSE : MI_CHUNK_SMALL;
 }
 
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense) {
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  mi_run_t               run = _mi_slices_alloc(info->n_slices, 1, page_chunk_kind(info, is_dense), MI_ARENA_ANY);
+  size_t                 n_slices = info->n_slices + _mi_gap_slices(info->n_slices);
+  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_dense), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);
   page->bin_offset = (uint16_t)bin_offset;
-  page->capacity = info->capacity;
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
-  if (run.is_zero) page->flags = MI_PAGE_IS_ZERO;
+  page->capacity = _mi_gap_capacity(page, info);
+  if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
+  if (MI_HARDENED) _mi_gap_close(page);
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
   return page;
 }
 
-void _mi_page_delete(mi_page_t* page) {
+static void page_give_back(mi_page_t* page) {
   size_t n_slices = page->n_slices;
-  mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
-  _mi_stat_decrease(&_mi_stats.pages, 1);
-  _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(n_slices * MI_SLICE_SIZE));
   page_set_slices(page, MI_PAGE_NONE, 0);
   page_reset(page, MI_PAGE_NONE);
-  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices, false);
+  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_gap_slices(n_slices), false);
+}
+
+// Deleted pages whose gap the system would not open, linked by `next`: they are tried again with the next one.
+static mi_atomic(mi_page_t*) page_closed;
+
+static void page_keep_closed(mi_page_t* page) {
+  mi_page_t* first = mi_load_relaxed(&page_closed);
+  _mi_page_set_home(page, NULL);
+  do {
+    page->next = first;
+  } while (!mi_cas_weak(&page_closed, &first, page, release, relaxed)); // release: whoever takes it follows `next`
+}
+
+static void page_open(mi_page_t* page) {
+  page->next = NULL;
+  if (mi_load_relaxed(&page_closed) != NULL) page->next = mi_exchange_acq_rel(&page_closed, (mi_page_t*)NULL);
+  for (mi_page_t* next; page != NULL; page = next) {
+    next = page->next;
+    if (_mi_gap_open(page)) page_give_back(page);
+    else page_keep_closed(page);
+  }
+}
+
+void _mi_page_delete(mi_page_t* page) {
+  mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
+  _mi_stat_decrease(&_mi_stats.pages, 1);
+  _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  if (MI_HARDENED) page_open(page);
+  else page_give_back(page);
 }
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a
 // small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
 // each page begins with another block and goes round.
-static size_t page_first_made(const mi_page_t* page) {
+size_t _mi_page_first_made(const mi_page_t* page) {
   if (page->n_slices > 1) return 0;
   return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
+}
+
+static mi_block_t* page_link_blocks(char* start, size_t size, size_t n) {
+  for (size_t i = 0; i + 1 < n; i++) {
+    mi_block_set_next((mi_block_t*)(start + i * size), (mi_block_t*)(start + (i + 1) * size));
+  }
+  mi_block_set_next((mi_block_t*)(start + (n - 1) * size), NULL);
+  return (mi_block_t*)start;
+}
+
+// The same for secure builds: not in the order in which they lie, but from somewhere on in steps that visit all.
+static mi_block_t* page_link_shuffled(char* start, size_t size, size_t n) {
+  uint64_t random = _mi_block_random(start);
+  size_t   first = (size_t)(random >> 32) % n;
+  size_t   step = (n <= 2 ? 1 : 1 + (size_t)(uint32_t)random % (n - 1));
+  while (mi_gcd(step, n) != 1) step--;
+  size_t at = first;
+  for (size_t i = 1; i < n; i++) {
+    size_t next = at + step;
+    if (next >= n) next -= n;
+    mi_block_set_next((mi_block_t*)(start + at * size), (mi_block_t*)(start + next * size));
+    at = next;
+  }
+  mi_block_set_next((mi_block_t*)(start + at * size), NULL);
+  return (mi_block_t*)(start + first * size);
 }
 
 void _mi_page_extend(mi_page_t* page, size_t bytes) {
   mi_assert_internal(page->free == NULL);
   size_t size = _mi_page_block_size(page);
-  size_t at = page->extended + page_first_made(page);
+  size_t at = page->extended + _mi_page_first_made(page);
   if (at >= page->capacity) at -= page->capacity;
   char*  start = _mi_page_block(page, at);
   size_t os_page = _mi_prim_os_page_size();
@@ -94,18 +150,15 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
                     mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
   mi_assert_internal(n > 0);
   // Of larger blocks the user may not touch all.
-  bool is_fresh = (page->flags & MI_PAGE_IS_ZERO) != 0 && page->n_slices == 1;
+  bool is_fresh = _mi_page_has(page, MI_PAGE_IS_ZERO) && page->n_slices == 1;
   if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && is_fresh) {
     char* from = (char*)mi_align_up((uintptr_t)start, os_page);
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);
     if (to > from) _mi_prim_populate(from, (size_t)(to - from));
   }
-  for (size_t i = 0; i + 1 < n; i++) {
-    mi_block_set_next((mi_block_t*)(start + i * size), (mi_block_t*)(start + (i + 1) * size));
-  }
-  mi_block_set_next((mi_block_t*)(start + (n - 1) * size), NULL);
+  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_block_fill_freed(start, n * size);
+  page->free = (MI_SECURE > 0 ? page_link_shuffled(start, size, n) : page_link_blocks(start, size, n));
   page->extended = (uint16_t)(page->extended + n);
-  page->free = (mi_block_t*)start;
   _mi_stat_count(&_mi_stats.pages_extended, 1);
 }
 
@@ -114,7 +167,7 @@ void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {
   mi_assert_internal(chain.count <= _mi_page_used(page));
   if (page->free != NULL) {
     mi_block_t* last = chain.first;
-    while (last->next != NULL) last = last->next;
+    for (mi_block_t* next; (next = _mi_block_next(last)) != NULL;) last = next;
     mi_block_set_next(last, page->free);
   }
   page->free = chain.first;
@@ -125,7 +178,7 @@ bool _mi_page_is_valid(const mi_page_t* page) {
   size_t size = _mi_page_block_size(page);
   char*  start = _mi_page_start(page);
   size_t n_free = 0;
-  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = b->next) {
+  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = _mi_block_next(b)) {
     size_t offset = (size_t)((const char*)b - start);
     if (offset % size != 0 || offset / size >= page->capacity) return false;
     n_free++;
@@ -144,7 +197,8 @@ static mi_page_t* page_large_interior(mi_page_t* page) {
 
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
-  page_reset(page, MI_PAGE_LARGE);
+  page_reset(page, MI_PAGE_NONE);
+  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   page->region = (uint8_t)_mi_region_index(run.region);
   page->cls = MI_CLASS_NONE;
   page->n_slices = (uint32_t)run.n_slices;
@@ -154,6 +208,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
     interior->back = (uint32_t)(interior - page);
     mi_store_relaxed(&interior->kind, (uint8_t)MI_PAGE_INTERIOR);
   }
+  mi_store_release(&page->kind, (uint8_t)MI_PAGE_LARGE); // release: whoever walks all pages sees the rest
   return page;
 }
 

@@ -23,6 +23,8 @@
 #include "size_class.h"
 
 typedef struct mi_theap_s mi_theap_t;
+typedef struct mi_heap_s  mi_heap_t;
+typedef struct mi_guard_s mi_guard_t;
 
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
@@ -35,26 +37,46 @@ typedef struct mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block
-  struct mi_page_s*      next; // in a queue of its owner or in a pool
-  struct mi_page_s*      prev;
-  uint16_t               bin_offset; // of its class's bin in any theap
-  mi_atomic(uint16_t)    used;       // written by the holder; statistics read it
-  uint16_t               extended;
-  uint16_t               capacity;
-  mi_atomic(uint8_t)     kind; // mi_page_kind_t
-  uint8_t                cls;
-  uint8_t                region;
-  uint8_t                flags;
-  uint32_t               n_slices;
-  mi_atomic(uint32_t)    block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
-  uint32_t               back;       // of any slice of a page: how many slices back the first one is
+  union {
+    struct mi_page_s* next;  // in a queue of its owner or in a pool
+    mi_guard_t*       guard; // LARGE, GUARDED: what is known of the block (heap/guard.h)
+  };
+  union {
+    struct mi_page_s* prev;
+    size_t            asked; // LARGE, GUARDED or padded: the size that the program asked for
+  };
+  uint16_t            bin_offset; // of its class's bin in any theap
+  mi_atomic(uint16_t) used;       // written by the holder; statistics read it
+  uint16_t            extended;
+  uint16_t            capacity;
+  mi_atomic(uint8_t)  kind; // mi_page_kind_t
+  uint8_t             cls;
+  uint8_t             region;
+  mi_atomic(uint8_t)  flags; // written by the holder
+  uint32_t            n_slices;
+  mi_atomic(uint32_t) block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
+  uint32_t            back;       // of any slice of a page: how many slices back the first one is
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO  1 // the memory behind `extended` reads as zero, and is not backed yet
-#define MI_PAGE_IS_FULL  2 // in its owner's list of full pages, not in the queue
-#define MI_PAGE_REMAPPED 4 // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` reads as zero, and is not backed yet
+#define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_GUARDED  16 // LARGE: most of its memory is inaccessible (heap/guard.h)
+#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
+
+// To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
+// used at all by a program with one heap; next to the page's descriptor there is no room.
+typedef struct mi_page_owner_s {
+  mi_page_t*            next; // in the heap's list of pages, under the heap's lock
+  mi_page_t*            prev;
+  mi_atomic(mi_heap_t*) heap; // written under that lock
+  size_t                unused;
+} mi_page_owner_t;
+
+mi_static_assert(sizeof(mi_page_owner_t) == MI_OWNER_SIZE, "two entries a cache line");
 
 // ---- finding --------------------------------------------------------------------------------------------------------
 
@@ -87,6 +109,23 @@ static inline size_t _mi_page_slice(const mi_page_t* page) {
   return (size_t)((const char*)page - _mi_page_region(page)->table) / MI_DESCRIPTOR_SIZE;
 }
 
+static inline mi_page_owner_t* _mi_page_owner(const mi_page_t* page) {
+  return (mi_page_owner_t*)_mi_region_owner(_mi_page_region(page), _mi_page_slice(page));
+}
+
+static inline bool _mi_page_has(const mi_page_t* page, uint8_t flag) {
+  return (mi_load_relaxed(&((mi_page_t*)page)->flags) & flag) != 0;
+}
+
+// The caller holds the page.
+static inline void _mi_page_set(mi_page_t* page, uint8_t flag) {
+  mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) | flag));
+}
+
+static inline void _mi_page_clear(mi_page_t* page, uint8_t flag) {
+  mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) & ~flag));
+}
+
 static inline char* _mi_page_start(const mi_page_t* page) {
   return _mi_region_slice_start(_mi_page_region(page), _mi_page_slice(page));
 }
@@ -109,9 +148,9 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
 
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
-// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  NULL: out of
-// memory.
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense);
+// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  `arena`: as in
+// _mi_slices_alloc.  NULL: out of memory.
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena);
 
 // Gives the page back; all its blocks are free.
 void _mi_page_delete(mi_page_t* page);
@@ -120,14 +159,21 @@ void _mi_page_delete(mi_page_t* page);
 // page, or about `bytes` if that is more.
 void _mi_page_extend(mi_page_t* page, size_t bytes);
 
+// Which block is made first; those behind it follow, and then those before it.
+size_t _mi_page_first_made(const mi_page_t* page);
+
 // Takes the blocks of `free`, at most `limit` (> 0) of them.
 static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
   mi_chain_t chain = {page->free, page->extended - _mi_page_used(page)};
   page->free = NULL;
   if (mi_unlikely(chain.count > limit)) {
     mi_block_t* last = chain.first;
-    for (size_t i = 1; i < limit; i++) last = last->next;
-    page->free = last->next;
+    for (size_t i = 1; i < limit; i++) {
+      mi_block_t* next = _mi_block_next(last);
+      if (MI_CHECKED && next == NULL) break; // the link was overwritten
+      last = next;
+    }
+    page->free = _mi_block_next(last);
     mi_block_set_next(last, NULL);
     chain.count = limit;
   }
@@ -163,7 +209,8 @@ bool _mi_page_is_valid(const mi_page_t* page);
 
 // ---- pages of one large block ---------------------------------------------------------------------------------------
 
-// Makes a page of the run for one block at `offset` bytes from its start.
+// Makes a page of the run for one block at `offset` bytes from its start.  CLAIMED until its heap is known: so it is not
+// taken for a block in use.
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset);
 
 // Makes the descriptor one that is not in use; the slices are the caller's to give back.
@@ -173,6 +220,8 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
   return (char*)page->free;
 }
 
+// What is usable of it.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
 }

@@ -1,4 +1,4 @@
-// The only place where threads meet over a page.  Layer: page; includes base/ only (the model checker includes it too).
+// The only place where threads meet over a page.  Layer: page; includes base/ and block.h only (the model checker includes it too).
 //
 //   63    62 61          48 47                            0
 //   +--------+-------------+------------------------------+
@@ -32,11 +32,8 @@
 
 #if !defined(MI_PAGE_WORD_MODEL) // the model brings its own atomics and blocks
   #include "../base/atomic.h"
-typedef struct mi_block_s {
-  struct mi_block_s* next;
-} mi_block_t;
+  #include "block.h"
 typedef mi_atomic(uint64_t) mi_page_word_t;
-  #define mi_block_set_next(b, n) ((b)->next = (n))
 #endif
 
 typedef enum mi_page_state_e { MI_PAGE_OWNED, MI_PAGE_PARKED, MI_PAGE_SHARED, MI_PAGE_CLAIMED } mi_page_state_t;

@@ -1,7 +1,7 @@
 // The table of size classes.  Layer: page.
 #include "size_class.h"
 
-#include "../base/assert.h"
+#include "../base/mode.h"
 
 // clang-format off
 const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
@@ -10,8 +10,17 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
   {     8, 8192,  1, 32, 64, 256},
 
   {    16, 4096,  1, 32, 64, 128},
+#if MI_MIN_ALIGN_8
+  {    24, 2730,  1, 32, 64,  85},
+#endif
   {    32, 2048,  1, 32, 64,  64},
+#if MI_MIN_ALIGN_8
+  {    40, 1638,  1, 32, 64,  51},
+#endif
   {    48, 1365,  1, 32, 64,  42},
+#if MI_MIN_ALIGN_8
+  {    56, 1170,  1, 32, 64,  36},
+#endif
   {    64, 1024,  1, 32, 64,  32},
   {    80,  819,  1, 32, 64,  25},
   {    96,  682,  1, 32, 64,  21},
@@ -97,7 +106,12 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
   {458752,    1,  7,  1,  1,   1},
   {524288,    1,  8,  1,  1,   1},
 };
-#define R1(cls)  (cls) << MI_BIN_SHIFT,
+// Classes are counted here as without MI_MIN_ALIGN_8: 16 bytes is 1, 32 is 2, 48 is 3, ...  With it there is one of 24, 40
+// and 56 below 32, 48 and 64, for the first eight of their sixteen sizes.
+#define CLASS(cls) ((cls) + MI_MIN_ALIGN_8 * (((cls) >= 2) + ((cls) >= 3) + ((cls) >= 4)))
+#define R1(cls)  CLASS(cls) << MI_BIN_SHIFT,
+#define B1(cls)  (CLASS(cls) - MI_MIN_ALIGN_8) << MI_BIN_SHIFT,
+#define H16(cls) B1(cls) B1(cls) B1(cls) B1(cls) B1(cls) B1(cls) B1(cls) B1(cls) R8(cls)
 #define R2(cls)  R1(cls) R1(cls)
 #define R4(cls)  R2(cls) R2(cls)
 #define R8(cls)  R4(cls) R4(cls)
@@ -105,9 +119,9 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
 #define R32(cls) R16(cls) R16(cls)
 #define R64(cls) R32(cls) R32(cls)
 
-// Sizes 0 to 1024.
+// Sizes 0 to 1024.  With padding the smallest block has 16 bytes (padding.h, D3).
 const uint16_t _mi_bin_offset_small[] = {
-  R8(0) R1(0) R8(1) R16(2) R16(3) R16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
+  R8(MI_PADDING) R1(MI_PADDING) R8(1) H16(2) H16(3) H16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
   R16(15) R16(16) R32(17) R32(18) R32(19) R32(20) R32(21) R32(22) R32(23) R32(24) R64(25) R64(26) R64(27) R64(28)
   R64(29) R64(30) R64(31) R64(32)
 };
@@ -118,6 +132,9 @@ const uint16_t _mi_bin_offset_medium[] = {
   R8(49) R2(49) R8(50) R1(50) R4(51) R1(51) R8(52) R16(53) R4(53) R1(53) R16(54) R1(54) R8(55) R2(55) R1(55) R8(56)
   R4(56) R2(56) R1(56) R32(57) R8(57) R2(57) R16(58) R4(58) R2(58) R32(59) R2(59) R1(59) R16(60) R8(60) R4(60) R1(60)
 };
+#undef CLASS
+#undef B1
+#undef H16
 #undef R1
 #undef R2
 #undef R4

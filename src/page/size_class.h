@@ -1,6 +1,6 @@
 // The sizes of blocks: the only place that knows them.  Layer: page.
 //
-//   8 | 16 32 48 .. 256 | 8 a doubling to 4 KiB | 4 a doubling to 512 KiB
+//   8 | 16 32 48 .. 256 | 8 a doubling to 4 KiB | 4 a doubling to 512 KiB      (MI_MIN_ALIGN_8: also 24, 40 and 56)
 //
 // Up to 4 KiB the mean waste within a block is 4 %; four classes a doubling would waste 8 %, and sixteen gain little
 // while each class in use costs half an OS page per thread.  Above, a page holds few blocks: a class whose blocks leave
@@ -13,7 +13,12 @@
 
 #include "../base/bits.h"
 
-#define MI_CLASS_COUNT    77
+// An option of the build: blocks of sizes that are multiples of 8 but not of 16 are aligned to 8 bytes only, and smaller.
+#if !defined(MI_MIN_ALIGN_8)
+  #define MI_MIN_ALIGN_8 0
+#endif
+
+#define MI_CLASS_COUNT    (77 + 3 * MI_MIN_ALIGN_8)
 #define MI_SMALL_MAX      1024           // one entry of _mi_bin_offset_small per size
 #define MI_MEDIUM_MAX     (32 * MI_KiB)  // one entry of _mi_bin_offset_medium per 128 bytes
 #define MI_BIN_SHIFT      4              // a bin is 16 bytes (heap/theap.h)
@@ -35,7 +40,7 @@ typedef struct mi_class_info_s {
 
 extern const mi_class_info_t _mi_class_info[MI_CLASS_COUNT];
 
-#define MI_CLASS_4K 48 // the class of 4096 bytes; from there on four a doubling
+#define MI_CLASS_4K (48 + 3 * MI_MIN_ALIGN_8) // the class of 4096 bytes; from there on four a doubling
 
 // The class of a size with 4 KiB < size <= MI_CLASS_SIZE_MAX.
 static mi_always_inline size_t _mi_size_class_of_big(size_t size) {

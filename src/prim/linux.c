@@ -7,6 +7,8 @@
 #endif
 #include "prim.h"
 
+#include "../base/track.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -20,6 +22,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../base/bits.h"
@@ -65,6 +68,25 @@ static bool prim_must_fail(void) {
 }
 #endif
 
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// Valgrind begins with low addresses: each number of 32 bits somewhere in memory could be a pointer for its leak checker.
+static void* prim_reserve_hint(void) {
+  bool wanted = (MI_TRACK_VALGRIND && sizeof(void*) > 4 && mi_track_is_on());
+  return wanted ? (void*)(uintptr_t)(4 * (uint64_t)MI_GiB) : NULL;
+}
+
+// Memcheck looks for pointers wherever it knows that the program may read.  Processors have no memory that can be written
+// and not read, but it takes the kernel's word.
+void _mi_prim_hide(void* start, size_t size) {
+  size_t    page = _mi_prim_os_page_size();
+  uintptr_t from = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
+  uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(page - 1);
+  int       saved = errno;
+  if (MI_TRACK_VALGRIND && mi_track_is_on() && from < to) mprotect((void*)from, to - from, PROT_WRITE);
+  errno = saved;
+}
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 static mi_atomic(size_t) prim_page_size;
@@ -99,7 +121,7 @@ int _mi_prim_reserve(size_t size, size_t align, void** start) {
   size_t extra = (align > _mi_prim_os_page_size() ? align : 0);
   if (size + extra < size) return ENOMEM;
   void* p;
-  int   err = prim_map(NULL, size + extra, PROT_NONE, 0, &p);
+  int   err = prim_map(prim_reserve_hint(), size + extra, PROT_NONE, 0, &p);
   if (err != 0) return err;
   uintptr_t aligned = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);
   size_t    before = aligned - (uintptr_t)p;
@@ -128,6 +150,10 @@ static int prim_protect(void* start, size_t size, int protection) {
 
 int _mi_prim_commit(void* start, size_t size) {
   return prim_protect(start, size, PROT_READ | PROT_WRITE);
+}
+
+int _mi_prim_protect(void* start, size_t size) {
+  return prim_protect(start, size, PROT_NONE);
 }
 
 int _mi_prim_make_readable(void* start, size_t size) {
@@ -464,4 +490,201 @@ int _mi_prim_barrier_all(void) {
   int err = (syscall(SYS_membarrier, PRIM_MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : ENOTSUP);
   errno = saved;
   return err;
+}
+
+// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+
+uintptr_t _mi_prim_thread_id(void) {
+  return (uintptr_t)syscall(SYS_gettid);
+}
+
+int64_t _mi_prim_clock_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void (*prim_on_fault)(const mi_fault_t* fault);
+static struct sigaction prim_fault_before; // what the process did
+
+static void prim_fault_describe(mi_fault_t* fault, const siginfo_t* info, void* context) {
+  fault->address = (uintptr_t)info->si_addr;
+  fault->instruction = 0;
+  fault->access = '?';
+#if defined(__x86_64__) && defined(REG_RIP) && defined(REG_ERR)
+  const ucontext_t* state = (const ucontext_t*)context;
+  fault->instruction = (uintptr_t)state->uc_mcontext.gregs[REG_RIP];
+  fault->access = (state->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? 'w' : 'r'; // bit 1 of the processor's error code
+#elif defined(__aarch64__)
+  fault->instruction = (uintptr_t)((const ucontext_t*)context)->uc_mcontext.pc;
+#else
+  (void)context;
+#endif
+}
+
+// As the kernel would have called it.
+static void prim_fault_call_before(int sig, siginfo_t* info, void* context) {
+  struct sigaction before = prim_fault_before;
+  sigset_t         added = before.sa_mask, saved;
+  if (((unsigned)before.sa_flags & SA_RESETHAND) != 0) {
+    prim_fault_before.sa_handler = SIG_DFL;
+    prim_fault_before.sa_flags = 0;
+  }
+  pthread_sigmask(SIG_BLOCK, &added, &saved);
+  if ((before.sa_flags & SA_NODEFER) != 0) {
+    sigemptyset(&added);
+    sigaddset(&added, sig);
+    pthread_sigmask(SIG_UNBLOCK, &added, NULL);
+  }
+  if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(sig, info, context);
+  else before.sa_handler(sig);
+  pthread_sigmask(SIG_SETMASK, &saved, NULL);
+}
+
+// si_code > 0: the kernel says so, not somebody's kill(2).
+static void prim_fault_handler(int sig, siginfo_t* info, void* context) {
+  int  saved = errno;
+  bool is_fault = (info->si_code > 0);
+  if (is_fault) {
+    mi_fault_t fault;
+    prim_fault_describe(&fault, info, context);
+    prim_on_fault(&fault);
+  }
+  bool is_siginfo = (prim_fault_before.sa_flags & SA_SIGINFO) != 0;
+  if (!is_siginfo && prim_fault_before.sa_handler == SIG_IGN && !is_fault) {
+    // nothing to do
+  }
+  else if (!is_siginfo && (prim_fault_before.sa_handler == SIG_DFL || prim_fault_before.sa_handler == SIG_IGN)) {
+    // The access is tried again and ends the process, with a core of the place where it happened.
+    sigaction(sig, &prim_fault_before, NULL);
+    if (!is_fault) raise(sig); // it is blocked until we return
+  }
+  else {
+    prim_fault_call_before(sig, info, context);
+  }
+  errno = saved;
+}
+
+// An inaccessible page is SIGSEGV on Linux; SIGBUS is for what lies behind the end of a file, and none of our business.
+int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
+  struct sigaction action;
+  int              saved = errno;
+  prim_on_fault = on_fault;
+  memset(&action, 0, sizeof(action));
+  action.sa_sigaction = &prim_fault_handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  // Two calls: the handler may run as soon as it is there.
+  int err = (sigaction(SIGSEGV, NULL, &prim_fault_before) == 0 ? 0 : errno);
+  if (err == 0) err = (sigaction(SIGSEGV, &action, NULL) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+// Not every C library has it, and a static program has it only if it uses it.
+#if defined(__cplusplus)
+extern "C" int backtrace(void** frames, int max) __attribute__((weak));
+#else
+extern int backtrace(void** frames, int max) __attribute__((weak));
+#endif
+
+size_t _mi_prim_stack(void** frames, size_t max) {
+  if (backtrace == NULL) return 0;
+  int saved = errno;
+  int n = backtrace(frames, (int)max);
+  errno = saved;
+  return n < 0 ? 0 : (size_t)n;
+}
+
+bool _mi_prim_stack_init(void) {
+  void* frames[2];
+  return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
+}
+
+// A line of /proc/self/maps: "start-end rwxp offset device inode   path".  All of this runs on the stack of a signal handler,
+// which may be small: 2 KiB in all.
+typedef struct prim_maps_line_s {
+  uintptr_t start, end, offset;
+  char      path[160]; // the end of a longer one is cut off
+} prim_maps_line_t;
+
+static const char* prim_parse_hex(const char* s, uintptr_t* value) {
+  *value = 0;
+  for (;; s++) {
+    char c = *s;
+    if (c >= '0' && c <= '9') *value = *value * 16 + (uintptr_t)(c - '0');
+    else if (c >= 'a' && c <= 'f') *value = *value * 16 + (uintptr_t)(c - 'a' + 10);
+    else return s;
+  }
+}
+
+static const char* prim_skip_field(const char* s) {
+  while (*s != 0 && *s != ' ') s++;
+  while (*s == ' ') s++;
+  return s;
+}
+
+static void prim_maps_parse(const char* text, prim_maps_line_t* line) {
+  const char* s = prim_parse_hex(text, &line->start);
+  s = prim_parse_hex(*s == '-' ? s + 1 : s, &line->end);
+  s = prim_skip_field(*s == ' ' ? s + 1 : s); // behind the permissions
+  s = prim_skip_field(prim_parse_hex(s, &line->offset));
+  s = prim_skip_field(prim_skip_field(s)); // behind device and inode
+  size_t n = 0;
+  for (; s[n] != 0 && n + 1 < sizeof(line->path); n++) line->path[n] = s[n];
+  line->path[n] = 0;
+}
+
+// Calls `see` with each line until it returns true.  A line is cut off at the size of `text`.
+static bool prim_maps_search(bool (*see)(const prim_maps_line_t* line, void* arg), void* arg) {
+  char             text[256], buffer[512];
+  prim_maps_line_t line;
+  size_t           length = 0;
+  bool             found = false;
+  int              fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  for (ssize_t n; !found && (n = read(fd, buffer, sizeof(buffer))) > 0;) {
+    for (ssize_t i = 0; i < n && !found; i++) {
+      if (buffer[i] != '\n') {
+        if (length + 1 < sizeof(text)) text[length++] = buffer[i];
+        continue;
+      }
+      text[length] = 0;
+      length = 0;
+      prim_maps_parse(text, &line);
+      found = see(&line, arg);
+    }
+  }
+  close(fd);
+  return found;
+}
+
+typedef struct prim_module_s {
+  uintptr_t        address;
+  prim_maps_line_t first; // the last mapping of the beginning of a file: where its addresses count from
+  prim_maps_line_t found;
+} prim_module_t;
+
+static bool prim_module_see(const prim_maps_line_t* line, void* arg) {
+  prim_module_t* module = (prim_module_t*)arg;
+  if (line->offset == 0) module->first = *line;
+  if (module->address < line->start || module->address >= line->end) return false;
+  module->found = *line;
+  return true;
+}
+
+bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) {
+  prim_module_t module;
+  int           saved = errno;
+  module.address = address;
+  module.first.path[0] = 0;
+  bool found = prim_maps_search(&prim_module_see, &module) && module.found.path[0] != 0;
+  errno = saved;
+  if (!found) return false;
+  bool has_first = (strcmp(module.first.path, module.found.path) == 0);
+  *offset = address - (has_first ? module.first.start : module.found.start - module.found.offset);
+  size_t n = 0;
+  for (; module.found.path[n] != 0 && n + 1 < size; n++) name[n] = module.found.path[n];
+  name[n] = 0;
+  return true;
 }

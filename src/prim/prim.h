@@ -31,6 +31,8 @@ int          _mi_prim_populate(void* start, size_t size);
 int          _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.
 int          _mi_prim_make_readable(void* start, size_t size);
+// Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
+int          _mi_prim_protect(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
 // reads as zero.  ENOTSUP where the system cannot.
 int          _mi_prim_remap(void* from, void* to, size_t size);
@@ -88,6 +90,37 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 // All running threads of the process pass a full memory barrier.  ENOTSUP where the system cannot.
 int  _mi_prim_barrier_all_init(void);
 int  _mi_prim_barrier_all(void);
+
+// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+
+// An access to memory that is not there, or not accessible.
+typedef struct mi_fault_s {
+  uintptr_t address;
+  uintptr_t instruction; // 0: unknown
+  char      access;      // 'r', 'w', or '?': unknown
+} mi_fault_t;
+
+// Once: from now on `on_fault` is called for each such access, as a signal handler is (it may do little more than write).
+// What the process did about it before follows, whatever on_fault did: the handler that was there, or its end.
+int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
+
+// Return addresses of the calling thread, from the innermost on; returns how many.  It may take locks of the system's loader,
+// and allocate unless _mi_prim_stack_init was called once.
+size_t    _mi_prim_stack(void** frames, size_t max);
+// Prepares for it; false where there is no such thing.  May allocate.
+bool      _mi_prim_stack_init(void);
+// The file that the code at an address comes from, and the address as that file has it.  False if there is none.  For signal
+// handlers.
+bool      _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset);
+// What the system calls the calling thread.
+uintptr_t _mi_prim_thread_id(void);
+int64_t   _mi_prim_clock_ns(void); // monotonic
+
+// ---- tools ----------------------------------------------------------------------------------------------------------
+
+// For leak checkers (base/track.h): what lies here is ours, and no pointer of the program's.  It stays usable.  OS pages
+// that are in the range in part are left as they are.
+void _mi_prim_hide(void* start, size_t size);
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 

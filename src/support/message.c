@@ -219,9 +219,10 @@ void mi_register_error(mi_error_fun* fun, void* arg) {
   message_hook_set(&message_error_hook, (message_fun_t)fun, arg);
 }
 
-// Memory that was overwritten or freed twice is somebody's attack or somebody's bug; builds that look for either stop.
+// Memory that was overwritten, or a free of what is no block in use, is somebody's attack or somebody's bug; builds that
+// look for either stop.
 static bool message_is_fatal(int err) {
-  if (err == EFAULT || err == EAGAIN) return MI_SECURE > 0 || MI_DEBUG > 0;
+  if (err == EFAULT || err == EAGAIN || err == EINVAL) return MI_SECURE > 0 || MI_DEBUG > 0;
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 

@@ -48,6 +48,18 @@
     #define MI_DEFAULT_ALLOW_THP 1
   #endif
 #endif
+#if !defined(MI_DEFAULT_ARENA_MAX_OBJECT_SIZE) // KiB
+  #define MI_DEFAULT_ARENA_MAX_OBJECT_SIZE (2L * 1024 * 1024)
+#endif
+#if !defined(MI_DEFAULT_PAGEMAP_COMMIT)
+  #define MI_DEFAULT_PAGEMAP_COMMIT 0
+#endif
+#if !defined(MI_DEFAULT_PAGE_MAX_RECLAIM)
+  #define MI_DEFAULT_PAGE_MAX_RECLAIM -1
+#endif
+#if !defined(MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM)
+  #define MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM 32
+#endif
 #if defined(MI_SHOW_ERRORS)
   #define OPTION_SHOW_ERRORS 1
 #else
@@ -65,49 +77,77 @@ typedef enum option_unit_e {
   OPTION_KIB // the environment says bytes, or a number with a suffix
 } option_unit_t;
 
+// The table in the order of mi_option_t.  X is for rows of both levels of the interface, X2 and X3 for those of one.
 // clang-format off
-#define OPTION_TABLE(X) /* in the order of mi_option_t */ \
-  X("show_errors",                OPTION_SHOW_ERRORS,               OPTION_BOOL,  NULL) \
-  X("show_stats",                 0,                                OPTION_BOOL,  NULL) \
-  X("verbose",                    MI_DEFAULT_VERBOSE,               OPTION_PLAIN, NULL) \
-  X("eager_commit",               MI_DEFAULT_EAGER_COMMIT,          OPTION_BOOL,  NULL) \
-  X("arena_eager_commit",         MI_DEFAULT_ARENA_EAGER_COMMIT,    OPTION_PLAIN, "eager_region_commit") \
-  X("purge_decommits",            1,                                OPTION_BOOL,  "reset_decommits") \
-  X("allow_large_os_pages",       MI_DEFAULT_ALLOW_LARGE_OS_PAGES,  OPTION_BOOL,  "large_os_pages") \
-  X("reserve_huge_os_pages",      MI_DEFAULT_RESERVE_HUGE_OS_PAGES, OPTION_PLAIN, NULL) \
-  X("reserve_huge_os_pages_at",   -1,                               OPTION_PLAIN, NULL) \
-  X("reserve_os_memory",          MI_DEFAULT_RESERVE_OS_MEMORY,     OPTION_KIB,   NULL) \
-  X("deprecated_segment_cache",   0,                                OPTION_PLAIN, NULL) \
-  X("deprecated_page_reset",      0,                                OPTION_BOOL,  NULL) \
-  X("abandoned_page_purge",       0,                                OPTION_BOOL,  "abandoned_page_reset") \
-  X("deprecated_segment_reset",   0,                                OPTION_BOOL,  NULL) \
-  X("eager_commit_delay",         1,                                OPTION_PLAIN, NULL) \
-  X("purge_delay",                10,                               OPTION_PLAIN, "reset_delay") \
-  X("use_numa_nodes",             0,                                OPTION_PLAIN, NULL) \
-  X("disallow_os_alloc",          0,                                OPTION_BOOL,  "limit_os_alloc") \
-  X("os_tag",                     100,                              OPTION_PLAIN, NULL) \
-  X("max_errors",                 32,                               OPTION_PLAIN, NULL) \
-  X("max_warnings",               32,                               OPTION_PLAIN, NULL) \
-  X("max_segment_reclaim",        10,                               OPTION_PLAIN, NULL) \
-  X("destroy_on_exit",            0,                                OPTION_PLAIN, NULL) \
-  X("arena_reserve",              MI_DEFAULT_ARENA_RESERVE,         OPTION_KIB,   NULL) \
-  X("arena_purge_mult",           10,                               OPTION_PLAIN, NULL) \
-  X("purge_extend_delay",         1,                                OPTION_PLAIN, "decommit_extend_delay") \
-  X("abandoned_reclaim_on_free",  0,                                OPTION_BOOL,  NULL) \
-  X("disallow_arena_alloc",       MI_DEFAULT_DISALLOW_ARENA_ALLOC,  OPTION_BOOL,  NULL) \
-  X("retry_on_oom",               400,                              OPTION_PLAIN, NULL) \
-  X("visit_abandoned",            OPTION_VISIT_ABANDONED,           OPTION_BOOL,  NULL) \
-  X("guarded_min",                0,                                OPTION_PLAIN, NULL) \
-  X("guarded_max",                1024L * 1024 * 1024,              OPTION_PLAIN, NULL) \
-  X("guarded_precise",            0,                                OPTION_BOOL,  NULL) \
-  X("guarded_sample_rate",        MI_DEFAULT_GUARDED_SAMPLE_RATE,   OPTION_PLAIN, NULL) \
-  X("guarded_sample_seed",        0,                                OPTION_PLAIN, NULL) \
-  X("target_segments_per_thread", 0,                                OPTION_PLAIN, NULL) \
-  X("generic_collect",            10000,                            OPTION_PLAIN, NULL) \
-  X("allow_thp",                  MI_DEFAULT_ALLOW_THP,             OPTION_PLAIN, NULL) \
+#define OPTION_TABLE(X, X2, X3) \
+  X ("show_errors",                     OPTION_SHOW_ERRORS,                       OPTION_BOOL,  NULL) \
+  X ("show_stats",                      0,                                        OPTION_BOOL,  NULL) \
+  X ("verbose",                         MI_DEFAULT_VERBOSE,                       OPTION_PLAIN, NULL) \
+  X2("eager_commit",                    MI_DEFAULT_EAGER_COMMIT,                  OPTION_BOOL,  NULL) \
+  X3("deprecated_eager_commit",         1,                                        OPTION_BOOL,  NULL) \
+  X ("arena_eager_commit",              MI_DEFAULT_ARENA_EAGER_COMMIT,            OPTION_PLAIN, "eager_region_commit") \
+  X ("purge_decommits",                 1,                                        OPTION_BOOL,  "reset_decommits") \
+  X ("allow_large_os_pages",            MI_DEFAULT_ALLOW_LARGE_OS_PAGES,          OPTION_BOOL,  "large_os_pages") \
+  X ("reserve_huge_os_pages",           MI_DEFAULT_RESERVE_HUGE_OS_PAGES,         OPTION_PLAIN, NULL) \
+  X ("reserve_huge_os_pages_at",        -1,                                       OPTION_PLAIN, NULL) \
+  X ("reserve_os_memory",               MI_DEFAULT_RESERVE_OS_MEMORY,             OPTION_KIB,   NULL) \
+  X ("deprecated_segment_cache",        0,                                        OPTION_PLAIN, NULL) \
+  X ("deprecated_page_reset",           0,                                        OPTION_BOOL,  NULL) \
+  X2("abandoned_page_purge",            0,                                        OPTION_BOOL,  "abandoned_page_reset") \
+  X3("deprecated_abandoned_page_purge", 0,                                        OPTION_BOOL,  NULL) \
+  X ("deprecated_segment_reset",        0,                                        OPTION_BOOL,  NULL) \
+  X2("eager_commit_delay",              1,                                        OPTION_PLAIN, NULL) \
+  X3("deprecated_eager_commit_delay",   1,                                        OPTION_PLAIN, NULL) \
+  X ("purge_delay",                     OPTION_LEVEL(10, 1000),                   OPTION_PLAIN, "reset_delay") \
+  X ("use_numa_nodes",                  0,                                        OPTION_PLAIN, NULL) \
+  X ("disallow_os_alloc",               0,                                        OPTION_BOOL,  "limit_os_alloc") \
+  X ("os_tag",                          100,                                      OPTION_PLAIN, NULL) \
+  X ("max_errors",                      32,                                       OPTION_PLAIN, NULL) \
+  X ("max_warnings",                    32,                                       OPTION_PLAIN, NULL) \
+  X2("max_segment_reclaim",             10,                                       OPTION_PLAIN, NULL) \
+  X3("deprecated_max_segment_reclaim",  10,                                       OPTION_PLAIN, NULL) \
+  X ("destroy_on_exit",                 0,                                        OPTION_PLAIN, NULL) \
+  X ("arena_reserve",                   MI_DEFAULT_ARENA_RESERVE,                 OPTION_KIB,   NULL) \
+  X ("arena_purge_mult",                OPTION_LEVEL(10, 1),                      OPTION_PLAIN, NULL) \
+  X2("purge_extend_delay",              1,                                        OPTION_PLAIN, "decommit_extend_delay") \
+  X3("deprecated_purge_extend_delay",   1,                                        OPTION_PLAIN, "decommit_extend_delay") \
+  X2("abandoned_reclaim_on_free",       0,                                        OPTION_BOOL,  NULL) \
+  X ("disallow_arena_alloc",            MI_DEFAULT_DISALLOW_ARENA_ALLOC,          OPTION_BOOL,  NULL) \
+  X ("retry_on_oom",                    400,                                      OPTION_PLAIN, NULL) \
+  X ("visit_abandoned",                 OPTION_VISIT_ABANDONED,                   OPTION_BOOL,  NULL) \
+  X ("guarded_min",                     0,                                        OPTION_PLAIN, NULL) \
+  X ("guarded_max",                     1024L * 1024 * 1024,                      OPTION_PLAIN, NULL) \
+  X ("guarded_precise",                 0,                                        OPTION_BOOL,  NULL) \
+  X ("guarded_sample_rate",             MI_DEFAULT_GUARDED_SAMPLE_RATE,           OPTION_PLAIN, NULL) \
+  X ("guarded_sample_seed",             0,                                        OPTION_PLAIN, NULL) \
+  X2("target_segments_per_thread",      0,                                        OPTION_PLAIN, NULL) \
+  X ("generic_collect",                 10000,                                    OPTION_PLAIN, NULL) \
+  X3("page_reclaim_on_free",            0,                                        OPTION_PLAIN, "abandoned_reclaim_on_free") \
+  X3("page_full_retain",                2,                                        OPTION_PLAIN, NULL) \
+  X3("page_max_candidates",             4,                                        OPTION_PLAIN, NULL) \
+  X3("max_vabits",                      0,                                        OPTION_PLAIN, NULL) \
+  X3("pagemap_commit",                  MI_DEFAULT_PAGEMAP_COMMIT,                OPTION_BOOL,  NULL) \
+  X3("page_commit_on_demand",           0,                                        OPTION_PLAIN, NULL) \
+  X3("page_max_reclaim",                MI_DEFAULT_PAGE_MAX_RECLAIM,              OPTION_PLAIN, NULL) \
+  X3("page_cross_thread_max_reclaim",   MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, OPTION_PLAIN, NULL) \
+  X ("allow_thp",                       MI_DEFAULT_ALLOW_THP,                     OPTION_PLAIN, NULL) \
+  X3("minimal_purge_size",              0,                                        OPTION_KIB,   NULL) \
+  X3("arena_max_object_size",           MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         OPTION_KIB,   NULL) \
+  X3("arena_is_numa_local",             0,                                        OPTION_BOOL,  NULL) \
   /* our own */ \
-  X("background_thread",          1,                                OPTION_BOOL,  NULL)
+  X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL) \
+  X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL) \
+  X ("guarded_before",                  -1,                                       OPTION_PLAIN, NULL)
 // clang-format on
+
+#define OPTION_NONE(name, initial, unit, legacy)
+#if MI_API_LEVEL < 3
+  #define OPTION_ROWS(X)           OPTION_TABLE(X, X, OPTION_NONE)
+  #define OPTION_LEVEL(two, three) (two)
+#else
+  #define OPTION_ROWS(X)           OPTION_TABLE(X, OPTION_NONE, X)
+  #define OPTION_LEVEL(two, three) (three)
+#endif
 
 typedef struct option_desc_s {
   const char*   name;
@@ -117,8 +157,8 @@ typedef struct option_desc_s {
 
 #define OPTION_AS_DESC(name, initial, unit, legacy) {name, unit, legacy},
 #define OPTION_AS_CELL(name, initial, unit, legacy) {MI_OPTION_UNREAD, initial, 0},
-static const option_desc_t option_descs[] = {OPTION_TABLE(OPTION_AS_DESC)};
-mi_option_cell_t           _mi_option_cells[] = {OPTION_TABLE(OPTION_AS_CELL)};
+static const option_desc_t option_descs[] = {OPTION_ROWS(OPTION_AS_DESC)};
+mi_option_cell_t           _mi_option_cells[] = {OPTION_ROWS(OPTION_AS_CELL)};
 
 mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
 
@@ -295,6 +335,8 @@ bool _mi_options_all_default(void) {
 
 // ---- the public functions -------------------------------------------------------------------------------------------
 
+typedef void (*option_changed_fun_t)(void);
+
 static bool option_exists(mi_option_t option) {
   return (int)option >= 0 && (int)option < (int)_mi_option_last;
 }
@@ -319,18 +361,35 @@ bool mi_option_is_enabled(mi_option_t option) {
   return mi_option_get(option) != 0;
 }
 
-void mi_option_set(mi_option_t option, long value) {
-  mi_store_relaxed(&option_is_chosen, true);
-  if (!option_exists(option)) return;
+static mi_atomic(option_changed_fun_t) option_on_guarded;
+
+void _mi_options_on_guarded(void (*changed)(void)) {
+  mi_store_release(&option_on_guarded, changed);
+}
+
+static void option_tell(mi_option_t option) {
+  option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
+  bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
+  if (is_guarded && changed != NULL) changed();
+}
+
+static void option_choose(mi_option_t option, long value) {
   mi_option_cell_t* cell = &_mi_option_cells[option];
   mi_store_relaxed(&cell->chosen, value);
   mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // O2
+}
+
+void mi_option_set(mi_option_t option, long value) {
+  mi_store_relaxed(&option_is_chosen, true);
+  if (!option_exists(option)) return;
+  option_choose(option, value);
   if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
-    mi_option_set(mi_option_guarded_max, value);
+    option_choose(mi_option_guarded_max, value);
   }
   else if (option == mi_option_guarded_max && mi_option_get(mi_option_guarded_min) > value) {
-    mi_option_set(mi_option_guarded_min, value);
+    option_choose(mi_option_guarded_min, value);
   }
+  option_tell(option);
 }
 
 void mi_option_set_default(mi_option_t option, long value) {
@@ -338,7 +397,9 @@ void mi_option_set_default(mi_option_t option, long value) {
   if (!option_exists(option)) return;
   option_read(option);
   mi_option_cell_t* cell = &_mi_option_cells[option];
-  if (mi_load_acquire(&cell->state) <= MI_OPTION_DEFAULTED) mi_store_relaxed(&cell->base, value);
+  if (mi_load_acquire(&cell->state) > MI_OPTION_DEFAULTED) return;
+  mi_store_relaxed(&cell->base, value);
+  option_tell(option);
 }
 
 void mi_option_set_enabled(mi_option_t option, bool enable) {
@@ -368,9 +429,9 @@ static const char* option_build_type(void) {
 }
 
 static const char* option_tracking(void) {
-#if defined(MI_TRACK_VALGRIND)
+#if MI_TRACK_VALGRIND
   return "valgrind";
-#elif defined(MI_TRACK_ASAN)
+#elif MI_TRACK_ASAN
   return "asan";
 #elif defined(MI_TRACK_ETW)
   return "etw";
@@ -380,16 +441,17 @@ static const char* option_tracking(void) {
 }
 
 void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
-  _mi_message_raw(out, arg, "mimalloc: v%i.%i.%i, %s\n", MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
+  const char* prefix = OPTION_LEVEL("mimalloc: ", "");
+  _mi_message_raw(out, arg, "%sv%i.%i.%i, %s\n", prefix, MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
                   MI_MALLOC_VERSION % 100, option_build_type());
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     long value = _mi_option_get_fast((mi_option_t)i);
-    _mi_message_raw(out, arg, "mimalloc: option '%s': %ld %s\n", option_descs[i].name, value,
+    _mi_message_raw(out, arg, "%soption '%s': %ld %s\n", prefix, option_descs[i].name, value,
                     option_descs[i].unit == OPTION_KIB ? "KiB" : "");
   }
-  _mi_message_raw(out, arg, "mimalloc: debug level : %d\n", MI_DEBUG);
-  _mi_message_raw(out, arg, "mimalloc: secure level: %d\n", MI_SECURE);
-  _mi_message_raw(out, arg, "mimalloc: mem tracking: %s\n", option_tracking());
+  _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
+  _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);
+  _mi_message_raw(out, arg, "%smem tracking: %s\n", prefix, option_tracking());
 }
 
 void mi_options_print(void) mi_attr_noexcept {

@@ -13,12 +13,9 @@
 #pragma once
 
 #include "../base/public.h"
-#include "../base/assert.h"
+#include "../base/mode.h"
 #include "../base/atomic.h"
 
-#if !defined(MI_SECURE)
-  #define MI_SECURE 0
-#endif
 #if !defined(MI_GUARDED)
   #define MI_GUARDED 0
 #endif
@@ -29,7 +26,9 @@
 // Options of our own follow the public ones.  They are set by the environment only, since the numbers that programs may
 // use belong to the interface.
 #define mi_option_background_thread ((mi_option_t)(_mi_option_last + 0)) // purge on a thread of our own
-#define MI_OPTION_COUNT             (_mi_option_last + 1)
+#define mi_option_show_leaks        ((mi_option_t)(_mi_option_last + 1)) // print at exit what was not freed
+#define mi_option_guarded_before    ((mi_option_t)(_mi_option_last + 2)) // percent of guarded blocks (heap/guard.h)
+#define MI_OPTION_COUNT             (_mi_option_last + 3)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 
@@ -58,6 +57,9 @@ void _mi_options_init(void);
 // To be called when the environment must be there (by a constructor): reads all options; what is not found now never
 // will be.
 void _mi_options_settle(void);
+
+// Calls `changed` from now on when the program has set one of the public options guarded_...
+void _mi_options_on_guarded(void (*changed)(void));
 
 // Is nothing set, neither by the environment (once it is settled) nor by a call?
 bool _mi_options_all_default(void);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-mi_static_assert(MI_STAT_VERSION != 4 || sizeof(size_t) != 8 || sizeof(mi_stats_t) == 4168,
-                 "programs have the layout of this version compiled in");
+mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
+                 "programs have the layouts of these versions compiled in");
 
 mi_live_stats_t _mi_stats;
 
@@ -12,7 +12,7 @@ static int64_t stat_max(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-static mi_stat_count_t stat_read_count(mi_live_count_t* live) {
+mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
   mi_stat_count_t count;
   count.current = stat_max(0, mi_load_relaxed(&live->current));
   count.peak = stat_max(count.current, mi_load_relaxed(&live->peak));
@@ -24,7 +24,7 @@ void _mi_stats_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
   out->size = sizeof(*out);
   out->version = MI_STAT_VERSION;
-#define MI_STAT_COUNT(name)   out->name = stat_read_count(&_mi_stats.name);
+#define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stats.name);
 #define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stats.name.total));
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
@@ -43,4 +43,8 @@ void _mi_stats_reset(void) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
+#if MI_API_LEVEL < 3
+  stat_reset_count(&_mi_stats.heaps);
+  stat_reset_count(&_mi_stats.theaps);
+#endif
 }

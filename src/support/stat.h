@@ -10,6 +10,7 @@
 
 #include "../base/public.h"
 #include "../base/atomic.h"
+#include "../base/mode.h"
 
 typedef struct mi_live_count_s {
   mi_atomic(int64_t) total;
@@ -27,7 +28,11 @@ typedef struct mi_live_stats_s {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-} mi_live_stats_t;
+#if MI_API_LEVEL < 3 // the structure of that level has no place for them, the table has
+  mi_live_count_t heaps;
+  mi_live_count_t theaps;
+#endif
+} mi_aligned(MI_TRACK_VALGRIND ? 4096 : 8) mi_live_stats_t; // in OS pages of their own if they have to be hidden
 
 extern mi_live_stats_t _mi_stats;
 
@@ -47,6 +52,9 @@ static inline void _mi_stat_increase(mi_live_count_t* count, int64_t n) {
 static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
   mi_fetch_sub_relaxed(&count->current, n);
 }
+
+// A number as it is now: not negative, and current <= peak <= total.
+mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 
 // Fills in everything; bins and reserved fields are 0.
 void _mi_stats_snapshot(mi_stats_t* out);

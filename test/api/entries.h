@@ -3,16 +3,18 @@
 
 #include <mimalloc.h>
 #include "../modes/support.h"
+#include "base/mode.h"
 
 enum {
-  E_ZERO = 1,    // the result is zeroed
-  E_ALIGN = 2,   // honours `alignment`
-  E_OFFSET = 4,  // ... at `offset`
-  E_SMALL = 8,   // only for sizes up to MI_SMALL_SIZE_MAX
-  E_WORD = 16,   // the alignment must be a multiple of the word size
-  E_CODE = 32,   // returns its error code, errno stays as it was
-  E_NEW = 64,    // throws or aborts where others return NULL
-  E_RESIZE = 128 // a resize of NULL: an alignment up to the word size is no alignment
+  E_ZERO = 1,     // the result is zeroed
+  E_ALIGN = 2,    // honours `alignment`
+  E_OFFSET = 4,   // ... at `offset`
+  E_SMALL = 8,    // only for sizes up to MI_SMALL_SIZE_MAX
+  E_WORD = 16,    // the alignment must be a multiple of the word size
+  E_CODE = 32,    // returns its error code, errno stays as it was
+  E_NEW = 64,     // throws or aborts where others return NULL
+  E_RESIZE = 128, // a resize of NULL: an alignment up to the word size is no alignment
+  E_PAGES = 256   // the size is rounded up to OS pages
 };
 
 // ---- getting --------------------------------------------------------------------------------------------------------
@@ -121,7 +123,7 @@ static const get_t all_gets[] = {
     {"memalign", get_memalign, E_ALIGN},
     {"aligned_alloc", get_aligned_alloc, E_ALIGN},
     {"valloc", get_valloc, 0},
-    {"pvalloc", get_pvalloc, 0},
+    {"pvalloc", get_pvalloc, E_PAGES},
     {"reallocarray", get_reallocarray, 0},
     {"new", get_new, E_NEW},
     {"new_n", get_new_n, E_NEW},
@@ -239,10 +241,22 @@ static inline bool put_allows(const put_t* put, const get_t* g) {
   return true;
 }
 
-// Blocks with padding report exactly the size that was asked for (builds with debug, secure or padding).
-static inline bool blocks_are_padded(void) {
-  void* p = mi_malloc(hidden(20));
-  bool  padded = mi_usable_size(p) == 20;
+// How many bytes a block of this size from `g` was asked for: what its usable size is where blocks are padded, and what
+// has to be said there when it is freed.
+static inline size_t get_asked(const get_t* g, size_t size) {
+  size_t page = (g->flags & E_PAGES) != 0 ? (size_t)sysconf(_SC_PAGESIZE) : 1;
+  return size == 0 ? page - (page == 1) : (size + page - 1) / page * page;
+}
+
+// Does the usable size of a block agree with what was asked for?
+static inline bool size_is_right(size_t usable, size_t asked) {
+  return MI_PADDING ? usable == asked : usable >= asked;
+}
+
+// The largest size that a block of `size` bytes can be resized to where it is.
+static inline size_t room_of(size_t size) {
+  void*  p = mi_malloc(size);
+  size_t room = MI_PADDING ? mi_good_size(size) - MI_PADDING_SIZE : mi_usable_size(p);
   mi_free(p);
-  return padded;
+  return room;
 }

@@ -1,5 +1,5 @@
-// Proves: from C++ the new-wrappers throw std::bad_alloc, call and obey the new-handler, and mi_stl_allocator (where
-// the header has it) serves the standard containers.
+// Proves: from C++ the new-wrappers throw std::bad_alloc, call and obey the new-handler, and mi_stl_allocator serves the
+// standard containers.
 #include "../check.h"
 #include "entries.h"
 #include <cstdint>
@@ -43,6 +43,13 @@ static void check_throwing() {
   CHECK(throws_bad_alloc([] { return mi_new_n(hidden(SIZE_MAX / 2), 3); }));
   CHECK(throws_bad_alloc([] { return mi_new_realloc(nullptr, hidden(too_large)); }));
   CHECK(throws_bad_alloc([] { return mi_new_reallocn(nullptr, hidden(SIZE_MAX / 2), 3); }));
+  mi_heap_t* heap = mi_heap_new();
+  CHECK(throws_bad_alloc([heap] { return mi_heap_alloc_new(heap, hidden(too_large)); }));
+  CHECK(throws_bad_alloc([heap] { return mi_heap_alloc_new_n(heap, hidden(SIZE_MAX / 2), 3); }));
+  CHECK(throws_bad_alloc([] { return mi_heap_alloc_new(nullptr, hidden(too_large)); }));
+  void* of_heap = mi_heap_alloc_new_n(heap, 10, 10);
+  CHECK(mi_heap_of(of_heap) == heap);
+  mi_heap_destroy(heap);
   CHECK(mi_new_nothrow(hidden(too_large)) == nullptr);
   CHECK(mi_new_aligned_nothrow(hidden(too_large), 64) == nullptr);
   // a failed resize leaves the block
@@ -55,6 +62,18 @@ static void check_throwing() {
 
 static void check_handler() {
   handler_gives_up = false;
+  n_handler_calls = 0;
+  std::set_new_handler(count_call);
+  CHECK(throws_bad_alloc([] { return mi_heap_alloc_new(nullptr, hidden(too_large)); }));
+  CHECK_EQ(n_handler_calls, 3);
+  n_handler_calls = 0;
+  std::set_new_handler(count_call);
+  CHECK(throws_bad_alloc([] { return mi_new_realloc(nullptr, hidden(too_large)); }));
+  CHECK_EQ(n_handler_calls, 3);
+  n_handler_calls = 0;
+  std::set_new_handler(count_call);
+  CHECK(mi_new_aligned_nothrow(hidden(too_large), 64) == nullptr);
+  CHECK_EQ(n_handler_calls, 3);
   n_handler_calls = 0;
   std::set_new_handler(count_call);
   CHECK(throws_bad_alloc([] { return mi_new(hidden(too_large)); }));

@@ -18,7 +18,8 @@ static void check_contents(uint64_t seed) {
         pattern_fill(p, 0, sizes[a], seed + a);
         uint8_t* q = (uint8_t*)r->call(p, sizes[b], 64, 0);
         size_t   kept = sizes[a] < sizes[b] ? sizes[a] : sizes[b];
-        CHECK_FOR(q != NULL && mi_usable_size(q) >= sizes[b], "%s(%zu to %zu)", r->name, sizes[a], sizes[b]);
+        CHECK_FOR(q != NULL && size_is_right(mi_usable_size(q), sizes[b]), "%s(%zu to %zu)", r->name, sizes[a],
+                  sizes[b]);
         if (q == NULL) continue;
         CHECK_FOR(pattern_check(q, kept, seed + a) == kept, "%s(%zu to %zu)", r->name, sizes[a], sizes[b]);
         if (is_zeroing) CHECK_FOR(is_zero(q, kept, sizes[b]), "%s(%zu to %zu)", r->name, sizes[a], sizes[b]);
@@ -30,13 +31,15 @@ static void check_contents(uint64_t seed) {
 }
 
 static void check_in_place(void) {
-  if (blocks_are_padded()) return;
   for (size_t size = 16; size <= 40 * MiB; size = size * 3 - 5) {
+    size_t room = room_of(size);
     void*  p = mi_malloc(size);
-    size_t usable = mi_usable_size(p);
-    CHECK_FOR(mi_realloc(p, usable) == p, "size %zu", size);
-    CHECK_FOR(mi_realloc(p, usable / 2 + 1) == p, "size %zu", size);
-    CHECK_FOR(mi_realloc(p, usable) == p, "size %zu", size);
+    CHECK_FOR(mi_realloc(p, room) == p && size_is_right(mi_usable_size(p), room), "size %zu", size);
+    CHECK_FOR(mi_realloc(p, room / 2 + 1) == p && size_is_right(mi_usable_size(p), room / 2 + 1), "size %zu", size);
+    CHECK_FOR(mi_realloc(p, room) == p, "size %zu", size);
+    CHECK_FOR(mi_realloc_aligned(p, room / 2 + 1, 16) == p, "size %zu", size);
+    CHECK_FOR(size_is_right(mi_usable_size(p), room / 2 + 1), "size %zu", size);
+    CHECK_FOR(mi_realloc_aligned(p, room, 16) == p && size_is_right(mi_usable_size(p), room), "size %zu", size);
     mi_free(p);
   }
 }

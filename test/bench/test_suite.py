@@ -238,6 +238,15 @@ class Scores(unittest.TestCase):
         self.assertIsNone(scores.mean_ratio(s, "other", "ours", "cpu_s"))
         self.assertIsNone(scores.score(section(measured("a", ours=Result(failure="crash"))), "ours", "cpu_s"))
 
+    def test_builds(self):
+        s = section(measured("a", base=result(1, 2, 4), other=result(2, 2, 2)),
+                    measured("b", base=result(1, 1, 1), other=result(1, 1, 4)),
+                    measured("c", base=result(1), other=Result(failure="crash")))
+        self.assertEqual(scores.round_ratios(s.tests[0], "other", "base", "cpu_s"), [2, 1, 0.5])
+        self.assertIsNone(scores.round_ratios(s.tests[2], "other", "base", "cpu_s"))
+        for got, expected in zip(scores.round_means(s.tests, "other", "base", "cpu_s"), (2 ** 0.5, 1, 2 ** 0.5), strict=True):
+            self.assertAlmostEqual(got, expected)
+
     def test_growth(self):
         s = section(*(measured("a", n, ours=result(cpu)) for n, cpu in ((1, 2), (2, 4), (4, 16))))
         self.assertEqual(scores.growth(s, "a", "ours"), {1: 1, 2: 1, 4: 2})
@@ -430,6 +439,20 @@ class Commands(InDirectory):
         self.assertEqual(self.command("goals", self.file(measured(
             "a", ours=result(1, peak_kib=1, faults=1), **{peer: result(2) for peer in goals.PEERS}))), 0)
         self.assertEqual(self.command("goals", "/no/file.json"), 2)
+
+    def test_modes(self):
+        self.script("echo sum", "a")
+        (self.directory / "tests.toml").write_text("[a]\n")
+        file = str(self.directory / "a.json")
+        common = ("--programs", str(self.directory), "--table", str(self.directory / "tests.toml"), "--rounds", "2",
+                  "--json", file)
+        library = self.library()
+        self.assertEqual(self.command("modes", "--alloc", f"release={library}", *common), 2)
+        self.assertEqual(self.command("modes", "--alloc", f"release={library}", "--alloc", f"secure={library}", *common), 0)
+        found = results.read(file)["modes"]
+        self.assertEqual(list(found.allocators), ["release", "secure"])
+        self.assertEqual([len(r.runs) for r in found.tests[0].results.values()], [2, 2])
+        self.assertEqual(self.command("report", file, "--out", str(self.directory)), 2)  # not of this command
 
     def test_compare(self):
         path = self.file(measured("a", ours=result(2), glibc=result(1)))

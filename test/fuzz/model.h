@@ -119,7 +119,8 @@ static inline void model_check_block(model_t* m, const block_t* b) {
 // Takes a fresh or resized block in: what must hold of its address and size, and the pattern up to `size`.
 static inline void model_adopt(model_t* m, block_t* b, size_t n_kept, const char* name) {
   b->usable = mi_usable_size(b->p);
-  MODEL_CHECK(m, b->usable >= b->size, "%s(%zu) has %zu", name, b->size, b->usable);
+  size_t asked = b->got == NULL ? b->size : get_asked(b->got, b->size);
+  MODEL_CHECK(m, size_is_right(b->usable, asked), "%s(%zu) has %zu", name, b->size, b->usable);
   MODEL_CHECK(m, is_aligned(b->p + b->offset, b->alignment), "%s(%zu, %zu, %zu) at %p", name, b->size, b->alignment,
               b->offset, (void*)b->p);
   // A block may be used to its last usable byte; one of the zeroing family only as far as was asked.
@@ -188,7 +189,7 @@ static inline void model_put_at(model_t* m, size_t index) {
   if (b.got == NULL ? put->flags != 0 : !put_allows(put, b.got)) put = &all_puts[0];
   model_check_block(m, &b);
   model_remove(m, index);
-  put->call(b.p, b.size, b.alignment);
+  put->call(b.p, MI_PADDING ? b.usable : b.size, b.alignment);
 }
 
 static inline void model_expand(model_t* m) {

@@ -21,7 +21,7 @@ static void release(held_t* h) {
   CHECK_FOR(pattern_check(h->p, h->n_filled, h->key) == h->n_filled, "%s(%zu, %zu)", h->got->name, h->size,
             h->alignment);
   CHECK_FOR(mi_usable_size(h->p) == h->usable, "%s(%zu, %zu)", h->got->name, h->size, h->alignment);
-  h->put->call(h->p, h->size, h->alignment);
+  h->put->call(h->p, get_asked(h->got, h->size), h->alignment);
   h->p = NULL;
 }
 
@@ -38,7 +38,7 @@ static void hold(const get_t* g, const put_t* put, size_t size, size_t alignment
   h->key = n_gets;
   h->got = g;
   h->put = put;
-  CHECK_FOR(h->usable >= size, "%s(%zu, %zu, %zu)", g->name, size, alignment, offset);
+  CHECK_FOR(size_is_right(h->usable, get_asked(g, size)), "%s(%zu, %zu, %zu)", g->name, size, alignment, offset);
   // All that may be used, but not more than twice the size or the test does nothing but fill.
   h->n_filled = h->usable < 2 * size + 64 ? h->usable : 2 * size + 64;
   if (h->n_filled > h->usable) h->n_filled = h->usable;

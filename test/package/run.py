@@ -1,166 +1,75 @@
 #!/usr/bin/env python3
 """Is the library usable by others in all the ways that the README says?
 
-Installs a release build in both layouts, moves each installed tree elsewhere, and builds a small program against it by
-find_package, by pkg-config (shared and static) and with the object; then from the sources as a sub-project and as a
-single file, in C and in C++.  Checks which versions find_package accepts, and what the shared library needs and is called."""
+    run.py                 the cases of the normal run
+    run.py --long          all cases
+    run.py NAME ...        these; `--list` says which there are
+
+Each installs the library, or takes the tree, and builds somebody else's program with it; docs/design/packaging.md says how
+to add one.  Exit status: 0 all is well, 1 something failed, 77 nothing could be tested."""
 
 import argparse
-import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-failures = []
+import cases_cmake  # noqa: F401  the modules register their cases
+import cases_link  # noqa: F401
+import cases_options  # noqa: F401
+import cases_registries  # noqa: F401
+import installs  # noqa: F401
+from harness import CASES, ROOT, Context, Failure, Skip, main_output_encoding, need
 
 
-def run(*command, **options):
-    command = [str(c) for c in command]
-    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, **options)
-    if result.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)}\n{result.stdout[-3000:]}")
-    return result.stdout
-
-
-def case(name, function, *args):
+def run_case(name, args):
+    """The exit status of one case."""
+    ctx = Context(args.compiler, args.build_dir.resolve(), name)
+    ctx.fresh()
+    print(f"---- {name}: {CASES[name].__doc__.strip().splitlines()[0]}", flush=True)
     try:
-        function(*args)
-        print(f"ok    {name}")
-    except (RuntimeError, subprocess.TimeoutExpired) as error:
-        failures.append(name)
-        print(f"FAIL  {name}: {error}")
-
-
-def expect(condition, text):
-    if not condition:
-        raise RuntimeError(text)
-
-
-class Package:
-    def __init__(self, work, compiler, toplevel, version):
-        self.work, self.compiler, self.toplevel, self.version = work, compiler, toplevel, version
-        self.name = "toplevel" if toplevel else "versioned"
-        self.prefix = work / f"moved-{self.name}"
-        self.env = {k: v for k, v in os.environ.items() if k != "DESTDIR"}
-
-    def cmake(self, source, build, *args):
-        run("cmake", "-S", source, "-B", build, f"-DCMAKE_C_COMPILER={self.compiler}", "-DCMAKE_BUILD_TYPE=Release", *args,
-            env=self.env)
-
-    def install(self):
-        build, prefix = self.work / f"build-{self.name}", self.work / f"installed-{self.name}"
-        self.cmake(ROOT, build, "-DMI_BUILD_TESTS=OFF", f"-DMI_INSTALL_TOPLEVEL={'ON' if self.toplevel else 'OFF'}",
-                   "-DCMAKE_INSTALL_LIBDIR=lib")
-        run("cmake", "--build", build, "--parallel", "2", env=self.env)
-        run("cmake", "--install", build, "--prefix", prefix, env=self.env)
-        prefix.rename(self.prefix)   # nothing may remember where it was installed
-        shutil.rmtree(build)         # ... or built
-        versioned = "" if self.toplevel else f"/mimalloc-{self.version}"
-        for path in (f"lib/libmimalloc.so.{self.version}", "lib/libmimalloc.so", f"lib{versioned}/libmimalloc.a",
-                     f"lib{versioned}/mimalloc.o", f"include{versioned}/mimalloc.h", "lib/pkgconfig/mimalloc.pc",
-                     f"lib/cmake/mimalloc{'' if self.toplevel else '-' + self.version}/mimalloc-config.cmake"):
-            expect((self.prefix / path).exists(), f"{path} was not installed")
-
-    def find_package(self):
-        build = self.work / f"find-{self.name}"
-        self.cmake(HERE / "consumer", build, f"-DCMAKE_PREFIX_PATH={self.prefix}")
-        run("cmake", "--build", build, env=self.env)
-        for program in ("with-shared", "with-static", "with-object"):
-            run(build / program)
-
-    def versions(self):
-        major, minor = map(int, self.version.split("."))
-        good = ["", str(major), f"{major}.0", f"{major}.{minor}", f"{major}.{minor}.9", f"{major}...{major}.{minor}",
-                f"{major}.1...<{major + 1}", f"{self.version};EXACT"]
-        bad = [str(major - 1), str(major + 1), f"{major}.{minor + 1}", f"{major - 1}...{major}.{minor}",
-               f"{major}...{major + 1}", f"{major}.0...{major}.{minor - 1}", f"{major}.{minor - 1};EXACT"]
-        for wanted, is_good in [(v, True) for v in good] + [(v, False) for v in bad]:
-            build = self.work / "versions"
-            shutil.rmtree(build, ignore_errors=True)
-            try:
-                self.cmake(HERE / "consumer", build, f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DWANTED_VERSION={wanted}")
-                found = True
-            except RuntimeError:
-                found = False
-            expect(found == is_good, f"find_package(mimalloc {wanted}) {'succeeded' if found else 'failed'}")
-
-    def pkg_config(self):
-        env = {**self.env, "PKG_CONFIG_LIBDIR": str(self.prefix / "lib/pkgconfig")}
-        expect(run("pkg-config", "--modversion", "mimalloc", env=env).strip() == self.version, "pkg-config: wrong version")
-        for static in ([], ["--static"]):
-            flags = run("pkg-config", *static, "--cflags", "--libs", "mimalloc", env=env).split()
-            program = self.work / f"pc-{self.name}{'-static' if static else ''}"
-            run(self.compiler, "-O1", HERE / "consumer/main.c", "-o", program, *flags, *(["-static"] if static else []))
-            run(program, env={**env, "LD_LIBRARY_PATH": str(self.prefix / "lib")})
-
-    def shared_library(self):
-        dynamic = run("readelf", "-d", self.prefix / "lib/libmimalloc.so")
-        needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
-        expect(all(re.match(r"(libc|ld-linux|libpthread|ld-musl)\b.*", n) for n in needed), f"needs more than libc: {needed}")
-        expect(f"[libmimalloc.so.{self.version.split('.')[0]}]" in dynamic, "wrong soname")
-        symbols = run("nm", "-D", "--defined-only", self.prefix / "lib/libmimalloc.so").split("\n")
-        internal = [s for s in symbols if re.search(r" _mi_(?!option_last)", s)]
-        expect(not internal, f"exports internal names: {internal}")
-
-
-def sub_project(work, compiler):
-    build = work / "sub-project"
-    run("cmake", "-S", HERE / "consumer", "-B", build, f"-DMIMALLOC_SOURCE={ROOT}", f"-DCMAKE_C_COMPILER={compiler}")
-    run("cmake", "--build", build, "--parallel", "2")
-    for program in ("with-shared", "with-static", "with-object"):
-        run(build / program)
-    expect(not (build / "mimalloc/test").exists(), "the tests were added to somebody else's project")
-
-
-def single_source(work, compiler, flags):
-    program = work / "single"
-    run(compiler, "-O1", "-Wall", "-Wextra", "-Werror", *flags, f"-I{ROOT}/include", ROOT / "src/static.c", "-c", "-o", work / "single.o")
-    run(compiler, f"-I{ROOT}/include", HERE / "consumer/main.c", work / "single.o", "-o", program)
-    run(program)
+        CASES[name](ctx)
+    except Skip as skip:
+        print(f"SKIP  {name}: {skip}")
+        return 77
+    except Failure as failure:
+        print(f"FAIL  {name}: {failure}")
+        return 1
+    if ctx.failures == 0:
+        ctx.remove()
+    return 1 if ctx.failures else 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--long", action="store_true", help="also the cases that take long, or that ask package registries")
+    parser.add_argument("--list", action="store_true", help="NAME LABEL TIMEOUT INSTALLS, a line for each case")
+    parser.add_argument("--installed", action="store_true", help="the case `install` has been run")
+    parser.add_argument("--compiler", default="gcc")
     parser.add_argument("--build-dir", type=pathlib.Path, default=ROOT / "build/package")
     args = parser.parse_args()
-    for tool in ("cmake", "pkg-config", "readelf", "nm"):
-        if shutil.which(tool) is None:
-            print(f"SKIP package: {tool} is not installed")
-            return 77
-    work = args.build_dir.resolve()
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    header = (ROOT / "include/mimalloc.h").read_text(encoding="utf-8")
-    number = int(re.search(r"#define MI_MALLOC_VERSION +(\d+)", header)[1])
-    version = f"{number // 10000}.{number // 100 % 100}"
-    for toplevel in (False, True):
-        package = Package(work, args.compiler, toplevel, version)
-        case(f"{package.name}: install", package.install)
-        case(f"{package.name}: find_package", package.find_package)
-        case(f"{package.name}: pkg-config", package.pkg_config)
-        if not toplevel:
-            case("versions that find_package accepts", package.versions)
-            case("the shared library", package.shared_library)
-    case("sub-project", sub_project, work, args.compiler)
-    for flags in ([], ["-DNDEBUG"], ["-DNDEBUG", "-DMI_MALLOC_OVERRIDE", "-fno-builtin-malloc"], ["-DMI_DEBUG=3"]):
-        case(f"single source {' '.join(flags)}", single_source, work, args.compiler, flags)
-    cxx = {"gcc": "g++", "cc": "c++"}.get(os.path.basename(args.compiler), args.compiler.replace("clang", "clang++").replace("gcc", "g++"))
-    case("single source as C++", single_source_cxx, work, args.compiler, cxx)
-    if not failures:
-        shutil.rmtree(work, ignore_errors=True)
-    return 1 if failures else 0
-
-
-def single_source_cxx(work, compiler, cxx):
-    run(cxx, "-x", "c++", "-std=gnu++17", "-O1", "-DNDEBUG", f"-I{ROOT}/include", "-c", ROOT / "src/static.c", "-o", work / "single-cxx.o")
-    run(compiler, f"-I{ROOT}/include", "-c", HERE / "consumer/main.c", "-o", work / "main.o")
-    run(cxx, work / "main.o", work / "single-cxx.o", "-o", work / "single-cxx")
-    run(work / "single-cxx")
+    if args.list:
+        for name, function in CASES.items():
+            print(name, "package-long" if function.long else "package", function.timeout, int(function.installs))
+        return 0
+    for name in args.names:
+        if name not in CASES:
+            parser.error(f"no case {name!r}; there are: {' '.join(CASES)}")
+    names = args.names or [n for n, f in CASES.items() if args.long or not f.long]
+    if not args.installed and any(CASES[n].installs for n in names):
+        names = ["install", *(n for n in names if n != "install")]
+    try:
+        need("cmake", "readelf", "nm")
+    except Skip as skip:
+        print(f"SKIP  package: {skip}")
+        return 77
+    main_output_encoding()
+    statuses = {n: run_case(n, args) for n in names}
+    if len(names) > 1:
+        print("----", ", ".join(f"{list(statuses.values()).count(s)} {text}" for s, text in
+                                ((0, "passed"), (1, "failed"), (77, "skipped"))))
+    if 1 in statuses.values():
+        return 1
+    return 77 if set(statuses.values()) == {77} else 0
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ typedef struct library_s {
   void (*free)(void*);
   size_t (*usable_size)(const void*);
   bool (*is_ours)(const void*);
+  void (*register_error)(void (*)(int err, void* arg), void* arg);
 } library_t;
 
 // ISO C has no conversion from dlsym's result to a function.
@@ -35,7 +36,8 @@ static bool load(library_t* lib, const char* path) {
   load_symbol(lib->handle, "mi_free", &lib->free);
   load_symbol(lib->handle, "mi_usable_size", &lib->usable_size);
   load_symbol(lib->handle, "mi_is_in_heap_region", &lib->is_ours);
-  return lib->malloc != NULL && lib->free != NULL && lib->is_ours != NULL;
+  load_symbol(lib->handle, "mi_register_error", &lib->register_error);
+  return lib->malloc != NULL && lib->free != NULL && lib->is_ours != NULL && lib->register_error != NULL;
 }
 
 static void use(const library_t* lib) {
@@ -103,6 +105,11 @@ static bool copy_file(const char* from, const char* to) {
   return n == 0;
 }
 
+static void count_invalid(int err, void* count) {
+  CHECK_EQ(err, EINVAL);
+  ++*(size_t*)count;
+}
+
 // Copies under other names are other libraries to the loader, each with variables of its own.
 static void check_copies(const char* path) {
   enum { n_copies = 4 };
@@ -134,12 +141,16 @@ static void check_copies(const char* path) {
     CHECK_EQ(pthread_create(&t, NULL, &use_and_wait, &libs[i]), 0);
     pthread_join(t, NULL);
   }
-  // Each knows its own blocks only, and leaves those of the others alone.
+  // Each knows its own blocks only, says so of those of the others, and leaves them alone.
   for (size_t i = 0; i < n; i++) {
+    size_t n_invalid = 0;
+    libs[i].register_error(&count_invalid, &n_invalid);
     for (size_t k = 0; k < n; k++) {
       CHECK_FOR(libs[i].is_ours(blocks[k]) == (i == k), "copy %zu, block of %zu", i, k);
       if (i != k) libs[i].free(blocks[k]);
     }
+    CHECK_EQ(n_invalid, n - 1);
+    libs[i].register_error(NULL, NULL);
   }
   for (size_t i = 0; i < n; i++) {
     CHECK_EQ(pattern_check(blocks[i], 1000, i), 1000);

@@ -4,6 +4,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
+#include "page/gap.h"
 #include "page/page.h"
 #include "support/stat.h"
 
@@ -25,19 +26,28 @@ static void check_counts(const mi_page_t* page, size_t used, size_t extended) {
 
 // ---- making blocks --------------------------------------------------------------------------------------------------
 
-// A block that is new: nobody else has it, it finds its page, and it is zero where that is said.
+// A block that is new: nobody else has it, it finds its page, and it is filled as a freed one, or zero where that is said.
 static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) {
   size_t size = _mi_page_block_size(page);
   size_t i = index_of(page, block);
   CHECK_FOR(i < page->capacity, "block %zu of %u", i, page->capacity);
   if (i >= page->capacity) return;
   CHECK_FOR(blocks[i] == NULL, "block %zu was made twice", i);
-  CHECK((char*)block + size <= _mi_page_start(page) + page->n_slices * MI_SLICE_SIZE);
+  CHECK((char*)block + size <= _mi_page_start(page) + _mi_gap_space(page));
   CHECK(is_aligned(block, align));
   CHECK(_mi_page_of(block) == page && _mi_page_of((char*)block + size - 1) == page);
   CHECK_EQ(_mi_page_block_size(_mi_page_at(block)), size);
-  if ((page->flags & MI_PAGE_IS_ZERO) != 0) CHECK(is_zero(block, sizeof(mi_block_t), size));
+  const uint8_t* bytes = (const uint8_t*)block;
+  if (MI_TRACK) mi_track_readable(block, size);
+  if (!MI_FILL && _mi_page_has(page, MI_PAGE_IS_ZERO)) CHECK(is_zero(block, sizeof(mi_block_t), size));
+  for (size_t k = sizeof(mi_block_t); MI_FILL && k + MI_PADDING_SIZE < size; k++) CHECK(bytes[k] == MI_FILL_FREED);
   blocks[i] = block;
+}
+
+static const mi_block_t* lowest_of(const mi_block_t* list) {
+  const mi_block_t* lowest = list;
+  for (const mi_block_t* b = list; b != NULL; b = _mi_block_next(b)) lowest = (b < lowest ? b : lowest);
+  return lowest;
 }
 
 // How many blocks end by the end of an OS page after so many bytes, before the end of the page of blocks.
@@ -61,17 +71,18 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
   size_t before = page->extended;
   _mi_page_extend(page, bytes);
   size_t n = page->extended - before;
-  CHECK_EQ(n, naive_extension(page, before, page->free, bytes));
+  CHECK_EQ(n, naive_extension(page, before, lowest_of(page->free), bytes));
   check_counts(page, before, before + n);
   mi_chain_t  chain = _mi_page_take_free(page, SIZE_MAX);
   mi_block_t* block = chain.first;
   CHECK_EQ(chain.count, n);
   check_counts(page, before + n, before + n);
   for (size_t i = 0; i < n && block != NULL; i++) {
-    mi_block_t* next = block->next;
+    mi_block_t* next = _mi_block_next(block);
     check_block(page, block, largest_alignment(_mi_page_block_size(page)));
+    if (MI_TRACK) mi_track_writable(block, _mi_page_block_size(page));
     memset((char*)block + _mi_page_block_size(page) - 8, 0xA5, 8); // up to its end it is ours
-    block->next = next;
+    mi_block_set_next(block, next);
     block = next;
   }
   CHECK(block == NULL);
@@ -81,7 +92,7 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
 static void check_fresh(const mi_page_t* page, size_t cls, size_t bin_offset) {
   const mi_class_info_t* info = &_mi_class_info[cls];
   CHECK_EQ(_mi_page_kind(page), MI_PAGE_BLOCKS);
-  CHECK_EQ(page->capacity, info->capacity);
+  CHECK_EQ(page->capacity, MI_HARDENED ? _mi_gap_space(page) / info->block_size : info->capacity);
   CHECK_EQ(page->cls, cls);
   CHECK_EQ(page->n_slices, info->n_slices);
   CHECK(is_aligned(_mi_page_start(page), MI_SLICE_SIZE));
@@ -121,7 +132,7 @@ static void put_some(rng_t* r, mi_page_t* page, bool all) {
   size_t     used = _mi_page_used(page);
   for (size_t i = 0; i < page->capacity; i++) {
     if (blocks[i] == NULL || (!all && rng_below(r, 3) != 0)) continue;
-    blocks[i]->next = chain.first;
+    mi_block_set_next(blocks[i], chain.first);
     chain.first = blocks[i];
     chain.count++;
     blocks[i] = NULL;
@@ -134,7 +145,7 @@ static void take_again(mi_page_t* page) {
   size_t     n_free = page->capacity - _mi_page_used(page);
   mi_chain_t chain = _mi_page_take_free(page, SIZE_MAX);
   CHECK_EQ(chain.count, n_free);
-  for (mi_block_t* block = chain.first; block != NULL; block = block->next) {
+  for (mi_block_t* block = chain.first; block != NULL; block = _mi_block_next(block)) {
     size_t i = index_of(page, block);
     CHECK_FOR(i < page->capacity && blocks[i] == NULL, "block %zu", i);
     if (i < page->capacity) blocks[i] = block;
@@ -148,7 +159,7 @@ static void check_class(rng_t* r, size_t cls) {
   static const size_t steps[] = {0, 100, 4096, 16 * KiB, 64 * KiB};
   size_t              bin_offset = cls << MI_BIN_SHIFT;
   int64_t             n_pages = mi_load_relaxed(&_mi_stats.pages.current);
-  mi_page_t*          page = _mi_page_new(cls, bin_offset, false);
+  mi_page_t*          page = _mi_page_new(cls, bin_offset, false, MI_ARENA_ANY);
   CHECK(page != NULL);
   if (page == NULL) return;
   CHECK_EQ(mi_load_relaxed(&_mi_stats.pages.current), n_pages + 1);

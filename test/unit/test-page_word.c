@@ -15,8 +15,13 @@ static size_t          count, length;
 static size_t          chain[capacity];
 static bool            is_chained[capacity];
 
+// These blocks lie in no region, where _mi_block_next would look for them.
+static const mi_block_t* next_of(const mi_block_t* block) {
+  return MI_CHECKED ? (const mi_block_t*)_mi_block_decode(block) : block->next;
+}
+
 static void check_chain(const mi_block_t* first, size_t n) {
-  for (size_t i = n; i-- > 0; first = first->next) {
+  for (size_t i = n; i-- > 0; first = next_of(first)) {
     CHECK(first == &blocks[chain[i]]);
     if (first == NULL) return;
   }
@@ -49,8 +54,8 @@ static void check_taken(mi_chain_t taken, size_t n_counted) {
   CHECK((taken.first == NULL) == (length == 0));
   check_chain(taken.first, length);
   const mi_block_t* last = taken.first;
-  for (size_t i = 1; i < length; i++) last = last->next;
-  CHECK(last == NULL || last->next == NULL);
+  for (size_t i = 1; i < length; i++) last = next_of(last);
+  CHECK(last == NULL || next_of(last) == NULL);
 }
 
 // ---- the transitions ------------------------------------------------------------------------------------------------
@@ -66,7 +71,7 @@ static bool link_blocks(rng_t* r, size_t n, mi_block_t** first, mi_block_t** las
   if (n_picked < n) return false;
   for (size_t i = 0; i < n; i++) {
     size_t at = picked[n - 1 - i];
-    blocks[at].next = (i == 0 ? (mi_block_t*)hidden_pointer(&blocks[0]) : &blocks[picked[n - i]]);
+    mi_block_set_next(&blocks[at], i == 0 ? &blocks[0] : &blocks[picked[n - i]]);
     chain[length + i] = at;
     is_chained[at] = true;
   }
@@ -119,7 +124,7 @@ static void do_share(rng_t* r, mi_page_state_t held, size_t n) {
     CHECK(!_mi_page_word_share(&word, held, free));
     return;
   }
-  if (n > 0 && link_blocks(r, n, &free.first, &last)) last->next = NULL;
+  if (n > 0 && link_blocks(r, n, &free.first, &last)) mi_block_set_next(last, NULL);
   free.count = n + 1 + rng_below(r, capacity - n - 1);
   CHECK(_mi_page_word_share(&word, held, free));
   state = MI_PAGE_SHARED;
@@ -165,7 +170,7 @@ static void check_pushes(rng_t* r) {
         if (s == MI_PAGE_PARKED && have >= claim_at) continue; // it would not be PARKED any more
         mi_block_t *first = NULL, *last = NULL;
         if (s != MI_PAGE_SHARED && have > 0 && link_blocks(r, have, &first, &last)) {
-          last->next = NULL;
+          mi_block_set_next(last, NULL);
           length = count = have;
           mi_store_relaxed(&word, page_word_make(state, have, first));
         }
@@ -215,6 +220,7 @@ static void check_random(rng_t* r) {
 
 int main(int argc, char** argv) {
   rng_t r = rng_make(test_seed(argc, argv));
+  _mi_block_init();
   check_packing();
   check_pushes(&r);
   check_no_arrow(&r);

@@ -14,17 +14,38 @@ enum { n_blocks_max = 100000 };
 
 static void* blocks[n_blocks_max]; // of whichever check is running
 
+// One that takes so many bytes, padding included.
+static void* malloc_block(size_t size) {
+  return mi_malloc(size - MI_PADDING_SIZE);
+}
+
 static size_t in_bin(const mi_theap_t* theap, size_t cls) {
   size_t n = 0;
-  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = b->next) n++;
+  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = _mi_block_next(b)) n++;
   return n;
+}
+
+// Blocks that wait to be used again, in hardened builds.
+static size_t in_quarantine(const mi_theap_t* theap, size_t cls) {
+  size_t n = 0;
+  for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
+    n += (theap->quarantine[i] != NULL && _mi_page_of(theap->quarantine[i])->cls == cls);
+  }
+  return n;
+}
+
+// All that the thread holds and nobody has.
+static size_t in_hand(const mi_theap_t* theap, size_t cls) {
+  return in_bin(theap, cls) + in_quarantine(theap, cls);
 }
 
 static size_t in_bins(const mi_theap_t* theap) {
   size_t n = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += in_bin(theap, cls);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += in_hand(theap, cls);
   return n;
 }
+
+enum { n_waiting = MI_HARDENED ? MI_QUARANTINE_SIZE : 0 };
 
 static int64_t page_count(void) {
   return mi_load_relaxed(&_mi_stats.pages.current);
@@ -54,7 +75,7 @@ static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
   else if (limit == room) bin_limit[cls] = room; // it was emptied meanwhile
   CHECK_FOR(limit == bin_limit[cls], "class %zu: %zu in the bin, left %d, room %d, limit %zu", cls, n, bin->left,
             bin->room, bin_limit[cls]);
-  for (const mi_block_t* b = bin->head; b != NULL; b = b->next) {
+  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) {
     const mi_page_t* page = _mi_page_of(b);
     CHECK(page != NULL && page->cls == cls && mi_load_relaxed(&((mi_page_t*)page)->home) == theap);
   }
@@ -65,7 +86,7 @@ static size_t used_in_list(mi_theap_t* theap, const mi_page_list_t* list, bool f
   size_t used = 0, n = 0;
   for (mi_page_t* page = list->first; page != NULL; page = page->next, n++) {
     CHECK(_mi_theap_owns(theap, page));
-    CHECK_EQ((page->flags & MI_PAGE_IS_FULL) != 0, full);
+    CHECK_EQ(_mi_page_has(page, MI_PAGE_IS_FULL), full);
     CHECK(_mi_page_is_valid(page));
     CHECK(page->next != NULL ? page->next->prev == page : list->last == page);
     used += _mi_page_used(page);
@@ -86,10 +107,10 @@ static void check_bins_random(rng_t* r) {
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
     bool grow = (i / 2000 % 2 == 0);
     if (n_live < 4000 && rng_below(r, 10) < (grow ? 7u : 3u)) {
-      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_class_block_size(rng_below(r, 60));
+      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_class_block_size(MI_PADDING + rng_below(r, 60 - MI_PADDING));
       size_t cls = _mi_size_class_of(size);
       bool   refilled = (theap->bins[cls].head == NULL);
-      blocks[n_live++] = mi_malloc(size);
+      blocks[n_live++] = malloc_block(size);
       n_live_of[cls]++;
       check_bin(theap, cls, refilled);
     }
@@ -102,7 +123,7 @@ static void check_bins_random(rng_t* r) {
       check_bin(theap, cls, false);
     }
     if (i % 500 != 0) continue;
-    for (size_t cls = 0; cls < 60; cls++) CHECK_EQ(used_in_pages(theap, cls), n_live_of[cls] + in_bin(theap, cls));
+    for (size_t cls = 0; cls < 60; cls++) CHECK_EQ(used_in_pages(theap, cls), n_live_of[cls] + in_hand(theap, cls));
   }
   while (n_live > 0) mi_free(blocks[--n_live]);
   memset(n_live_of, 0, sizeof(n_live_of));
@@ -114,11 +135,11 @@ static void check_overflow(void) {
   mi_theap_t* theap = _mi_theap_default;
   size_t      cls = _mi_size_class_of(64);
   int64_t     before = page_count();
-  for (size_t i = 0; i < n; i++) blocks[i] = mi_malloc(64);
-  CHECK_EQ(used_in_pages(theap, cls), n + in_bin(theap, cls));
+  for (size_t i = 0; i < n; i++) blocks[i] = malloc_block(64);
+  CHECK_EQ(used_in_pages(theap, cls), n + in_hand(theap, cls));
   CHECK(page_count() - before >= n / _mi_class_info[cls].capacity);
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
-  CHECK_EQ(used_in_pages(theap, cls), in_bin(theap, cls));
+  CHECK_EQ(used_in_pages(theap, cls), in_hand(theap, cls));
   CHECK_FOR(in_bin(theap, cls) <= _mi_class_info[cls].room, "%zu in the bin", in_bin(theap, cls));
   // Those in the bin are the first that were freed, of one page or two.
   CHECK_FOR(page_count() - before <= 3, "%lld pages", (long long)(page_count() - before));
@@ -150,7 +171,7 @@ static void* free_all(void* arg) {
   pthread_barrier_wait(&barrier);
   for (size_t i = 0; i < n_each; i++) mi_free(mine[i]); // half of them the other's
   size_t n = in_bins(_mi_theap_default);
-  CHECK_FOR(n <= 32, "%zu blocks rest in bins", n);
+  CHECK_FOR(n <= 32 + n_waiting, "%zu blocks rest in bins", n);
   pthread_barrier_wait(&barrier);
   return NULL;
 }
@@ -183,12 +204,15 @@ static size_t parked_count(void) {
 
 // Page by page: a fresh page is handed out whole before the next one.
 static void fill_pages(void) {
-  for (size_t i = 0; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+  for (size_t i = 0; i < n_total; i++) blocks[i] = malloc_block(block_size);
 }
 
 static void check_alone(void) {
   size_t cls = _mi_size_class_of(block_size);
-  n_per_page = _mi_class_info[cls].capacity;
+  void*  p = malloc_block(block_size);
+  n_per_page = _mi_page_of(p)->capacity; // that of the class, or what a gap has left of it
+  mi_free(p);
+  mi_collect(true);
   n_total = n_pages * n_per_page;
   CHECK_EQ(mi_load_relaxed(&_mi_thread_count), 1);
   fill_pages();
@@ -242,7 +266,7 @@ static void check_remote(void) {
   CHECK_FOR(pool_count() - shared >= n_pages - 1, "%lld pages are shared", (long long)pool_count());
   int64_t before = page_count();
   for (size_t i = 0; i < n_total; i += step) {
-    blocks[i] = mi_malloc(block_size);
+    blocks[i] = malloc_block(block_size);
     n_again += bsearch(&blocks[i], freed, n_freed, sizeof(freed[0]), &compare_pointers) != NULL;
   }
   // Half a page may be in the bin.
@@ -275,7 +299,7 @@ static void check_refreed(void) {
   fill_pages();
   for (int round = 0; round < 10; round++) {
     run_threads(1, &free_rest);
-    for (size_t i = n_pinned * n_per_page; i < n_total; i++) blocks[i] = mi_malloc(block_size);
+    for (size_t i = n_pinned * n_per_page; i < n_total; i++) blocks[i] = malloc_block(block_size);
     if (page_count() > most) most = page_count();
   }
   CHECK_FOR(most <= n_pages + n_pages / 2, "%lld pages for %d", (long long)most, n_pages);
@@ -295,7 +319,7 @@ static void check_remote_owned(void) {
   run_threads(1, &free_every);
   CHECK_EQ(_mi_page_word_chain(mi_load_relaxed(&page->word)).count, n_total);
   for (size_t i = 0; i < n_total; i++) {
-    blocks[i] = mi_malloc(block_size);
+    blocks[i] = malloc_block(block_size);
     CHECK_FOR((uintptr_t)_mi_page_of(blocks[i]) == bits, "block %zu", i);
   }
   for (size_t i = 0; i < n_total; i++) mi_free(blocks[i]);
@@ -306,7 +330,7 @@ static void check_remote_owned(void) {
 // A thread that uses few blocks does not get many, however many its page has free.
 static void* check_first_fill(void* arg) {
   (void)arg;
-  void*  p = mi_malloc(16);
+  void*  p = malloc_block(16);
   size_t n = in_bin(_mi_theap_default, _mi_size_class_of(16));
   CHECK_FOR(n < 8, "%zu blocks in the bin after the first malloc", n);
   mi_free(p);

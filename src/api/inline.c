@@ -1,0 +1,26 @@
+// Handles for programs that inline the fast path of malloc.  Layer: api.
+#include "../heap/thread.h"
+#include "api.h"
+
+// What programs are compiled with cannot change.
+mi_static_assert(sizeof(mi_inline_bin_t) == sizeof(mi_bin_t), "a bin as programs see it");
+mi_static_assert(offsetof(mi_inline_bin_t, first) == offsetof(mi_bin_t, head), "a bin as programs see it");
+mi_static_assert(offsetof(mi_inline_bin_t, left) == offsetof(mi_bin_t, left), "a bin as programs see it");
+mi_static_assert(offsetof(mi_theap_t, bins) == 0, "the offset of a bin counts from the start of the theap");
+mi_static_assert(MI_SMALL_SIZE_MAX <= MI_SMALL_MAX, "each small size has an offset");
+
+mi_inline_t mi_inline_of(mi_heap_t* heap) mi_attr_noexcept {
+  mi_inline_t handle;
+  mi_theap_t* theap = (heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(heap));
+  // Where blocks are checked all bins that the program sees are empty.
+  bool        is_direct = (theap != NULL && !MI_PADDING);
+  handle.bins = (char*)(is_direct ? theap->bins : _mi_theap_none.bins);
+  handle.offset = _mi_bin_offset_small;
+  handle.theap = theap;
+  return handle;
+}
+
+void* mi_inline_malloc_slow(mi_inline_t handle, size_t size) mi_attr_noexcept {
+  if (mi_unlikely(handle.theap == NULL)) return _mi_malloc_failed(size);
+  return mi_theap_malloc((mi_theap_t*)handle.theap, size);
+}

@@ -1,0 +1,26 @@
+// The numbers behind all statistics.  Layer: api.
+#pragma once
+
+#include "../base/public.h"
+#include "../heap/heap_stats.h"
+
+// Size classes and bins of the statistics are the same, up to the last bin: it takes all classes that are left.
+#define MI_STATS_BIN_LAST (MI_BIN_HUGE - 1)
+
+// A snapshot; `blocks` is what the walk over the pages has found.
+typedef struct mi_snapshot_s {
+  mi_stats_t      stats;
+  mi_stat_count_t heaps; // level 2 has no field for these
+  mi_stat_count_t theaps;
+  mi_heap_stats_t blocks;
+} mi_snapshot_t;
+
+void _mi_snapshot_process(mi_snapshot_t* s);
+void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap);
+// `exclusive`: without its heaps.
+void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive);
+
+// Has the caller the structure that this library writes?
+static inline bool _mi_stats_is_known(const mi_stats_t* stats) {
+  return stats != NULL && stats->size == sizeof(*stats) && stats->version == MI_STAT_VERSION;
+}

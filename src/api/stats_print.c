@@ -1,0 +1,194 @@
+// Statistics as a table; process information.  Layer: api.
+#include "../support/option.h"
+#include "../support/stat.h"
+#include "api.h"
+#include "line.h"
+#include "stats.h"
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+static void print_header(mi_line_t* line, const char* what) {
+  _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   ", what, "peak", "total", "current", "block", "total#");
+  _mi_line_end(line);
+}
+
+// Blocks that are in use: their bytes, their size, and how many there are.
+static void print_class(mi_line_t* line, size_t cls, size_t n) {
+  size_t block_size = _mi_class_block_size(cls);
+  if (n == 0) return;
+  _mi_line_add(line, " bin%6zu:%24s", block_size, "");
+  _mi_line_add_cell(line, (int64_t)(n * block_size), 1024);
+  _mi_line_add_cell(line, (int64_t)block_size, 1024);
+  _mi_line_add_cell(line, (int64_t)n, 1000);
+  _mi_line_end(line);
+}
+
+static void print_blocks(mi_line_t* line, const mi_snapshot_t* s) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) print_class(line, cls, s->blocks.classes[cls].n_blocks_used);
+  _mi_line_count(line, "binned", &s->stats.malloc_normal, 1024);
+  _mi_line_count(line, "huge", &s->stats.malloc_huge, 1024);
+  _mi_line_count(line, "total", &s->stats.malloc_requested, 1024);
+}
+
+static void print_pages(mi_line_t* line, const mi_snapshot_t* s) {
+  _mi_line_count(line, "touched", &s->stats.page_committed, 1024);
+  _mi_line_count(line, "pages", &s->stats.pages, 1000);
+  _mi_line_count(line, "-abandoned", &s->stats.pages_abandoned, 1000);
+}
+
+static void print_memory(mi_line_t* line, const mi_snapshot_t* s) {
+  const mi_stats_t* stats = &s->stats;
+  _mi_line_count(line, "reserved", &stats->reserved, 1024);
+  _mi_line_count(line, "committed", &stats->committed, 1024);
+  _mi_line_counter(line, "reset", stats->reset.total, 1024);
+  _mi_line_counter(line, "purged", stats->purged.total, 1024);
+  _mi_line_count(line, "touched", &stats->page_committed, 1024);
+  _mi_line_count(line, "segments", &stats->segments, 1000);
+  _mi_line_count(line, "-abandoned", &stats->segments_abandoned, 1000);
+  _mi_line_count(line, "-cached", &stats->segments_cache, 1000);
+  _mi_line_count(line, "pages", &stats->pages, 1000);
+  _mi_line_count(line, "-abandoned", &stats->pages_abandoned, 1000);
+  _mi_line_counter(line, "-extended", stats->pages_extended.total, 1000);
+  _mi_line_counter(line, "-retire", stats->pages_retire.total, 1000);
+  _mi_line_counter(line, "arenas", stats->arena_count.total, 1000);
+  _mi_line_counter(line, "-rollback", stats->arena_rollback_count.total, 1000);
+}
+
+static void print_calls(mi_line_t* line, const mi_snapshot_t* s) {
+  const mi_stats_t* stats = &s->stats;
+  _mi_line_counter(line, "mmaps", stats->mmap_calls.total, 1000);
+  _mi_line_counter(line, "commits", stats->commit_calls.total, 1000);
+  _mi_line_counter(line, "resets", stats->reset_calls.total, 1000);
+  _mi_line_counter(line, "purges", stats->purge_calls.total, 1000);
+  _mi_line_counter(line, "guarded", stats->malloc_guarded_count.total, 1000);
+  _mi_line_count(line, "heaps", &s->heaps, 1000);
+  _mi_line_count(line, "theaps", &s->theaps, 1000);
+  _mi_line_count(line, "threads", &stats->threads, 1000);
+  int64_t searches = stats->page_searches_count.total;
+  int64_t tenths = (searches == 0 ? 0 : stats->page_searches.total * 10 / searches);
+  _mi_line_add(line, "%10s:%6lld.%lld avg", "searches", (long long)(tenths / 10), (long long)(tenths % 10));
+  _mi_line_end(line);
+}
+
+static void print_seconds(mi_line_t* line, const char* label, int64_t ms) {
+  _mi_line_add(line, "%s%lld.%03lld s", label, (long long)(ms / 1000), (long long)(ms % 1000));
+}
+
+static void print_process(mi_line_t* line, int64_t peak_commit) {
+  mi_process_info_t process;
+  _mi_prim_process_info(&process);
+  _mi_line_add(line, "%10s:%6lld.%03lld s", "elapsed", (long long)(process.elapsed_ms / 1000),
+               (long long)(process.elapsed_ms % 1000));
+  _mi_line_end(line);
+  _mi_line_add(line, "%10s:", "process");
+  print_seconds(line, " user: ", process.user_ms);
+  print_seconds(line, ", system: ", process.system_ms);
+  _mi_line_add(line, ", faults: %zu", process.page_faults);
+  _mi_line_add_bytes(line, ", peak rss: ", (int64_t)process.rss_peak);
+  _mi_line_add_bytes(line, ", peak commit: ", peak_commit);
+  _mi_line_end(line);
+}
+
+// ---- tables ---------------------------------------------------------------------------------------------------------
+
+static void print_all(mi_line_t* line, const mi_snapshot_t* s) {
+  print_header(line, "heap stats");
+  print_blocks(line, s);
+  print_memory(line, s);
+  print_calls(line, s);
+}
+
+void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
+  mi_snapshot_t s;
+  mi_line_t     line;
+  _mi_snapshot_process(&s);
+  _mi_line_begin(&line, out, arg);
+  print_all(&line, &s);
+  long n_nodes = _mi_option_get_fast(mi_option_use_numa_nodes);
+  _mi_line_add(&line, "%10s:%6ld", "numa nodes", n_nodes > 0 ? n_nodes : (long)_mi_prim_numa_node_count());
+  _mi_line_end(&line);
+  print_process(&line, s.stats.committed.peak);
+}
+
+void mi_stats_print(void* out) mi_attr_noexcept {
+  (void)out;
+  mi_stats_print_out(NULL, NULL);
+}
+
+void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
+  mi_stats_print_out(out, arg); // there are no numbers of a thread
+}
+
+void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) mi_attr_noexcept {
+  mi_snapshot_t s;
+  mi_line_t     line;
+  if (heap == NULL) heap = mi_heap_main();
+  _mi_snapshot_heap(&s, heap);
+  _mi_line_begin(&line, out, arg);
+  _mi_line_add(&line, "%10s: %p%s", "heap", (void*)heap, heap == heap->subproc->main ? " (main)" : "");
+  _mi_line_end(&line);
+  print_header(&line, "heap stats");
+  print_blocks(&line, &s);
+  print_pages(&line, &s);
+  _mi_line_count(&line, "theaps", &s.theaps, 1000);
+}
+
+void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept {
+  mi_subproc_t* subproc = _mi_subproc_of(subproc_id);
+  mi_snapshot_t s;
+  mi_line_t     line;
+  _mi_snapshot_subproc(&s, subproc, false);
+  _mi_line_begin(&line, out, arg);
+  _mi_line_add(&line, "%10s: %p%s", "subprocess", (void*)subproc, subproc == &_mi_subproc_main ? " (main)" : "");
+  _mi_line_end(&line);
+  print_all(&line, &s);
+}
+
+typedef struct print_to_s {
+  mi_output_fun* out;
+  void*          arg;
+} print_to_t;
+
+static bool print_heap_to(mi_heap_t* heap, void* arg) {
+  const print_to_t* to = (const print_to_t*)arg;
+  mi_heap_stats_print_out(heap, to->out, to->arg);
+  return true;
+}
+
+void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept {
+  print_to_t to = {out, arg};
+  mi_subproc_stats_print_out(subproc_id, out, arg);
+  _mi_heap_visit(_mi_subproc_of(subproc_id), &print_heap_to, &to);
+}
+
+// ---- the process ----------------------------------------------------------------------------------------------------
+
+static void process_store(size_t* to, int64_t value) {
+  if (to != NULL) *to = (size_t)value;
+}
+
+void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs, size_t* current_rss,
+                     size_t* peak_rss, size_t* current_commit, size_t* peak_commit,
+                     size_t* page_faults) mi_attr_noexcept {
+  mi_process_info_t process;
+  mi_stat_count_t   committed = _mi_stat_read(&_mi_stats.committed);
+  _mi_prim_process_info(&process);
+  process_store(elapsed_msecs, process.elapsed_ms);
+  process_store(user_msecs, process.user_ms);
+  process_store(system_msecs, process.system_ms);
+  process_store(current_rss, (int64_t)process.rss_current);
+  process_store(peak_rss, (int64_t)process.rss_peak);
+  process_store(current_commit, committed.current);
+  process_store(peak_commit, committed.peak);
+  process_store(page_faults, (int64_t)process.page_faults);
+}
+
+void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
+  mi_line_t line;
+  _mi_line_begin(&line, out, arg);
+  print_process(&line, _mi_stat_read(&_mi_stats.committed).peak);
+}
+
+void mi_process_info_print(void) mi_attr_noexcept {
+  mi_process_info_print_out(NULL, NULL);
+}

@@ -1,0 +1,74 @@
+// Subprocesses.  Layer: api.
+#include "../heap/thread.h"
+#include "../support/message.h"
+#include "api.h"
+
+// At level 2 an id is a pointer, and NULL the main subprocess; at level 3 it is a struct with a pointer.
+#if MI_API_LEVEL < 3
+
+static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
+  return subproc == &_mi_subproc_main ? NULL : subproc;
+}
+
+mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
+  return id == NULL ? &_mi_subproc_main : (mi_subproc_t*)id;
+}
+
+#else
+
+static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
+  mi_subproc_id_t id = {subproc};
+  return id;
+}
+
+mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
+  return id._mi_subproc_id == NULL ? &_mi_subproc_main : (mi_subproc_t*)id._mi_subproc_id;
+}
+
+#endif
+
+mi_subproc_id_t mi_subproc_main(void) {
+  return subproc_id(&_mi_subproc_main);
+}
+
+mi_subproc_id_t mi_subproc_current(void) {
+  return subproc_id(_mi_subproc_current());
+}
+
+mi_subproc_id_t mi_subproc_new(void) {
+  mi_subproc_t* subproc = _mi_subproc_new();
+#if MI_API_LEVEL < 3
+  return subproc;
+#else
+  return subproc_id(subproc);
+#endif
+}
+
+void mi_subproc_add_current_thread(mi_subproc_id_t id) {
+  mi_subproc_t* subproc = _mi_subproc_of(id);
+  if (subproc == _mi_subproc_current()) return;
+  if (!_mi_thread_join(subproc)) {
+    _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
+  }
+}
+
+static void subproc_end(mi_subproc_id_t id, bool destroy) {
+  mi_subproc_t* subproc = _mi_subproc_of(id);
+  if (subproc == &_mi_subproc_main) return;
+  if (!_mi_subproc_end(subproc, destroy)) {
+    _mi_message_warning(subproc->n_threads > 0 ? "a subprocess cannot end while it has threads\n"
+                                               : "a subprocess is not deleted while there is memory in use\n");
+  }
+}
+
+void mi_subproc_delete(mi_subproc_id_t subproc) {
+  subproc_end(subproc, false);
+}
+
+void mi_subproc_destroy(mi_subproc_id_t subproc) {
+  subproc_end(subproc, true);
+}
+
+bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg) {
+  return visitor != NULL && _mi_heap_visit(_mi_subproc_of(subproc), visitor, arg);
+}

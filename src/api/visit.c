@@ -1,0 +1,159 @@
+// Visiting the blocks of heaps.  Layer: api.
+//
+// The visitor is called with a copy of what was found (heap/walk.h), without a lock: even if it allocates or frees, which
+// it must not, nothing hangs and no list is lost.
+#include <errno.h>
+
+#include "../heap/check.h"
+#include "../heap/heap_stats.h"
+#include "../heap/thread.h"
+#include "../heap/walk.h"
+#include "../support/message.h"
+#include "../support/option.h"
+#include "api.h"
+
+// Which pages of those of a walk.
+typedef enum visit_kind_e { VISIT_ALL, VISIT_THEAP, VISIT_ABANDONED } visit_kind_t;
+
+typedef struct visit_s {
+  mi_walk_t           walk;
+  visit_kind_t        kind;
+  const mi_theap_t*   theap; // VISIT_THEAP
+  bool                blocks;
+  mi_block_visit_fun* visitor;
+  void*               arg;
+} visit_t;
+
+static bool visit_is_abandoned(const mi_view_t* view) {
+  return view->cls == MI_CLASS_NONE || view->is_shared || mi_load_relaxed(&view->home->thread) == NULL;
+}
+
+static bool visit_wants(const visit_t* v, const mi_view_t* view) {
+  if (v->kind == VISIT_ALL) return true;
+  if (v->kind == VISIT_ABANDONED) return visit_is_abandoned(view);
+  return view->home == v->theap && !view->is_shared;
+}
+
+static mi_heap_area_t visit_area(const mi_view_t* view) {
+  mi_heap_area_t area;
+  area.blocks = view->start;
+  area.reserved = view->n_blocks * view->block_size;
+  area.committed = view->n_made * view->block_size;
+  area.used = view->n_live;
+  area.block_size = area.full_block_size = view->block_size;
+#if MI_API_LEVEL < 3
+  area.heap_tag = view->heap->tag;
+#else
+  area.reserved1 = NULL;
+#endif
+  return area;
+}
+
+static bool visit_page(const visit_t* v, const mi_view_t* view) {
+  mi_heap_area_t area = visit_area(view);
+  if (!v->visitor(view->heap, &area, NULL, area.block_size, v->arg)) return false;
+  if (!v->blocks) return true;
+  for (size_t i = 0; i < view->n_blocks; i++) {
+    if (!_mi_view_is_live(view, i)) continue;
+    if (!v->visitor(view->heap, &area, view->start + i * view->block_size, area.block_size, v->arg)) return false;
+  }
+  return true;
+}
+
+static bool visit_run(visit_t* v) {
+  mi_view_t view;
+  while (_mi_walk_view(&v->walk, &view)) {
+    if (visit_wants(v, &view) && !visit_page(v, &view)) return false;
+  }
+  return true;
+}
+
+static bool visit_heap(const mi_heap_t* heap, visit_kind_t kind, const mi_theap_t* theap, bool blocks,
+                       mi_block_visit_fun* visitor, void* arg) {
+  visit_t v = {{heap, NULL, 0, 0}, kind, theap, blocks, visitor, arg};
+  if (visitor == NULL) return false;
+  if (heap == NULL) v.walk.heap = mi_heap_main();
+  return visit_run(&v);
+}
+
+bool mi_heap_visit_blocks(mi_visited_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
+  return visit_heap(heap, VISIT_ALL, NULL, visit_blocks, visitor, arg);
+}
+
+bool mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
+  if (theap == NULL) theap = _mi_thread_theap();
+  return theap != NULL && visit_heap(theap->heap, VISIT_THEAP, theap, visit_blocks, visitor, arg);
+}
+
+bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
+  return visit_heap(heap, VISIT_ABANDONED, NULL, visit_blocks, visitor, arg);
+}
+
+// ---- of a subprocess ------------------------------------------------------------------------------------------------
+
+typedef struct visit_tagged_s {
+  int     tag; // -1: any
+  visit_t visit;
+} visit_tagged_t;
+
+static bool visit_tagged(mi_heap_t* heap, void* arg) {
+  visit_tagged_t* tagged = (visit_tagged_t*)arg;
+  if (tagged->tag >= 0 && heap->tag != tagged->tag) return true;
+  mi_walk_t walk = {heap, NULL, 0, 0};
+  tagged->visit.walk = walk;
+  return visit_run(&tagged->visit);
+}
+
+bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks, mi_block_visit_fun* visitor,
+                               void* arg) {
+  visit_tagged_t tagged = {heap_tag, {{NULL, NULL, 0, 0}, VISIT_ABANDONED, NULL, visit_blocks, visitor, arg}};
+  if (!mi_option_is_enabled(mi_option_visit_abandoned)) {
+    _mi_error_report(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
+    return false;
+  }
+  return visitor != NULL && _mi_heap_visit(_mi_subproc_of(subproc_id), &visit_tagged, &tagged);
+}
+
+// ---- moving data together -------------------------------------------------------------------------------------------
+
+// The page that the class of the theap takes blocks from next; only for its own thread.
+static const mi_page_t* visit_current_page(const mi_theap_t* theap, size_t cls) {
+  return theap->classes[cls].queue.first;
+}
+
+static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold) {
+  size_t used = _mi_heap_page_used(page);
+  size_t capacity = page->capacity;
+  return used < capacity && used * 100 <= mi_min(perc_threshold, 100) * capacity;
+}
+
+// What the program has just moved away from such pages lies in the bin: the next block would be one of those.
+static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_threshold) {
+  mi_bin_t* bin = &theap->bins[cls];
+  for (mi_block_t* block; (block = bin->head) != NULL;) {
+    mi_page_t* page = _mi_page_of(block);
+    if (page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) return;
+    (void)_mi_bin_pop(bin);
+    _mi_theap_enter(theap);
+    _mi_theap_free_slow(theap, page, block);
+  }
+}
+
+bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) mi_attr_noexcept {
+  mi_page_t* page = _mi_page_of(p);
+  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS) return false;
+  if (heap != NULL && heap != _mi_page_heap(page)) return false;
+  if (!visit_is_under_utilized(page, perc_threshold)) return false;
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  mi_theap_t* thread = _mi_theap_backing();
+  if (home == NULL || thread == NULL || mi_load_relaxed(&home->thread) != thread) return true; // another thread's
+  if (page == visit_current_page(home, page->cls)) return false;
+  visit_drop_from_bin(home, page->cls, perc_threshold);
+  return true;
+}
+
+// ---- finding errors -------------------------------------------------------------------------------------------------
+
+bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept {
+  return _mi_check(heap);
+}

@@ -1,0 +1,229 @@
+// Checking pages.  Layer: heap.  check.h says how.
+#include "check.h"
+
+#include "thread.h"
+
+// ---- what pointers may be -------------------------------------------------------------------------------------------
+
+static const mi_region_t* check_region_of(const void* p) {
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
+    if (region->base != 0 && !region->is_single && is_here) return region;
+  }
+  return NULL;
+}
+
+// Of what lies in our own slices.  The result may be another structure of ours: it can be read, but does not look right.
+static bool check_is_meta(const void* p, size_t size) {
+  const mi_region_t* region = check_region_of(p);
+  if (region == NULL) return false;
+  size_t            slice = _mi_region_slice_index(region, p);
+  size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
+  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  if (chunk->kind != MI_CHUNK_META) return false;
+  bool is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+  return !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+}
+
+bool _mi_check_is_theap(const mi_theap_t* theap) {
+  return theap != NULL && (theap == _mi_thread_last_theap() || check_is_meta(theap, sizeof(*theap)));
+}
+
+bool _mi_check_is_heap(const mi_heap_t* heap) {
+  return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
+}
+
+// The region whose table this is a descriptor of, NULL if it is of none.
+static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    const mi_region_t* region = &_mi_regions[i];
+    size_t             offset = (size_t)((const char*)page - region->table);
+    size_t             n = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
+    if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return region;
+  }
+  return NULL;
+}
+
+static bool check_is_descriptor(const mi_page_t* page) {
+  return check_region_of_descriptor(page) != NULL;
+}
+
+// Does it say rightly where it is, so that what belongs to it can be found; and its owner entry, if it is to have one?
+static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
+  if (page->region != _mi_region_index(region)) return false;
+  return !_mi_page_has(page, MI_PAGE_IN_HEAP) || region->is_single ||
+         _mi_page_slice(page) < region->n_owned * MI_CHUNK_SLICES;
+}
+
+bool _mi_check_is_page(const mi_page_t* page) {
+  const mi_region_t* region = check_region_of_descriptor(page);
+  if (region == NULL || !check_is_in(page, region)) return false;
+  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
+}
+
+// ---- pages ----------------------------------------------------------------------------------------------------------
+
+// Are all slices of the page in use, in chunks for such pages?
+static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice, const mi_page_t* page) {
+  if (region->is_single) return;
+  bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
+  if (!_mi_check_that(c, page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice,
+                      "a page that ends outside its region", page, page))
+    return;
+  for (size_t i = slice; i < slice + page->n_slices; i++) {
+    const mi_chunk_t* chunk = &region->chunks[i / MI_CHUNK_SLICES];
+    bool              is_taken = ((chunk->free_bits >> (i % MI_CHUNK_SLICES)) & 1) == 0;
+    if (!_mi_check_that(c, is_taken, "A1: a slice of a page is free", page, page)) return;
+    bool is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
+                                       : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_DENSE);
+    if (!_mi_check_that(c, is_kind || is_large, "a page in a chunk of another kind", page, page)) return;
+  }
+}
+
+static void check_interior(mi_check_t* c, const mi_page_t* page) {
+  for (uint32_t i = 1; i < page->n_slices; i++) {
+    const mi_page_t* slice = page + i;
+    bool             is_same = _mi_page_kind(slice) == MI_PAGE_INTERIOR && slice->back == i &&
+                   slice->bin_offset == page->bin_offset && _mi_page_block_size(slice) == _mi_page_block_size(page) &&
+                   mi_load_relaxed(&((mi_page_t*)slice)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
+    _mi_check_that(c, is_same, "P3: a later slice that differs from the first", slice, page);
+  }
+}
+
+// Does the page lie in a list whose ends these are, as far as its neighbours know?
+static bool check_is_between(const mi_page_t* page, const mi_page_t* first, const mi_page_t* last) {
+  if (page->prev == NULL ? first != page : !check_is_descriptor(page->prev) || page->prev->next != page) return false;
+  if (page->next != NULL) return check_is_descriptor(page->next) && page->next->prev == page;
+  return last == NULL || last == page;
+}
+
+static void check_owned(mi_check_t* c, const mi_page_t* page, const mi_theap_t* home) {
+  const mi_class_state_t* state = &home->classes[page->cls];
+  const mi_page_list_t*   list = (_mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue);
+  c->n_owned++;
+  _mi_check_that(c, home->is_live, "a page that is OWNED by nobody", page, page);
+  _mi_check_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list", page,
+                 page);
+}
+
+static void check_parked(mi_check_t* c, const mi_page_t* page, size_t count) {
+  bool is_full = page->free == NULL && page->extended == page->capacity && _mi_page_used(page) == page->capacity;
+  _mi_check_that(c, is_full, "a PARKED page that is not full", page, page);
+  _mi_check_that(c, count < _mi_class_info[page->cls].claim_at, "a PARKED page that should have been claimed", page,
+                 page);
+  _mi_check_that(c, page->next == NULL && page->prev == NULL && !_mi_page_has(page, MI_PAGE_IS_FULL),
+                 "a PARKED page in a list", page, page);
+}
+
+static void check_shared(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap, size_t count) {
+  mi_pool_t* pool = &((mi_heap_t*)heap)->pools[page->cls];
+  c->n_shared++;
+  _mi_check_that(c, count > 0 && count < page->capacity, "a SHARED page that is full or empty", page, page);
+  _mi_check_that(c, check_is_between(page, mi_load_relaxed(&pool->first), NULL),
+                 "S1: a SHARED page that is not in the pool", page, page);
+}
+
+// Who has it, and in which list?
+static void check_state(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap, const mi_theap_t* home) {
+  uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
+  size_t   count = _mi_page_word_chain(word).count;
+  switch (_mi_page_word_state(word)) {
+    case MI_PAGE_OWNED: check_owned(c, page, home); break;
+    case MI_PAGE_PARKED: check_parked(c, page, count); break;
+    case MI_PAGE_SHARED: check_shared(c, page, heap, count); break;
+    default: _mi_check_that(c, false, "a page that stays CLAIMED", page, page); break;
+  }
+}
+
+// P2: what was not made yet was not touched.
+static void check_unmade(mi_check_t* c, const mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_IS_ZERO)) return;
+  size_t at = _mi_page_first_made(page) + page->extended;
+  for (size_t n = page->extended; n < page->capacity; n++, at++) {
+    if (at >= page->capacity) at -= page->capacity;
+    const uint64_t* words = (const uint64_t*)(const void*)_mi_page_block(page, at);
+    for (size_t i = 0; i < _mi_page_block_size(page) / sizeof(*words); i++) {
+      if (!_mi_check_that(c, words[i] == 0, "P2: memory that was written before it was made a block", &words[i], page))
+        return;
+    }
+  }
+}
+
+static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t* heap) {
+  size_t n_faults = c->faults.n;
+  _mi_view_make(&c->view, page, &c->faults);
+  if (c->view.n_blocks == 0) return; // nothing fits
+  _mi_check_that(c, page->back == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT, "a descriptor of another class",
+                 page, page);
+  check_interior(c, page);
+  const mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (!_mi_check_that(c, _mi_check_is_theap(home), "H5: a home that is no theap", page, page)) return;
+  _mi_check_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
+  check_state(c, page, heap, home);
+  if (c->faults.n == n_faults) check_unmade(c, page);
+}
+
+static void check_large(mi_check_t* c, const mi_page_t* page) {
+  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+  bool   is_possible = page->cls == MI_CLASS_NONE && page->back == 0 && _mi_page_block_size(page) == 0 &&
+                     mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
+                     offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
+  _mi_check_that(c, is_possible, "a descriptor that fits no large block", page, page);
+}
+
+// Is it in its heap's list, as far as its neighbours know?
+static void check_is_listed(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
+  const mi_page_owner_t* owner = _mi_page_owner(page);
+  bool                   is_next = (owner->prev == NULL ? heap->pages == page
+                                                        : _mi_check_is_page(owner->prev) && _mi_page_owner(owner->prev)->next == page);
+  bool is_prev = owner->next == NULL || (_mi_check_is_page(owner->next) && _mi_page_owner(owner->next)->prev == page);
+  _mi_check_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
+  c->n_in_heaps++;
+}
+
+static void check_page(mi_check_t* c, mi_region_t* region, size_t slice) {
+  mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
+  bool       is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
+  if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
+               : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
+    return;
+  if (!_mi_check_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
+  const mi_heap_t* heap = _mi_page_heap(page);
+  if (!_mi_check_wants(c, heap)) return;
+  if (!_mi_check_that(c, _mi_check_is_heap(heap), "Q1: a page of a heap that is not in use", page, page)) return;
+  if (heap != &_mi_heap_main) check_is_listed(c, page, heap);
+  check_slices(c, region, slice, page);
+  if (is_large) check_large(c, page);
+  else check_page_of_blocks(c, page, heap);
+}
+
+// A slice that says it is the later part of a page.
+static void check_part(mi_check_t* c, const mi_region_t* region, size_t slice) {
+  const mi_page_t* part = (const mi_page_t*)_mi_region_descriptor(region, slice);
+  const mi_page_t* page = part - (part->back <= slice ? part->back : 0);
+  bool             has_page = (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE);
+  _mi_check_that(c, has_page && part->back < page->n_slices, "a slice of no page", part, NULL);
+}
+
+static void check_region(mi_check_t* c, mi_region_t* region) {
+  size_t end = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
+  for (size_t slice = 0; slice < end; slice++) {
+    const mi_page_t* page = (const mi_page_t*)_mi_region_descriptor(region, slice);
+    switch (_mi_page_kind(page)) {
+      case MI_PAGE_NONE: break;
+      case MI_PAGE_BLOCKS:
+      case MI_PAGE_LARGE: check_page(c, region, slice); break;
+      case MI_PAGE_INTERIOR:
+        if (c->heap == NULL) check_part(c, region, slice);
+        break;
+      default: _mi_check_that(c, false, "a descriptor of no kind", page, NULL); break;
+    }
+  }
+}
+
+void _mi_check_pages(mi_check_t* c) {
+  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+    if (_mi_regions[i].base != 0) check_region(c, &_mi_regions[i]);
+  }
+}

@@ -1,0 +1,295 @@
+// Guarded blocks: making and freeing them.  Layer: heap.  guard.h has the invariants; guard_report.c says what was found.
+#include "guard.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../support/message.h"
+#include "../support/stat.h"
+
+// The bytes next to a block (G3): not zero, which is what programs write by mistake most often.
+#define GUARD_FILL     0xE5
+#define GUARD_FILL_MAX 128 // on each side
+
+// A run that lies within region 0, with room to spare.
+#define GUARD_SLICES_MAX (MI_GiB / MI_SLICE_SIZE + 2)
+#define GUARD_ALIGN_MAX  MI_CHUNK_SIZE
+
+#define GUARD_PER_SLAB (MI_SLICE_SIZE / sizeof(mi_guard_t))
+#define GUARD_SLABS    ((MI_GUARD_LIVE_MAX + MI_GUARD_FREED_MAX) / GUARD_PER_SLAB + 2)
+
+mi_lock_t _mi_guard_lock;
+
+static mi_atomic(mi_guard_t*) guard_slabs[GUARD_SLABS]; // written under the lock
+static mi_guard_t*            guard_unused;
+static mi_guard_t *           guard_freed_first, *guard_freed_last;
+static size_t                 guard_n_freed, guard_n_freed_slices;
+static size_t                 guard_n_live; // and those that are being made
+
+// ---- where a block lies ---------------------------------------------------------------------------------------------
+
+// The highest offset up to `offset` at which a block may start.
+static size_t guard_align_down(size_t offset, const mi_guard_request_t* r, size_t align) {
+  return ((offset + r->offset) & ~(align - 1)) - r->offset;
+}
+
+bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
+  size_t page = _mi_prim_os_page_size();
+  size_t align = (r->align > 1 || r->is_precise ? r->align : 16);
+  if (r->size > GUARD_SLICES_MAX * MI_SLICE_SIZE - MI_SLICE_SIZE || align > GUARD_ALIGN_MAX) return false;
+  size_t shift = r->offset & (align - 1);
+  size_t size = mi_max(r->size, 1);
+  // The lowest place behind the first inaccessible page.
+  place->block = mi_align_up(page + shift, align) - shift;
+  if (!r->is_before && align <= page) {
+    // From there up to where the block ends with an OS page, or as near to that as its alignment allows.
+    mi_guard_request_t low = *r;
+    low.offset = shift;
+    place->block = guard_align_down(mi_align_up(place->block + size, page) - size, &low, align);
+  }
+  place->data = mi_align_down(place->block, page);
+  place->data_end = mi_align_up(place->block + size, page);
+  place->n_slices = mi_div_up(place->data_end + page, MI_SLICE_SIZE);
+  place->align = mi_max(1, align >> MI_SLICE_SHIFT);
+  return true;
+}
+
+// ---- records --------------------------------------------------------------------------------------------------------
+
+// Caller holds the lock, as for all that follow.
+static mi_guard_t* guard_new_slab(void) {
+  for (size_t i = 0; i < GUARD_SLABS; i++) {
+    if (mi_load_relaxed(&guard_slabs[i]) != NULL) continue;
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
+    if (run.region == NULL) return NULL;
+    mi_guard_t* slab = (mi_guard_t*)(void*)_mi_region_slice_start(run.region, run.slice);
+    if (!run.is_zero) memset((void*)slab, 0, MI_SLICE_SIZE);
+    for (size_t k = 0; k + 1 < GUARD_PER_SLAB; k++) slab[k].next = &slab[k + 1];
+    mi_store_release(&guard_slabs[i], slab);
+    return slab;
+  }
+  return NULL;
+}
+
+static mi_guard_t* guard_new_record(void) {
+  if (guard_unused == NULL) guard_unused = guard_new_slab();
+  mi_guard_t* guard = guard_unused;
+  if (guard != NULL) guard_unused = guard->next;
+  return guard;
+}
+
+static mi_guard_t* guard_take_freed(void) {
+  mi_guard_t* guard = guard_freed_first;
+  guard_freed_first = guard->next;
+  if (guard_freed_first == NULL) guard_freed_last = NULL;
+  guard_n_freed--;
+  guard_n_freed_slices -= guard->n_slices;
+  mi_store_release(&guard->state, (uint32_t)MI_GUARD_NONE);
+  return guard;
+}
+
+static void guard_put_freed(mi_guard_t* guard) {
+  guard->next = NULL;
+  if (guard_freed_last != NULL) guard_freed_last->next = guard;
+  else guard_freed_first = guard;
+  guard_freed_last = guard;
+  guard_n_freed++;
+  guard_n_freed_slices += guard->n_slices;
+}
+
+const mi_guard_t* _mi_guard_find(uintptr_t address) {
+  for (size_t i = 0; i < GUARD_SLABS; i++) {
+    mi_guard_t* slab = mi_load_acquire(&guard_slabs[i]);
+    for (size_t k = 0; slab != NULL && k < GUARD_PER_SLAB; k++) {
+      if (mi_load_acquire(&slab[k].state) == MI_GUARD_NONE) continue;
+      if (address - (uintptr_t)slab[k].start < (uintptr_t)(slab[k].end - slab[k].start)) return &slab[k];
+    }
+  }
+  return NULL;
+}
+
+size_t _mi_guard_live_count(void) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  size_t n = guard_n_live;
+  _mi_lock_release(&_mi_guard_lock);
+  return n;
+}
+
+size_t _mi_guard_freed_count(void) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  size_t n = guard_n_freed;
+  _mi_lock_release(&_mi_guard_lock);
+  return n;
+}
+
+// ---- runs -----------------------------------------------------------------------------------------------------------
+
+// A run that the record has, without a page, goes back to the arena.
+static void guard_release_run(mi_guard_t* guard) {
+  // If that fails the run is lost: nobody could use it.
+  if (_mi_prim_commit(guard->start, (size_t)(guard->end - guard->start)) != 0) return;
+  _mi_slices_free(_mi_page_region(guard->page), _mi_page_slice(guard->page), guard->n_slices, guard->is_zero);
+}
+
+// A new run, all of it inaccessible and unbacked.
+static bool guard_new_run(mi_guard_t* guard, const mi_guard_place_t* place) {
+  mi_run_t run = _mi_slices_alloc(place->n_slices, place->align, MI_CHUNK_META, MI_ARENA_ANY);
+  if (run.region == NULL) return false;
+  size_t size = run.n_slices * MI_SLICE_SIZE;
+  guard->start = _mi_region_slice_start(run.region, run.slice);
+  guard->end = guard->start + size;
+  guard->n_slices = run.n_slices;
+  guard->is_zero = (run.is_zero || _mi_prim_purge(guard->start, size) == 0);
+  guard->page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
+  guard->page->region = (uint8_t)_mi_region_index(run.region);
+  if (_mi_prim_protect(guard->start, size) == 0) return true;
+  _mi_slices_free(run.region, run.slice, run.n_slices, guard->is_zero);
+  return false;
+}
+
+static void guard_drop_record(mi_guard_t* guard, bool was_live) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  guard->next = guard_unused;
+  guard_unused = guard;
+  if (was_live) guard_n_live--;
+  _mi_lock_release(&_mi_guard_lock);
+}
+
+// A record with a run that fits: that of the block which has been free for longest, when there are enough of those.
+static mi_guard_t* guard_take(const mi_guard_place_t* place) {
+  mi_guard_t* guard = NULL;
+  bool        has_run = false;
+  _mi_lock_acquire(&_mi_guard_lock);
+  if (guard_n_live < MI_GUARD_LIVE_MAX) {
+    has_run =
+        (guard_n_freed >= MI_GUARD_FREED_MAX && guard_freed_first->n_slices == place->n_slices && place->align == 1);
+    guard = has_run ? guard_take_freed() : guard_new_record();
+    if (guard != NULL) guard_n_live++;
+  }
+  _mi_lock_release(&_mi_guard_lock);
+  if (guard == NULL) return NULL;
+  if (has_run) {
+    _mi_page_delete_large(guard->page);
+    return guard;
+  }
+  if (guard_new_run(guard, place)) return guard;
+  guard_drop_record(guard, true);
+  return NULL;
+}
+
+// Too many, or too large ones, are free: the oldest go back to the arena.
+static void guard_trim(void) {
+  for (;;) {
+    mi_guard_t* guard = NULL;
+    _mi_lock_acquire(&_mi_guard_lock);
+    bool is_over = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
+    if (is_over) guard = guard_take_freed();
+    _mi_lock_release(&_mi_guard_lock);
+    if (guard == NULL) return;
+    _mi_page_delete_large(guard->page);
+    guard_release_run(guard);
+    guard_drop_record(guard, false);
+  }
+}
+
+// ---- what lies next to a block --------------------------------------------------------------------------------------
+
+static char* guard_fill_start(const mi_guard_t* guard) {
+  return guard->block - mi_min((size_t)(guard->block - guard->data), GUARD_FILL_MAX);
+}
+
+static char* guard_fill_end(const mi_guard_t* guard) {
+  char* block_end = guard->block + guard->size;
+  return block_end + mi_min((size_t)(guard->data_end - block_end), GUARD_FILL_MAX);
+}
+
+static void guard_fill(const mi_guard_t* guard) {
+  char* start = guard_fill_start(guard);
+  char* block_end = guard->block + guard->size;
+  memset(start, GUARD_FILL, (size_t)(guard->block - start));
+  memset(block_end, GUARD_FILL, (size_t)(guard_fill_end(guard) - block_end));
+}
+
+static void guard_check_fill(const mi_page_t* page, const mi_guard_t* guard) {
+  const unsigned char* block = (const unsigned char*)guard->block;
+  const unsigned char* start = (const unsigned char*)guard_fill_start(guard);
+  const unsigned char* end = (const unsigned char*)guard_fill_end(guard);
+  const unsigned char* below = block;
+  const unsigned char* above = block + guard->size;
+  while (below > start && below[-1] == GUARD_FILL) below--;
+  while (above < end && *above == GUARD_FILL) above++;
+  if (below == start && above == end) return;
+  _mi_guard_explain(page);
+  if (above < end) {
+    _mi_error_report(EFAULT, "buffer overflow: something was written %zu bytes past the block %p of %zu bytes\n",
+                     (size_t)(above - block) - guard->size, (const void*)block, guard->size);
+  }
+  if (below > start) {
+    _mi_error_report(EFAULT, "buffer underflow: something was written %zu bytes before the block %p of %zu bytes\n",
+                     (size_t)(block - below) + 1, (const void*)block, guard->size);
+  }
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
+  mi_run_t run;
+  run.region = _mi_page_region(guard->page);
+  run.slice = _mi_page_slice(guard->page);
+  run.n_slices = guard->n_slices;
+  run.is_zero = true;
+  mi_page_t* page = _mi_page_new_large(run, (size_t)(guard->block - guard->start));
+  page->guard = guard;
+  page->asked = guard->size;
+  _mi_page_set(page, MI_PAGE_GUARDED);
+  if (!_mi_heap_add_page(heap, page)) {
+    _mi_page_delete_large(page);
+    return NULL;
+  }
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  return page;
+}
+
+void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
+  mi_guard_place_t place;
+  if (heap->arena != MI_ARENA_ANY || !_mi_guard_place(request, &place)) return NULL;
+  mi_guard_t* guard = guard_take(&place);
+  if (guard == NULL) return NULL;
+  guard->data = guard->start + place.data;
+  guard->data_end = guard->start + place.data_end;
+  guard->block = guard->start + place.block;
+  guard->size = (MI_HARDENED ? request->size : mi_max(request->size, 1));
+  guard->freed.n_frames = guard->freed.thread = 0;
+  _mi_guard_trace(&guard->allocated);
+  bool is_empty = (guard->size == 0); // G6
+  if ((!is_empty && _mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) ||
+      guard_new_page(heap, guard) == NULL) {
+    guard_release_run(guard);
+    guard_drop_record(guard, true);
+    return NULL;
+  }
+  if (!guard->is_zero && !is_empty) memset(guard->block, 0, guard->size);
+  if (!is_empty) guard_fill(guard);
+  mi_store_release(&guard->state, (uint32_t)MI_GUARD_LIVE);
+  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(guard->n_slices * MI_SLICE_SIZE));
+  _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
+  _mi_stat_count(&_mi_stats.malloc_guarded_count, 1);
+  return guard->block;
+}
+
+void _mi_guard_free(mi_page_t* page) {
+  mi_guard_t* guard = page->guard;
+  size_t      data_size = (size_t)(guard->data_end - guard->data);
+  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  _mi_page_clear(page, MI_PAGE_IN_HEAP);
+  if (guard->size > 0) guard_check_fill(page, guard);
+  _mi_guard_trace(&guard->freed);
+  mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED); // from here on it may fault
+  guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
+  _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed
+  _mi_lock_acquire(&_mi_guard_lock);
+  guard_n_live--;
+  guard_put_freed(guard);
+  _mi_lock_release(&_mi_guard_lock);
+  guard_trim();
+}

@@ -1,0 +1,96 @@
+// Guarded blocks: each ends where memory is inaccessible, and is made inaccessible when it is freed.  Layer: heap.
+//
+//   a run of slices       |########|      ....[block]|###################|       '#': inaccessible
+//   `before`              |########|[block]....      |###################|
+//                         start    data              data_end            end
+//
+// G1  A guarded block has a page of its own (LARGE, GUARDED) whose descriptor has the exact size, and a record.
+// G2  A run keeps its record from the time when it is taken from the arena until it is given back.  LIVE: all but
+//     [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
+//     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.
+// G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed.
+// G4  The guard lock guards lists, counts and states of records.  The arena lock may be taken while it is held.  The handler
+//     of faults reads records without it: what it finds is as good as the program's own synchronisation.
+// G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
+//     So a heap that is bound to an arena has no guarded blocks.
+// G6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
+#pragma once
+
+#include "heap.h"
+
+#define MI_GUARD_LIVE_MAX     4096 // each has up to three mappings of the 65530 that the kernel allows by default
+#define MI_GUARD_FREED_MAX    256
+#define MI_GUARD_FREED_SLICES 1024 // in all: 64 MiB of address space
+#define MI_GUARD_FRAMES       16
+
+typedef enum mi_guard_state_e { MI_GUARD_NONE, MI_GUARD_LIVE, MI_GUARD_FREED } mi_guard_state_t;
+
+// Who did something, and from where.
+typedef struct mi_trace_s {
+  uintptr_t thread;
+  size_t    n_frames;
+  void*     frames[MI_GUARD_FRAMES];
+} mi_trace_t;
+
+// The record.
+struct mi_guard_s {
+  mi_guard_t*         next;    // in the list of those that are FREED, or not in use
+  mi_atomic(uint32_t) state;   // mi_guard_state_t
+  bool                is_zero; // nothing is backed: it reads as zero once it is accessible
+  size_t              n_slices;
+  mi_page_t*          page;
+  char *              start, *end;
+  char *              data, *data_end;
+  char*               block;
+  size_t              size;
+  mi_trace_t          allocated, freed;
+};
+
+// Where a block lies at an offset of its page.
+typedef struct mi_guard_place_s {
+  size_t n_slices, align; // of the run; align in slices
+  size_t data, block, data_end;
+} mi_guard_place_t;
+
+typedef struct mi_guard_request_s {
+  size_t size, align, offset; // (p + offset) is a multiple of `align`
+  bool   is_precise;          // the block ends exactly where it is inaccessible, if the alignment allows
+  bool   is_before;           // it begins where it is inaccessible
+} mi_guard_request_t;
+
+// A block that reads as zero.  NULL when there are too many already, or out of memory, or it is not to be had for this
+// heap, size or alignment.
+void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request);
+
+// Is there a guarded block at p?  It does not stay where it is when it is resized: its end has to be where memory ends.
+static inline bool _mi_guard_has(const void* p) {
+  const mi_page_t* page = _mi_page_of(p);
+  return page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED);
+}
+
+// The page is of no heap any more, and nobody else has it: its block is freed.
+void _mi_guard_free(mi_page_t* page);
+
+// Says who allocated and who freed a block, in warnings.
+void _mi_guard_explain(const mi_page_t* page);
+
+// For the calling thread.  No lock of ours is held.
+void _mi_guard_trace(mi_trace_t* trace);
+
+// Faults are reported from now on.
+void _mi_guard_watch(void);
+
+// The same, and traces can be taken (which loads the system's unwinder, and is not for programs that have not asked for it).
+void _mi_guard_start(void);
+
+// The record of the block whose run has the address, NULL if there is none.
+const mi_guard_t* _mi_guard_find(uintptr_t address);
+
+extern mi_lock_t _mi_guard_lock; // G4
+
+// ---- parts, for tests -----------------------------------------------------------------------------------------------
+
+// False when it is too large for a guarded block.
+bool   _mi_guard_place(const mi_guard_request_t* request, mi_guard_place_t* place);
+size_t _mi_guard_live_count(void);
+size_t _mi_guard_freed_count(void);

@@ -1,0 +1,111 @@
+// Guarded blocks: what is said of an access to what is inaccessible, and who allocated and freed a block.  Layer: heap.
+//
+// The report of a fault is written by a signal handler: with the system's `write` only, on the stack, without locks.
+#include "../prim/prim.h"
+#include "../support/format.h"
+#include "../support/message.h"
+#include "guard.h"
+
+#define REPORT_LINE_MAX 320
+
+static mi_atomic(bool) report_has_stacks;
+
+void _mi_guard_trace(mi_trace_t* trace) {
+  trace->thread = _mi_prim_thread_id();
+  trace->n_frames = (mi_load_acquire(&report_has_stacks) ? _mi_prim_stack(trace->frames, MI_GUARD_FRAMES) : 0);
+}
+
+// ---- of a fault -----------------------------------------------------------------------------------------------------
+
+static void report_line(const char* fmt, ...) mi_printf(1, 2);
+static void report_line(const char* fmt, ...) {
+  char    line[REPORT_LINE_MAX];
+  va_list args;
+  va_start(args, fmt);
+  size_t n = _mi_vformat(line, sizeof(line), fmt, args);
+  va_end(args);
+  _mi_prim_write_stderr(line, n);
+}
+
+static void report_place(const char* what, uintptr_t address) {
+  char      name[160];
+  uintptr_t offset;
+  if (_mi_prim_find_module(address, name, sizeof(name), &offset)) {
+    report_line("mimalloc:   %s %p  %s+0x%zx\n", what, (void*)address, name, (size_t)offset);
+  }
+  else {
+    report_line("mimalloc:   %s %p\n", what, (void*)address);
+  }
+}
+
+static void report_trace(const char* what, const mi_trace_t* trace) {
+  report_line("mimalloc:  %s by thread %zu%s\n", what, (size_t)trace->thread,
+              trace->n_frames == 0 ? ", from where is not known: the program has no backtrace()" : " from");
+  for (size_t i = 0; i < trace->n_frames; i++) {
+    char number[16];
+    _mi_format(number, sizeof(number), "#%zu", i);
+    report_place(number, (uintptr_t)trace->frames[i]);
+  }
+}
+
+static const char* report_access(char access) {
+  return access == 'w' ? "write" : access == 'r' ? "read" : "access";
+}
+
+static void report_fault(const mi_fault_t* fault) {
+  const mi_guard_t* guard = _mi_guard_find(fault->address);
+  if (guard == NULL) return;
+  uintptr_t   block = (uintptr_t)guard->block;
+  bool        is_freed = (mi_load_acquire(&guard->state) == MI_GUARD_FREED);
+  bool        is_past = (fault->address >= block + guard->size);
+  bool        is_within = (fault->address >= block && !is_past);
+  const char* access = report_access(fault->access);
+  if (is_within && !is_freed) return; // not by what we did
+  if (is_freed) {
+    report_line("mimalloc: error: use after free: %s at %p, byte %zd of the freed block %p of %zu bytes\n", access,
+                (void*)fault->address, (ptrdiff_t)(fault->address - block), (void*)block, guard->size);
+  }
+  else if (is_past) {
+    report_line("mimalloc: error: buffer overflow: %s at %p, %zu bytes past the block %p of %zu bytes\n", access,
+                (void*)fault->address, (size_t)(fault->address - block - guard->size), (void*)block, guard->size);
+  }
+  else {
+    report_line("mimalloc: error: buffer underflow: %s at %p, %zu bytes before the block %p of %zu bytes\n", access,
+                (void*)fault->address, (size_t)(block - fault->address), (void*)block, guard->size);
+  }
+  if (fault->instruction != 0) report_place("by the instruction at", fault->instruction);
+  report_trace("allocated", &guard->allocated);
+  if (is_freed) report_trace("freed", &guard->freed);
+}
+
+void _mi_guard_watch(void) {
+  static mi_atomic(bool) is_started;
+  if (mi_exchange_acq_rel(&is_started, true)) return;
+  if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
+}
+
+void _mi_guard_start(void) {
+  static mi_atomic(bool) is_started;
+  if (mi_exchange_acq_rel(&is_started, true)) return;
+  if (_mi_prim_stack_init()) mi_store_release(&report_has_stacks, true);
+  _mi_guard_watch();
+}
+
+// ---- of an error that was noticed otherwise -------------------------------------------------------------------------
+
+static void report_explain(const char* what, const mi_page_t* page, const mi_trace_t* trace) {
+  char   frames[MI_GUARD_FRAMES * 20 + 1];
+  size_t n = 0;
+  for (size_t i = 0; i < trace->n_frames; i++) {
+    n += _mi_format(frames + n, sizeof(frames) - n, " %p", trace->frames[i]);
+  }
+  frames[n] = 0;
+  _mi_message_warning("the block %p of %zu bytes was %s by thread %zu%s%s\n", (void*)_mi_page_large_block(page),
+                      page->asked, what, (size_t)trace->thread, n == 0 ? "" : " from", frames);
+}
+
+void _mi_guard_explain(const mi_page_t* page) {
+  const mi_guard_t* guard = page->guard;
+  report_explain("allocated", page, &guard->allocated);
+  if (guard->freed.thread != 0) report_explain("freed", page, &guard->freed);
+}

@@ -1,0 +1,137 @@
+// Heaps: sets of pages that can be given back at once.  Layer: heap.
+//
+// The main heap is what malloc uses.  A heap that the program makes has theaps of its own, one for each thread that
+// allocates from it, pools of its own, and a list of its pages; everything else it shares with the main heap.
+//
+// Q1  Each page belongs to one heap.  Pages of the main heap have no mark; all others have MI_PAGE_IN_HEAP and an owner
+//     entry, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
+// Q2  The heap of a page is written under the lock of the heap that it belonged to.  Whoever has read it and then taken
+//     that heap's lock (or that of its pool) reads it again: a heap may be deleted meanwhile.
+// Q3  A theap serves one heap until no page has it as home any more, or until the heap ends: then it serves the main heap,
+//     with what it has if the heap is deleted, and with nothing if it is destroyed.  So no bin ever has blocks of two heaps.
+// Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
+// Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
+// Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
+// Q7  An owner entry names a heap other than the main one only while the page is in that heap's list.  It names none while
+//     the page is being given back.
+//
+// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, guard, purge, arena.
+#pragma once
+
+#include "theap.h"
+
+typedef struct mi_subproc_s mi_subproc_t;
+
+// Shared pages of a class (heap/pool.c).
+typedef struct mi_pool_s {
+  mi_lock_t             lock; // of the main heap only; in others the heap's lock guards all its pools
+  mi_atomic(mi_page_t*) first;
+} mi_pool_t;
+
+struct mi_heap_s {
+  mi_atomic(uint64_t) id; // Q5; 0: not in use
+  mi_pool_t           pools[MI_CLASS_COUNT];
+  // Under `lock`:
+  mi_lock_t           lock;
+  mi_page_t*          pages; // not of the main heap
+  size_t              n_pages;
+  // Under the registry lock:
+  mi_theap_t*         theaps;
+  mi_theap_t*         late;  // for threads past their exit (heap/thread.c)
+  mi_heap_t*          next;  // among the heaps of its subprocess, or those not in use
+  mi_atomic(size_t)   arena; // the only one that it uses; or what else _mi_slices_alloc takes
+  // Constant while it is in use:
+  mi_subproc_t*       subproc;
+  int                 tag;
+  bool                allow_destroy;
+};
+
+// A part of the process whose threads share no memory with the others, unless they pass blocks on.
+struct mi_subproc_s {
+  mi_heap_t*    main;  // what malloc uses in its threads
+  mi_heap_t*    heaps; // all of its heaps but the process's main heap; under the registry lock
+  size_t        n_threads;
+  mi_subproc_t* next; // among those not in use
+};
+
+#define MI_HEAP_MAIN_ID 1
+
+extern mi_heap_t    _mi_heap_main;
+extern mi_subproc_t _mi_subproc_main;
+
+// ---- pages ----------------------------------------------------------------------------------------------------------
+
+// The heap of a page; it may change at any time unless the caller keeps it from being deleted (Q2).  NULL: see Q7.
+static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
+  if (mi_likely(!_mi_page_has(page, MI_PAGE_IN_HEAP))) return &_mi_heap_main;
+  return mi_load_acquire(&_mi_page_owner(page)->heap);
+}
+
+// Makes a new page the heap's.  False when there is no memory for its owner entry.
+bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
+
+// The same for a large block that moves from another page: the heap of that page, which may change meanwhile.
+bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
+
+// A page is about to be given back.
+void _mi_heap_remove_page(mi_page_t* page);
+
+// The same in the child of a fork, for a page that may be in no list.
+void _mi_heap_forget_page(mi_page_t* page);
+
+// Gives back a page of blocks.
+static inline void _mi_heap_delete_page(mi_page_t* page) {
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) _mi_heap_remove_page(page);
+  _mi_page_delete(page);
+}
+
+// The arena from which memory for the heap of a page comes.
+size_t _mi_page_arena(const mi_page_t* page);
+
+// The main heap, at the start of the process.
+void _mi_heap_init(void);
+
+// Where the backing theap of a thread remembers that thread's theap of a heap.
+static mi_always_inline mi_theap_cached_t* _mi_theap_cached(mi_theap_t* backing, mi_heap_t* heap) {
+  return &backing->cache[mi_load_relaxed(&heap->id) % MI_THEAP_CACHE_SIZE];
+}
+
+// ---- the life of a heap ---------------------------------------------------------------------------------------------
+
+// NULL when out of memory.
+mi_heap_t* _mi_heap_new(int tag, bool allow_destroy, size_t arena);
+
+// Is it in use?  Wrong only for a heap that another thread ends just now.
+static inline bool _mi_heap_is_live(const mi_heap_t* heap) {
+  return mi_load_relaxed(&((mi_heap_t*)heap)->id) != 0;
+}
+
+// Its blocks belong to the main heap from then on; not for main heaps.
+void _mi_heap_delete(mi_heap_t* heap);
+
+// Its blocks are gone; in O(pages).
+void _mi_heap_destroy(mi_heap_t* heap);
+
+// Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
+// is not held: visit may allocate, and may end the heap that it is called with.
+bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+
+// All heaps but the main one, in no particular order: the one that follows, or the first (NULL).  Under the registry lock.
+mi_heap_t* _mi_heap_next(const mi_heap_t* heap);
+
+// Around a fork; the registry lock is held.
+void _mi_heap_lock_all(void);
+void _mi_heap_unlock_all(void);
+
+// ---- subprocesses ---------------------------------------------------------------------------------------------------
+
+mi_subproc_t* _mi_subproc_new(void);
+
+// That of the calling thread.
+mi_subproc_t* _mi_subproc_current(void);
+
+// Ends a subprocess.  False while it has threads, and without `destroy` also while there is memory in use.
+bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy);
+
+// In the child of a fork: there is one thread, in this subprocess.
+void _mi_subproc_after_fork(mi_subproc_t* mine);

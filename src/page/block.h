@@ -1,0 +1,72 @@
+// A free block, and how it is linked.  Layer: page.
+//
+//   unchecked    | next                               | what the program left there ...
+//   checked      | (next ^ (k + address)) * odd       | what the program left there, or a fill (MI_FILL)
+//
+// B1  A link is decoded, and must then be a multiple of 8 within our memory: 2^43 words of 2^64 are.  The product spreads
+//     whatever was changed in its lower bits over all higher ones, so that a link of which any part was overwritten (by
+//     who had freed the block, or from the block before it) is found when the block is taken from its list.
+//
+// Programs that corrupt memory by accident are found with near certainty; one that does so on purpose has to know the key,
+// which is chosen at the start of the process.
+#pragma once
+
+#include "../arena/region.h"
+#include "../base/track.h"
+
+typedef struct mi_block_s {
+  struct mi_block_s* next;
+} mi_block_t;
+
+typedef struct mi_block_keys_s {
+  uint64_t link;
+  uint64_t padding;
+} mi_block_keys_t;
+
+extern mi_block_keys_t _mi_block_keys;
+
+#define MI_MIX         0x9E3779B97F4A7C15u // odd: the bits of the golden ratio
+#define MI_MIX_INVERSE 0xF1DE83E19937733Du // modulo 2^64
+
+// Chooses the keys, before the first block is linked.
+void _mi_block_init(void);
+
+// A number that nobody can foresee who does not know the keys.
+uint64_t _mi_block_random(const void* where);
+
+// Any link.  If it was overwritten that is reported, and the list ends there (NULL).
+mi_block_t* _mi_block_next_any(const mi_block_t* block);
+
+static mi_always_inline void mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
+  uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+  if (MI_TRACK) mi_track_store(block, coded);
+  else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
+}
+
+static mi_always_inline uintptr_t _mi_block_decode(const mi_block_t* block) {
+  uintptr_t coded = (MI_TRACK ? (uintptr_t)mi_track_load(block) : (uintptr_t)block->next);
+  return (coded * MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block);
+}
+
+// The block that follows in a list, for fast paths: false if none does, or it cannot be found fast.
+static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_block_t** next) {
+  if (!MI_CHECKED) {
+    *next = block->next;
+    return true;
+  }
+  uintptr_t found = _mi_block_decode(block);
+  uintptr_t offset = found - _mi_regions[0].base;
+  *next = (mi_block_t*)found;
+  // What is no multiple of 8 becomes large.
+  return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < _mi_regions[0].n_slices << (MI_SLICE_SHIFT - 3);
+}
+
+// The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.
+static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  return MI_CHECKED ? (mi_block_t*)_mi_block_decode(block) : block->next;
+}
+
+static mi_always_inline mi_block_t* _mi_block_next(const mi_block_t* block) {
+  mi_block_t* next;
+  return mi_likely(_mi_block_next_fast(block, &next)) ? next : _mi_block_next_any(block);
+}

@@ -1,0 +1,22 @@
+// Inaccessible memory behind pages of blocks.  Layer: page.
+#include "gap.h"
+
+static mi_atomic(size_t) gap_count;
+
+static size_t gap_size(const mi_page_t* page) {
+  return (page->n_slices + _mi_gap_slices(page->n_slices)) * MI_SLICE_SIZE - _mi_gap_space(page);
+}
+
+void _mi_gap_close(mi_page_t* page) {
+  if (gap_size(page) == 0 || mi_load_relaxed(&gap_count) >= MI_GAP_MAX || page->region > MI_REGION_DENSE) return;
+  if (_mi_prim_protect(_mi_page_start(page) + _mi_gap_space(page), gap_size(page)) != 0) return;
+  mi_fetch_add_relaxed(&gap_count, 1);
+  _mi_page_set(page, MI_PAGE_HAS_GAP);
+}
+
+bool _mi_gap_open(mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_HAS_GAP)) return true;
+  if (_mi_prim_commit(_mi_page_start(page) + _mi_gap_space(page), gap_size(page)) != 0) return false;
+  mi_fetch_sub_relaxed(&gap_count, 1);
+  return true;
+}

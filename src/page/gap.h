@@ -1,0 +1,34 @@
+// Inaccessible memory behind pages of blocks, so that no write runs on from one into the next.  Layer: page; only in the
+// full level of security.
+//
+//   a page of one slice       | blocks ...                  |####|   its last OS page
+//   one of several slices     | blocks ...                       |######|   a slice more
+//
+// Each costs up to two of the kernel's mappings, of which a process may have 65530; so there are at most MI_GAP_MAX.  Dense
+// pages of one slice have none: gaps would split the huge OS pages behind them (15 to 20 % of the time of a program with a
+// large heap).  Memory that the program has brought is not ours to protect.
+#pragma once
+
+#include "page.h"
+
+#define MI_GAP_MAX ((size_t)16 * 1024)
+
+// Slices that a page takes beside its own.
+static inline size_t _mi_gap_slices(size_t n_slices) {
+  return MI_HARDENED && n_slices > 1 ? 1 : 0;
+}
+
+// Bytes of a page that are for blocks.
+static inline size_t _mi_gap_space(const mi_page_t* page) {
+  bool is_short = (MI_HARDENED && page->n_slices == 1 && page->region != MI_REGION_DENSE);
+  return page->n_slices * MI_SLICE_SIZE - (is_short ? _mi_prim_os_page_size() : 0);
+}
+
+// Blocks of a page of that class.
+static inline uint16_t _mi_gap_capacity(const mi_page_t* page, const mi_class_info_t* info) {
+  return MI_HARDENED ? (uint16_t)(_mi_gap_space(page) / info->block_size) : info->capacity;
+}
+
+void _mi_gap_close(mi_page_t* page); // when the page is made
+
+bool _mi_gap_open(mi_page_t* page); // before the page is given back; false: the system would not, ask again later

@@ -1,0 +1,158 @@
+// Checks of blocks, and what is said about those that fail.  Layer: page.
+#include "verify.h"
+
+#include <errno.h>
+
+#include "../support/message.h"
+
+mi_block_keys_t _mi_block_keys;
+
+void _mi_block_init(void) {
+  if (!MI_PADDING) return;
+  _mi_block_keys.link = _mi_prim_random();
+  _mi_block_keys.padding = _mi_prim_random();
+}
+
+// Keys, address and a counter, mixed by the finalizer of splitmix64 (S. Vigna).
+uint64_t _mi_block_random(const void* where) {
+  static mi_atomic(uint64_t) counter;
+  uint64_t                   x = _mi_block_keys.link ^ ((uint64_t)(uintptr_t)where + _mi_block_keys.padding);
+  x += (mi_fetch_add_relaxed(&counter, 1) + 1) * 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+// ---- free blocks ----------------------------------------------------------------------------------------------------
+
+mi_block_t* _mi_block_next_any(const mi_block_t* block) {
+  const void* next = (const void*)_mi_block_decode(block);
+  if (next == NULL || (mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL)) return (mi_block_t*)next;
+  const mi_page_t* page = _mi_page_of(block);
+  if (page == NULL) {
+    _mi_error_report(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
+  }
+  else {
+    _mi_error_report(EFAULT,
+                     "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
+                     "before it (page %p)\n",
+                     (const void*)block, _mi_page_block_size(page), (void*)_mi_page_start(page));
+  }
+  return NULL;
+}
+
+void _mi_block_fill_freed(void* p, size_t block_size) {
+  memset(p, MI_FILL_FREED, block_size - MI_PADDING_SIZE);
+}
+
+bool _mi_block_check_freed(const void* p, size_t block_size) {
+  const uint64_t  expected = 0x0101010101010101u * MI_FILL_FREED;
+  const uint64_t* word = (const uint64_t*)p;
+  size_t          n = (block_size - MI_PADDING_SIZE) / sizeof(uint64_t);
+  if (n < 2) return true; // the first word is the link
+  // All words are the same if each is the one before it: libc's memcmp is the fastest loop there is.
+  if (mi_likely(word[1] == expected && memcmp(word + 1, word + 2, (n - 2) * sizeof(uint64_t)) == 0)) return true;
+  size_t at = sizeof(uint64_t);
+  while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
+  _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
+                   block_size, at);
+  return false;
+}
+
+bool _mi_block_check_unlinked(const void* p, size_t block_size) {
+  uint64_t first;
+  memcpy(&first, p, sizeof(first));
+  if (mi_likely(first == 0x0101010101010101u * MI_FILL_FREED)) return _mi_block_check_freed(p, block_size);
+  _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
+                   block_size);
+  return false;
+}
+
+// ---- blocks in use --------------------------------------------------------------------------------------------------
+
+static bool verify_is_start(const mi_page_t* page, const void* p, const char* what) {
+  size_t size = _mi_page_block_size(page);
+  size_t at = (size_t)((const char*)p - _mi_page_start(page));
+  if (at % size == 0 && at / size < page->capacity) return true;
+  _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies %zu bytes into the block %p of %zu bytes\n", what, p,
+                   at % size, (const void*)((const char*)p - at % size), size);
+  return false;
+}
+
+static bool verify_is_used(const mi_page_t* page, const void* p, const char* what) {
+  size_t size = _mi_page_block_size(page);
+  if (!_mi_padding_is_rest(_mi_padding_decode(p, ~_mi_padding_last(p, size)), size)) return true;
+  _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
+                   strcmp(what, "free") == 0 ? "double free" : what, p, size);
+  return false;
+}
+
+// Reported once: the padding is whole afterwards, so that a second free of the block is known as one.
+static void verify_overflow(const mi_page_t* page, const void* p, const char* what) {
+  size_t   size = _mi_page_block_size(page);
+  uint64_t rest = _mi_padding_decode(p, _mi_padding_last(p, size));
+  if (_mi_padding_is_rest(rest, size)) {
+    _mi_error_report(
+        EFAULT, "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s (page %p)\n",
+        p, size - (size_t)rest, what, (void*)_mi_page_start(page));
+  }
+  else {
+    _mi_error_report(
+        EFAULT,
+        "buffer overflow: the block %p of at most %zu bytes was written to beyond its end, seen at its %s, or "
+        "was never allocated (page %p)\n",
+        p, size - MI_PADDING_SIZE, what, (void*)_mi_page_start(page));
+    rest = MI_PADDING_SIZE;
+  }
+  _mi_padding_write((void*)p, size - (size_t)rest, size);
+}
+
+static bool verify_large(mi_page_t* page, const void* p, const char* what) {
+  const void* block = _mi_page_large_block(page);
+  size_t      size = _mi_page_large_size(page);
+  if (p != block) {
+    _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies within the block %p of %zu bytes\n", what, p, block,
+                     size);
+    return false;
+  }
+  if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED) {
+    _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
+                     strcmp(what, "free") == 0 ? "double free" : what, p, size);
+    return false;
+  }
+  if (MI_PADDING && _mi_padding_read_large(page) == SIZE_MAX) {
+    _mi_error_report(EFAULT,
+                     "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s\n", p,
+                     page->asked, what);
+    _mi_padding_write_large(page, page->asked);
+  }
+  return true;
+}
+
+bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
+  if (_mi_block_is_within(page, p) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
+  if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
+  verify_overflow(page, p, what);
+  return true;
+}
+
+mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked) {
+  _mi_error_report(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
+}
+
+// ---- padding of large blocks ----------------------------------------------------------------------------------------
+
+void _mi_padding_write_large(mi_page_t* page, size_t size) {
+  const uint64_t filled = MI_PADDING_FILLED;
+  page->asked = size;
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) return; // what follows is inaccessible
+  if (!MI_TRACK) memcpy(_mi_page_large_block(page) + size, &filled, sizeof(filled));
+}
+
+size_t _mi_padding_read_large(const mi_page_t* page) {
+  uint64_t filled;
+  if (MI_TRACK || _mi_page_has(page, MI_PAGE_GUARDED)) return page->asked;
+  memcpy(&filled, _mi_page_large_block(page) + page->asked, sizeof(filled));
+  return filled == MI_PADDING_FILLED ? page->asked : SIZE_MAX;
+}

@@ -1,0 +1,77 @@
+# The library under tools that watch memory (run.py), labelled tools.  Included from test/CMakeLists.txt.
+#
+#   build with MI_TRACK_VALGRIND    tools-valgrind-...    memcheck: bugs that it must find, programs in which it finds nothing
+#   build with MI_TRACK_ASAN        tools-asan-...        the address sanitizer: the same bugs
+#   release build                   tools-untracked       a library that knows nothing of valgrind runs under it
+find_program(MI_PYTHON python3)
+mark_as_advanced(MI_PYTHON)
+if(NOT MI_PYTHON)
+  message(STATUS "Skipped: tests of tools need python3")
+  return()
+endif()
+
+function(mi_add_tools_test name timeout)
+  add_test(NAME tools-${name} COMMAND ${MI_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/run.py ${ARGN})
+  set_tests_properties(tools-${name} PROPERTIES LABELS tools TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
+endfunction()
+
+# A program for run.py; `library` may be empty.
+function(mi_add_tools_program name source library)
+  add_executable(tools-${name} tools/${source})
+  target_include_directories(tools-${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
+  # What is wrong with them, compilers would say too; they are not to mend it.
+  target_compile_options(tools-${name} PRIVATE -fno-builtin -w -g -O1 ${mi_sanitize_flags})
+  target_link_libraries(tools-${name} PRIVATE ${library} Threads::Threads)
+  if(library)
+    target_compile_definitions(tools-${name} PRIVATE MI_TEST_API=1 ${mi_feature_defines})
+  endif()
+  if(mi_sanitize_flags)
+    target_link_options(tools-${name} PRIVATE ${mi_sanitize_flags})
+  endif()
+  set_target_properties(tools-${name} PROPERTIES
+    C_STANDARD 11 C_EXTENSIONS ON RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+endfunction()
+
+# ---- valgrind -----------------------------------------------------------------------------------------------------------
+
+if(MI_TRACK_VALGRIND AND mi_can_preload)
+  mi_add_tools_program(memcheck memcheck.c "")
+  mi_add_tools_program(bugs bugs.c "")
+  mi_add_tools_test(valgrind-preloaded 1200 valgrind
+    --program $<TARGET_FILE:tools-memcheck> --preload $<TARGET_FILE:mimalloc>)
+  mi_add_tools_test(valgrind-reports-preloaded 600 reports --tool memcheck
+    --program $<TARGET_FILE:tools-bugs> --preload $<TARGET_FILE:mimalloc>)
+  function(mi_add_memcheck_test how library)
+    mi_add_tools_program(memcheck-${how} memcheck.c ${library})
+    mi_add_tools_test(valgrind-${how} 1200 valgrind --program $<TARGET_FILE:tools-memcheck-${how}>)
+  endfunction()
+  mi_add_memcheck_test(shared mimalloc)
+  if(TARGET mimalloc-static)
+    mi_add_memcheck_test(static mimalloc-static)
+  endif()
+  if(TARGET mimalloc-obj)
+    mi_add_memcheck_test(object $<TARGET_OBJECTS:mimalloc-obj>)
+  endif()
+  mi_add_tools_program(bugs-shared bugs.c mimalloc)
+  mi_add_tools_test(valgrind-reports 600 reports --tool memcheck --program $<TARGET_FILE:tools-bugs-shared>)
+  mi_add_tools_test(valgrind-programs 1200 valgrind-programs --lib $<TARGET_FILE:mimalloc>)
+  # Tests of ours that do nothing wrong, and do not look at memory or time, of which there is another amount here.
+  foreach(name api-alignment api-basic api-cxx api-posix api-sizes api-realloc api-heap-alloc api-theap api-visit api-subproc
+               api-stl api-pmr api-new-delete modes-08-aligned-free modes-15-exit modes-15-exit-static fuzz-fuzz-model
+               stress-stress)
+    if(TARGET test-${name}-shared)
+      mi_add_tools_test(valgrind-own-${name} 1200 valgrind-own --program $<TARGET_FILE:test-${name}-shared>)
+    endif()
+  endforeach()
+endif()
+
+if(mi_can_preload AND mi_build_type STREQUAL "release" AND NOT mi_is_variant)
+  mi_add_tools_test(untracked 900 valgrind-untracked --lib $<TARGET_FILE:mimalloc> perl python3 sqlite3 git)
+endif()
+
+# ---- the address sanitizer ----------------------------------------------------------------------------------------------
+
+if(MI_TRACK_ASAN AND TARGET mimalloc-static)
+  mi_add_tools_program(bugs-asan bugs.c mimalloc-static)
+  mi_add_tools_test(asan-reports 600 reports --tool asan --program $<TARGET_FILE:tools-bugs-asan>)
+endif()

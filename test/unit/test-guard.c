@@ -1,0 +1,264 @@
+// Proves: guarded blocks lie where they should for every size, alignment and offset; records find their blocks; freed runs
+// are used again in order; each system call may fail; an armed theap loses no block of its bins, whatever allocates
+// meanwhile.
+#include "../check.h"
+#include <pthread.h>
+#include "../modes/support.h"
+#include "heap/guard.h"
+#include "heap/sampler.h"
+#include "heap/thread.h"
+#include "support/stat.h"
+
+// ---- places ---------------------------------------------------------------------------------------------------------
+
+static void check_place(size_t size, size_t align, size_t offset, bool is_precise, bool is_before) {
+  mi_guard_request_t r = {size, align, offset, is_precise, is_before};
+  mi_guard_place_t   at;
+  size_t             page = _mi_prim_os_page_size();
+  bool               ok = _mi_guard_place(&r, &at);
+  CHECK_FOR(ok, "size %zu, align %zu, offset %zu", size, align, offset);
+  if (!ok) return;
+  size_t end = at.block + (size == 0 ? 1 : size);
+  size_t real = (align > 1 || is_precise ? align : 16);
+  bool   good = (at.block + offset) % real == 0                                       // aligned
+              && at.data % page == 0 && at.data_end % page == 0                       // whole OS pages
+              && at.data >= page && at.data_end + page <= at.n_slices * MI_SLICE_SIZE // between inaccessible ones
+              && at.data <= at.block && at.block < at.data + page && end <= at.data_end && end + page > at.data_end;
+  CHECK_FOR(good, "size %zu, align %zu, offset %zu, precise %d, before %d: block %zu in [%zu, %zu) of %zu slices", size,
+            align, offset, is_precise, is_before, at.block, at.data, at.data_end, at.n_slices);
+  CHECK_FOR(at.n_slices <= (size + 2 * page + real + page) / MI_SLICE_SIZE + 1 + real / MI_SLICE_SIZE,
+            "%zu slices for %zu", at.n_slices, size);
+  CHECK_EQ(at.align, real > MI_SLICE_SIZE ? real / MI_SLICE_SIZE : 1);
+  // As near to its end of memory as its alignment allows.
+  if (is_before && offset == 0) CHECK_FOR(at.block == (real > page ? real : page), "before: %zu", at.block);
+  if (!is_before && real <= page)
+    CHECK_FOR(at.data_end - end < real, "size %zu, align %zu: %zu behind", size, align, at.data_end - end);
+}
+
+static void check_places(void) {
+  rng_t rng = rng_make(1);
+  for (size_t align = 1; align <= MI_CHUNK_SIZE; align *= 2) {
+    for (int i = 0; i < 2000; i++) {
+      size_t size = rng_size(&rng, 300000);
+      size_t offset = i % 3 == 0 ? 0 : rng_size(&rng, 300000);
+      check_place(size, align, offset, i % 2 == 0, i % 5 == 0);
+    }
+  }
+  for (size_t size = 0; size < 10000; size++) check_place(size, 1, 0, true, false);
+  check_place(MI_GiB, 1, 0, false, false);
+  mi_guard_place_t   at;
+  mi_guard_request_t large = {2 * MI_GiB, 1, 0, false, false}, aligned = {100, 2 * MI_CHUNK_SIZE, 0, false, false};
+  mi_guard_request_t absurd = {SIZE_MAX - 4, 1, 0, true, false};
+  CHECK(!_mi_guard_place(&large, &at) && !_mi_guard_place(&aligned, &at) && !_mi_guard_place(&absurd, &at));
+}
+
+// ---- records --------------------------------------------------------------------------------------------------------
+
+static void* guard_malloc(size_t size) {
+  mi_guard_request_t r = {size, 1, 0, false, false};
+  return _mi_guard_malloc(&_mi_heap_main, &r);
+}
+
+static void check_records(void) {
+  enum { n = 600 };
+  static char* blocks[n];
+  size_t       live = _mi_guard_live_count();
+  for (size_t i = 0; i < n; i++) {
+    blocks[i] = (char*)guard_malloc(i + 1);
+    CHECK(blocks[i] != NULL);
+  }
+  CHECK_EQ(_mi_guard_live_count() - live, n);
+  for (size_t i = 0; i < n; i++) {
+    const mi_guard_t* guard = _mi_guard_find((uintptr_t)blocks[i]);
+    CHECK(guard != NULL && guard->block == blocks[i] && guard->size == i + 1 && guard->allocated.thread != 0);
+    CHECK(guard == _mi_guard_find((uintptr_t)guard->start) && guard == _mi_guard_find((uintptr_t)guard->end - 1));
+    CHECK(_mi_guard_has(blocks[i]));
+  }
+  CHECK(_mi_guard_find((uintptr_t)&live) == NULL && _mi_guard_find(0) == NULL && !_mi_guard_has(&live));
+  // The runs of the first that are freed are the first that are used again, but not before there are enough.
+  for (size_t i = 0; i < n; i++) {
+    mi_free(blocks[i]);
+    CHECK(_mi_guard_freed_count() <= MI_GUARD_FREED_MAX);
+  }
+  CHECK_EQ(_mi_guard_live_count(), live);
+  CHECK_EQ(_mi_guard_freed_count(), MI_GUARD_FREED_MAX);
+  for (size_t i = n - MI_GUARD_FREED_MAX; i < n; i++) {
+    const mi_guard_t* guard = _mi_guard_find((uintptr_t)blocks[i]);
+    CHECK(guard != NULL && guard->block == blocks[i] && guard->freed.thread != 0);
+    void* p = guard_malloc(i + 1);
+    CHECK_FOR(p == blocks[i], "%zu", i);
+    CHECK(p == NULL || is_zero(p, 0, i + 1));
+    mi_free(p);
+  }
+  // Large ones keep little address space.
+  for (size_t i = 0; i < 100; i++) mi_free(guard_malloc(10 * MI_MiB));
+  CHECK(_mi_guard_freed_count() <= MI_GUARD_FREED_SLICES * MI_SLICE_SIZE / (10 * MI_MiB));
+  void* p = guard_malloc(100 * MI_MiB);
+  CHECK(p != NULL);
+  mi_free(p);
+  CHECK_EQ(_mi_guard_freed_count(), 0);
+}
+
+// ---- failing calls --------------------------------------------------------------------------------------------------
+
+// A guarded block, or an ordinary one when that cannot be had; each is a block, and nothing is lost.
+static void check_failures(void) {
+  mi_option_set(mi_option_guarded_sample_rate, 1);
+  for (int round = 0; round < 3; round++) {
+    size_t size = (round == 0 ? 100 : round == 1 ? 70000 : 3 * MI_MiB);
+    size_t live = _mi_guard_live_count(), n_fallen = 0;
+    for (size_t nth = 1; nth < 12; nth++) {
+      _mi_prim_fail_nth(nth, false);
+      char* p = (char*)mi_malloc(size);
+      char* q = (char*)mi_zalloc_aligned(size, 128);
+      _mi_prim_fail_nth(0, false);
+      CHECK_FOR(p != NULL && q != NULL, "round %d, call %zu", round, nth);
+      n_fallen += !_mi_guard_has(p) + !_mi_guard_has(q);
+      CHECK(is_zero(q, 0, size) && is_aligned(q, 128));
+      memset(p, 1, size);
+      memset(q, 1, size);
+      _mi_prim_fail_nth(nth, false);
+      mi_free(p);
+      mi_free(q);
+      _mi_prim_fail_nth(0, false);
+    }
+    CHECK_FOR(n_fallen > 0, "round %d: no call failed", round);
+    CHECK_EQ(_mi_guard_live_count(), live);
+  }
+  // All of them at once.
+  _mi_prim_fail_nth(1, true);
+  void* p = mi_malloc(200);
+  mi_free(p);
+  _mi_prim_fail_nth(0, false);
+  CHECK(p != NULL);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+}
+
+// ---- armed theaps ---------------------------------------------------------------------------------------------------
+
+static size_t bin_count(const mi_bin_t* bin) {
+  size_t n = 0;
+  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) n++;
+  return n;
+}
+
+static void fill_bins(void) {
+  static void* blocks[100];
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) blocks[i] = mi_malloc(8 + 20 * i);
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+}
+
+static void check_arming(void) {
+  static mi_bin_t before[MI_CLASS_COUNT];
+  static size_t   counts[MI_CLASS_COUNT];
+  mi_theap_t*     theap = _mi_thread_theap();
+  fill_bins();
+  memcpy(before, theap->bins, sizeof(before));
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) counts[cls] = bin_count(&before[cls]);
+  CHECK_EQ(mi_load_relaxed(&_mi_theap_notices), 0);
+  mi_option_set(mi_option_guarded_sample_rate, 500);
+  CHECK(mi_load_relaxed(&_mi_theap_notices) == 2 && theap->sampler->is_armed);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    CHECK(theap->bins[cls].head == NULL && theap->bins[cls].left < 0);
+    CHECK(theap->sampler->bins[cls].head == before[cls].head);
+  }
+  // Blocks still come from there, and go to their pages.
+  size_t cls = _mi_size_class_of(108 + MI_PADDING_SIZE); // one of those that were filled
+  size_t n = counts[cls];
+  CHECK(n > 0);
+  void* p = mi_malloc(108);
+  CHECK(p == before[cls].head);
+  mi_free(p);
+  CHECK(theap->bins[cls].head == NULL);
+  CHECK_EQ(bin_count(&theap->sampler->bins[cls]), n - 1);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+  CHECK(mi_load_relaxed(&_mi_theap_notices) == 0 && !theap->sampler->is_armed);
+  for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
+    size_t was = counts[i] - (i == cls), now = bin_count(&theap->bins[i]);
+    CHECK_FOR(now == was, "class %zu: %zu blocks, not %zu", i, now, was);
+    CHECK_EQ(theap->bins[i].room, before[i].room);
+  }
+}
+
+static void* exit_armed(void* arg) {
+  (void)arg;
+  fill_bins();
+  CHECK(_mi_thread_theap()->sampler->is_armed);
+  return NULL;
+}
+
+static int64_t page_count(void) {
+  mi_stats_t stats;
+  _mi_stats_snapshot(&stats);
+  return stats.pages.current;
+}
+
+// What an armed theap has in its bins goes back when it has to give everything up, and when its thread ends.
+static void check_giving_up(void) {
+  pthread_t thread;
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+  fill_bins();
+  mi_option_set(mi_option_guarded_sample_rate, 500);
+  fill_bins();
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+  pthread_create(&thread, NULL, &exit_armed, NULL);
+  pthread_join(thread, NULL);
+  CHECK_EQ(page_count(), 0);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+  CHECK_EQ(mi_load_relaxed(&_mi_theap_notices), 0);
+}
+
+static size_t n_deferred;
+
+// Allocates within an allocation: of the same class, of others, and with everything given up meanwhile.
+static void deferred(bool force, unsigned long long beat, void* arg) {
+  void* blocks[30];
+  (void)beat;
+  (void)arg;
+  if (force) return;
+  n_deferred++;
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) blocks[i] = mi_malloc(60 + i);
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+  if (n_deferred % 3 == 0) mi_collect(false);
+  if (n_deferred % 5 == 0) mi_option_set(mi_option_guarded_sample_rate, 300 + (long)(n_deferred % 5));
+}
+
+static void check_nesting(void) {
+  static void* blocks[500];
+  mi_theap_t*  theap = _mi_thread_theap();
+  mi_register_deferred_free(&deferred, NULL);
+  mi_option_set(mi_option_guarded_sample_rate, 300);
+  for (size_t i = 0; i < 100000; i++) {
+    size_t k = i % COUNT_OF(blocks);
+    mi_free(blocks[k]);
+    blocks[k] = mi_malloc(60 + i % 30);
+    memset(blocks[k], 1, 60);
+  }
+  mi_register_deferred_free(NULL, NULL);
+  CHECK_FOR(n_deferred > 100, "%zu calls", n_deferred);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+  for (size_t k = 0; k < COUNT_OF(blocks); k++) mi_free(blocks[k]);
+  // No block was lost: all pages of these classes are empty, but for those that the class keeps.
+  mi_collect(true);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    CHECK(theap->bins[cls].head == NULL && theap->sampler->bins[cls].head == NULL);
+    CHECK(theap->classes[cls].queue.count == 0 && theap->classes[cls].full.count == 0);
+  }
+  mi_stats_t stats;
+  _mi_stats_snapshot(&stats);
+  CHECK_FOR(stats.pages_abandoned.current == 0, "%lld pages have lost blocks",
+            (long long)stats.pages_abandoned.current);
+}
+
+int main(void) {
+  watchdog(300);
+  check_arming();
+  check_giving_up();
+  check_places();
+  check_records();
+  check_failures();
+  check_nesting();
+  return check_result();
+}
