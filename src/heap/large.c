@@ -147,7 +147,8 @@ void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
-  large_give_back_slices(page);
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_free(page);
+  else large_give_back_slices(page);
 }
 
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
