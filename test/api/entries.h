@@ -253,6 +253,11 @@ static inline bool size_is_right(size_t usable, size_t asked) {
   return MI_PADDING ? usable == asked : usable >= asked;
 }
 
+// In hardened builds large blocks are guarded: those move whenever they are resized.
+static inline bool always_moves(size_t size) {
+  return MI_HARDENED && size + MI_PADDING_SIZE > 512 * KiB;
+}
+
 // The largest size that a block of `size` bytes can be resized to where it is.
 static inline size_t room_of(size_t size) {
   void*  p = mi_malloc(size);
