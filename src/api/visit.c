@@ -40,7 +40,8 @@ static mi_heap_area_t visit_area(const mi_view_t* view) {
   area.reserved = view->n_blocks * view->block_size;
   area.committed = view->n_made * view->block_size;
   area.used = view->n_live;
-  area.block_size = area.full_block_size = view->block_size;
+  area.block_size = view->usable_size;
+  area.full_block_size = view->block_size;
 #if MI_API_LEVEL < 3
   area.heap_tag = view->heap->tag;
 #else

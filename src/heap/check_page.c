@@ -6,7 +6,7 @@
 // ---- what pointers may be -------------------------------------------------------------------------------------------
 
 static const mi_region_t* check_region_of(const void* p) {
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
     if (region->base != 0 && !region->is_single && is_here) return region;
@@ -36,7 +36,7 @@ bool _mi_check_is_heap(const mi_heap_t* heap) {
 
 // The region whose table this is a descriptor of, NULL if it is of none.
 static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     size_t             offset = (size_t)((const char*)page - region->table);
     size_t             n = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
@@ -138,7 +138,7 @@ static void check_state(mi_check_t* c, const mi_page_t* page, const mi_heap_t* h
 
 // P2: what was not made yet was not touched.
 static void check_unmade(mi_check_t* c, const mi_page_t* page) {
-  if (!_mi_page_has(page, MI_PAGE_IS_ZERO)) return;
+  if (!_mi_page_has(page, MI_PAGE_IS_ZERO) || MI_TRACK) return; // a tool would report that it is read
   size_t at = _mi_page_first_made(page) + page->extended;
   for (size_t n = page->extended; n < page->capacity; n++, at++) {
     if (at >= page->capacity) at -= page->capacity;
@@ -223,7 +223,7 @@ static void check_region(mi_check_t* c, mi_region_t* region) {
 }
 
 void _mi_check_pages(mi_check_t* c) {
-  for (size_t i = 0; i < MI_REGION_COUNT; i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     if (_mi_regions[i].base != 0) check_region(c, &_mi_regions[i]);
   }
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../page/gap.h"
+#include "sampler.h"
 #include "thread.h"
 #include "walk.h"
 
@@ -38,10 +39,10 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 
 // If its thread runs, a link may be what the program has written there meanwhile: it is followed only to where a block of
 // the class can be, and no further than a bin can be long.
-static mi_may_race size_t stats_count_bin(const mi_theap_t* theap, size_t cls) {
+static mi_may_race size_t stats_count_bin(const mi_bin_t* bin, size_t cls) {
   size_t            n = 0;
   size_t            n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
-  const mi_block_t* block = theap->bins[cls].head;
+  const mi_block_t* block = bin->head;
   for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
     const mi_page_t* slice = _mi_page_at(block);
     if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
@@ -78,7 +79,9 @@ static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (!theap->is_live) continue;
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-      stats_take_off(&stats->classes[cls], stats_count_bin(theap, cls));
+      mi_class_stat_t* c = &stats->classes[cls];
+      stats_take_off(c, stats_count_bin(&theap->bins[cls], cls));
+      if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(&theap->sampler->bins[cls], cls));
     }
     stats_take_off_outbox(stats, theap);
   }

@@ -8,11 +8,6 @@
 #include "guard.h"
 #include "thread.h"
 
-#define SAMPLER_CLOSED -1 // room and blocks left of a closed bin (S1)
-
-// Room that malloc does not make up for by what it takes from a bin.
-#define SAMPLER_NO_ROOM (INT32_MIN / 2)
-
 // While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
 // be must not depend on which of them filled a bin.
 #define SAMPLER_ARMED_MAX 16
@@ -71,7 +66,7 @@ static void sampler_start_interval(mi_sampler_t* s) {
 static void sampler_close_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
   s->bins[cls] = theap->bins[cls];
   theap->bins[cls].head = NULL;
-  theap->bins[cls].left = theap->bins[cls].room = SAMPLER_CLOSED;
+  theap->bins[cls].left = theap->bins[cls].room = MI_SAMPLER_CLOSED;
 }
 
 static void sampler_open_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
@@ -80,7 +75,7 @@ static void sampler_open_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
 }
 
 static bool sampler_bin_is_closed(const mi_theap_t* theap, size_t cls) {
-  return theap->bins[cls].room == SAMPLER_CLOSED;
+  return theap->bins[cls].room == MI_SAMPLER_CLOSED;
 }
 
 static void sampler_arm(mi_theap_t* theap, mi_sampler_t* s) {
@@ -301,7 +296,7 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
 void _mi_sampler_tick(mi_theap_t* theap) {
   if (MI_TSAN) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, SAMPLER_NO_ROOM);
+    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, MI_SAMPLER_NO_ROOM);
   }
 }
 

@@ -19,6 +19,9 @@
 
 #define MI_SAMPLER_ALL_BELOW 1000 // rates below count every allocation
 
+#define MI_SAMPLER_CLOSED  -1              // room and blocks left of a closed bin (S1)
+#define MI_SAMPLER_NO_ROOM (INT32_MIN / 2) // what S3 makes of `left`: malloc does not make up for it by what it takes
+
 struct mi_sampler_s {
   mi_bin_t bins[MI_CLASS_COUNT]; // S1
   size_t   number;

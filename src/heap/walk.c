@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "fork.h"
+#include "quarantine.h"
+#include "sampler.h"
 #include "thread.h"
 
 void _mi_faults_add(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page) {
@@ -145,13 +147,14 @@ static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
 
 // The bins of all threads; and the outboxes, where only blocks of the main heap are (heap.h, Q4).
 static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
-  bool has_outbox = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
+  bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
   for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (theap->is_orphan) continue; // fork.c, F2
-    view_mark_bin(view, &theap->bins[view->page->cls], faults);
-    if (has_outbox) view_mark_outbox(view, theap, faults);
+    view_mark_bin(view, &theap->bins[view->cls], faults);
+    if (theap->sampler != NULL) view_mark_bin(view, &theap->sampler->bins[view->cls], faults); // sampler.h, S1
+    if (is_mains) view_mark_outbox(view, theap, faults);
   }
-  if (MI_HARDENED && has_outbox) view_mark_quarantines(view, faults);
+  if (MI_HARDENED && is_mains) view_mark_quarantines(view, faults);
 }
 
 // Are the constants of the page those of its class?
@@ -166,6 +169,7 @@ static bool view_is_possible(const mi_page_t* page) {
 static void view_make_large(mi_view_t* view, const mi_page_t* page) {
   view->start = _mi_page_large_block(page);
   view->block_size = _mi_page_large_size(page);
+  view->usable_size = (MI_PADDING ? page->asked : view->block_size);
   view->home = NULL;
   view->n_blocks = view->n_made = view->n_live = 1;
   view->free[0] = 0;
@@ -189,6 +193,7 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   mi_chain_t chain = _mi_page_word_chain(word);
   view->start = _mi_page_start(page);
   view->block_size = _mi_page_block_size(page);
+  view->usable_size = view->block_size - MI_PADDING_SIZE;
   view->n_blocks = page->capacity;
   view->n_made = page->extended;
   view->is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);

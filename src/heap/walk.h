@@ -56,6 +56,7 @@ typedef struct mi_view_s {
   char*            start; // of the first block
   size_t           cls;   // MI_CLASS_NONE: one large block
   size_t           block_size;
+  size_t           usable_size; // of that, the program's
   size_t           n_blocks;
   size_t           n_made;
   size_t           n_live;

@@ -29,7 +29,7 @@ static void see_nothing(const mi_heap_t* heap) {
 
 static void see_area(const mi_heap_area_t* area, size_t block_size) {
   CHECK_EQ(block_size, area->block_size);
-  CHECK(area->blocks != NULL && area->block_size > 0 && area->full_block_size >= area->block_size);
+  CHECK(area->blocks != NULL && area->full_block_size > 0 && area->full_block_size >= area->block_size);
   CHECK_FOR(area->committed <= area->reserved, "%zu of %zu", area->committed, area->reserved);
   CHECK_FOR(area->used * area->full_block_size <= area->reserved, "%zu blocks of %zu in %zu", area->used,
             area->full_block_size, area->reserved);
