@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../base/probe.h"
 #include "../heap/fork.h"
 #include "../heap/guard.h"
 #include "../heap/large.h"
@@ -110,6 +111,7 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 
 mi_cold void* _mi_malloc_failed(size_t size) {
   bool absurd = (size > PTRDIFF_MAX);
+  MI_PROBE1(out_of_memory, size);
   _mi_error_report(absurd ? EOVERFLOW : ENOMEM,
                    absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n",
                    size);
@@ -146,6 +148,7 @@ static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t
 
 static void* malloc_issue_large(void* p, size_t size, bool zero) {
   if (p == NULL) return NULL;
+  MI_PROBE2(large_malloc, p, size);
   if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
   if (MI_TRACK) {

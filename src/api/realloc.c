@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../base/probe.h"
 #include "../heap/large.h"
 #include "../support/message.h"
 #include "api.h"
@@ -53,6 +54,7 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
   size_t needed = new_size + MI_PADDING_SIZE;
   if (page->cls != MI_CLASS_NONE || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
   q = _mi_large_realloc(page, needed, zero); // what it adds is zero
+  MI_PROBE3(large_realloc, p, q, new_size);
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/assert.h"
+#include "../base/probe.h"
 #include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
@@ -123,6 +124,7 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align, bool 
   }
   region->reserved_size = size + at.end;
   _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
+  MI_PROBE2(region_new, start, size);
   _mi_stat_count(&_mi_stats.mmap_calls, 1);
   return true;
 }
@@ -270,6 +272,7 @@ void _mi_region_remove(mi_region_t* region) {
   bool   is_part = (region->origin == MI_REGION_PART);
   void*  start = (void*)(region->origin == MI_REGION_GIVEN ? (uintptr_t)region->table : region->base);
   size_t size = region->reserved_size;
+  MI_PROBE2(region_free, start, size);
   if (MI_TRACK) region_track_remove(region);
   region_count_arena(region, false);
   _mi_region_count_committed(region, -(int64_t)region->committed);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../base/probe.h"
 #include "../page/padding.h"
 #include "../support/stat.h"
 #include "large.h"
@@ -154,6 +155,7 @@ mi_heap_t* _mi_heap_new(int tag, bool allow_destroy, size_t arena) {
   _mi_lock_acquire(&_mi_registry_lock);
   mi_heap_t* heap = heap_make_in(subproc, tag, allow_destroy, arena);
   _mi_lock_release(&_mi_registry_lock);
+  MI_PROBE2(heap_new, heap, tag);
   return heap;
 }
 
@@ -195,6 +197,7 @@ static void heap_hand_over_pages(mi_heap_t* heap) {
 }
 
 void _mi_heap_delete(mi_heap_t* heap) {
+  MI_PROBE1(heap_delete, heap);
   _mi_thread_lock_late(); // releases the late theap, and keeps it away
   _mi_lock_acquire(&_mi_registry_lock);
   if (heap_end(heap)) {
@@ -232,6 +235,7 @@ static void heap_destroy_page(mi_page_t* page) {
 }
 
 void _mi_heap_destroy(mi_heap_t* heap) {
+  MI_PROBE1(heap_destroy, heap);
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   bool ok = heap_end(heap);

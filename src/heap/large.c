@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../base/probe.h"
 #include "../support/stat.h"
 #include "guard.h"
 
@@ -135,6 +136,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  MI_PROBE2(large_free, page->free, page->n_slices);
   if (theap != NULL && large_may_keep(page)) {
     page = mi_exchange_acq_rel(&theap->kept_large, page);
     mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE); // the background thread shall look here again

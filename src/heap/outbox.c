@@ -4,6 +4,7 @@
 // blocks of the same page and pushes them as one chain: programs that hand over blocks free neighbours together, so most
 // batches get large, and none waits long: a batch is closed at 32 blocks or 4 KiB (outbox_limit), when another page
 // wants its slot, and whenever the theap is released.
+#include "../base/probe.h"
 #include "heap.h"
 #include "pool.h"
 #include "theap.h"
@@ -33,6 +34,7 @@ static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, m
   mi_page_state_t was;
   size_t          claim_at = _mi_class_info[page->cls].claim_at;
   mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, page->capacity, &was);
+  MI_PROBE3(batch, page, n, now == MI_PAGE_CLAIMED);
   if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);
   else if (now == MI_PAGE_OWNED && theap != NULL) theap->n_owned_pushes++;
 }

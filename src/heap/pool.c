@@ -1,6 +1,7 @@
 // Shared pages.  Layer: heap.
 #include "pool.h"
 
+#include "../base/probe.h"
 #include "../support/stat.h"
 
 static mi_lock_t* pool_lock(mi_heap_t* heap, size_t cls) {
@@ -46,8 +47,10 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
     pool_unlink(pool, page);
   }
   _mi_lock_release(pool_lock(heap, page->cls));
-  if (shared) _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
-  return shared;
+  if (!shared) return false;
+  _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
+  MI_PROBE3(page_share, page, _mi_page_block_size(page), free.count);
+  return true;
 }
 
 void _mi_page_regain(mi_page_t* page, mi_chain_t free) {
@@ -77,6 +80,7 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
   _mi_page_regain(page, free);
   _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   _mi_stat_count(&_mi_stats.pages_reclaim_on_alloc, 1);
+  MI_PROBE3(page_adopt, page, _mi_page_block_size(page), free.count);
   return page;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../base/probe.h"
 #include "../support/stat.h"
 #include "heap.h"
 #include "large.h"
@@ -89,6 +90,12 @@ void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
 
 // ---- refill ---------------------------------------------------------------------------------------------------------
 
+static bool theap_park(mi_page_t* page) {
+  if (!_mi_page_word_park(&page->word)) return false;
+  MI_PROBE2(page_park, page, _mi_page_block_size(page));
+  return true;
+}
+
 // With more than one thread all full pages are parked, so that whoever frees into them can make them available again
 // without waiting for this thread (docs/decisions/009).
 static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
@@ -97,7 +104,7 @@ static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
     mi_page_t* page = state->full.last;
     page_list_remove(&state->full, page);
     _mi_page_clear(page, MI_PAGE_IS_FULL);
-    if (!_mi_page_word_park(&page->word)) _mi_theap_page_enqueue(theap, page); // not full any more
+    if (!theap_park(page)) _mi_theap_page_enqueue(theap, page); // not full any more
   }
 }
 
@@ -183,6 +190,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   state->n_unused = 0;
   if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
   _mi_theap_leave(theap);
+  MI_PROBE3(refill, theap, cls, chain.count);
   if (mi_unlikely(chain.first == NULL)) return NULL;
   bin->room = room;
   bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
@@ -317,7 +325,7 @@ static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
       _mi_theap_page_delete(theap, page);
       return;
     }
-    if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : _mi_page_word_park(&page->word)) return;
+    if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : theap_park(page)) return;
   }
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../base/probe.h"
 #include "../support/stat.h"
 #include "fork.h"
 #include "heap.h"
@@ -257,6 +258,7 @@ mi_theap_t* _mi_thread_theap(void) {
   _mi_lock_release(&_mi_registry_lock);
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
+  MI_PROBE1(thread_start, theap);
   _mi_stat_increase(&_mi_stats.threads, 1);
   // From here on this thread can allocate, as what follows may.
   _mi_prim_thread_exit_arm();
@@ -290,6 +292,7 @@ void _mi_thread_release(bool is_exit) {
   if (is_exit) _mi_theap_default = &_mi_theap_dead;
   else if (theap != NULL) _mi_theap_default = &_mi_theap_none;
   if (theap == NULL) return;
+  MI_PROBE1(thread_exit, theap);
   _mi_theap_release(theap);
   _mi_lock_acquire(&_mi_registry_lock);
   while (theap->thread_next != NULL) {

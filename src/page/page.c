@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../base/probe.h"
 #include "../support/stat.h"
 #include "gap.h"
 #include "verify.h"
@@ -65,6 +66,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t are
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
+  MI_PROBE4(page_new, page, _mi_page_start(page), info->block_size, info->n_slices);
   return page;
 }
 
@@ -98,6 +100,7 @@ static void page_open(mi_page_t* page) {
 
 void _mi_page_delete(mi_page_t* page) {
   mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
+  MI_PROBE2(page_free, page, _mi_page_block_size(page));
   _mi_stat_decrease(&_mi_stats.pages, 1);
   _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (MI_HARDENED) page_open(page);

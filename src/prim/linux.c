@@ -7,6 +7,7 @@
 #endif
 #include "prim.h"
 
+#include "../base/probe.h"
 #include "../base/track.h"
 
 #include <errno.h>
@@ -149,6 +150,7 @@ static int prim_protect(void* start, size_t size, int protection) {
 }
 
 int _mi_prim_commit(void* start, size_t size) {
+  MI_PROBE2(commit, start, size);
   return prim_protect(start, size, PROT_READ | PROT_WRITE);
 }
 
@@ -172,6 +174,7 @@ static int prim_advise(void* start, size_t size, int advice) {
 }
 
 int _mi_prim_purge(void* start, size_t size) {
+  MI_PROBE2(purge, start, size);
   return prim_advise(start, size, MADV_DONTNEED);
 }
 

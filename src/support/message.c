@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../base/assert.h"
+#include "../base/probe.h"
 #include "../prim/prim.h"
 #include "format.h"
 #include "option.h"
@@ -227,7 +228,8 @@ static bool message_is_fatal(int err) {
 }
 
 void _mi_error_report(int err, const char* fmt, ...) {
-  int           saved = errno;
+  int saved = errno;
+  MI_PROBE2(error, err, fmt);
   void*         arg;
   mi_error_fun* fun = (mi_error_fun*)message_hook_get(&message_error_hook, &arg);
   bool          is_end = (fun == NULL && message_is_fatal(err));
