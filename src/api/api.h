@@ -67,24 +67,10 @@ static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
   if (MI_FILL) _mi_block_fill_freed(p, block_size);
 }
 
-// Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).  From both ends, so that
-// few tests do for all sizes.
+// Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).
 static mi_always_inline void _mi_clear_small(void* p, size_t size) {
-  typedef struct mi_pair_s {
-    uint64_t words[2];
-  } mi_pair_t;
-  const mi_pair_t zero = {{0, 0}};
-  mi_pair_t*      first = (mi_pair_t*)p;
-  if (size <= 8) {
-    first->words[0] = 0;
-    return;
-  }
-  mi_pair_t* last = first + (size - 1) / 16;
-  first[0] = *last = zero;
-  if (size <= 32) return;
-  first[1] = last[-1] = zero;
-  if (size <= 64) return;
-  first[2] = first[3] = last[-2] = last[-3] = zero;
+  if (size > 8) _mi_fill_small(p, mi_align_up(size, 16), 0);
+  else memset(p, 0, 8);
 }
 
 // count * size into *total; false (and errno) when that is too much.

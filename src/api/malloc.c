@@ -52,7 +52,7 @@ static mi_noinline void free_slow(void* p);
 static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
   if (!_mi_block_verify(slice - slice->back, p, "free")) return;
   _mi_block_retire(p, _mi_page_block_size(slice));
-  if (MI_HARDENED) _mi_quarantine_free(slice - slice->back, p);
+  if (MI_HARDENED) _mi_quarantine_free(slice, p);
   else _mi_theap_free_local(theap, slice, p);
 }
 
@@ -64,13 +64,13 @@ void mi_free(void* p) mi_attr_noexcept {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default)) {
-      bool is_within = (!MI_HARDENED || _mi_block_is_within(page - page->back, p));
-      if (MI_CHECKED && mi_unlikely(!is_within || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
+      if (MI_CHECKED &&
+          mi_unlikely(!_mi_block_is_readable(page, p) || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
         free_unsound(theap, page, p);
         return;
       }
       if (MI_CHECKED) _mi_block_retire(p, _mi_page_block_size(page));
-      if (MI_HARDENED) _mi_quarantine_free(page - page->back, p);
+      if (MI_HARDENED) _mi_quarantine_free(page, p);
       else _mi_theap_free_local(theap, page, p);
       return;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../base/probe.h"
+#include "../heap/guard.h"
 #include "../heap/large.h"
 #include "../support/message.h"
 #include "api.h"
@@ -18,6 +19,7 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   // To the end of the block, for when it grows in place.
   if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
   if (new_size == 0 && !MI_PADDING) *(char*)q = 0; // some programs read it
+  if (MI_HARDENED && n > MI_CLASS_SIZE_MAX) _mi_guard_populate(q, n);
   memcpy(q, p, n);
   mi_free(p);
   return q;

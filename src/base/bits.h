@@ -33,14 +33,6 @@ static inline size_t mi_align_down(size_t x, size_t align) {
 static inline size_t mi_div_up(size_t x, size_t d) {
   return (x + d - 1) / d;
 }
-static inline size_t mi_gcd(size_t a, size_t b) {
-  while (b != 0) {
-    size_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
 
 static inline size_t mi_min(size_t a, size_t b) {
   return a < b ? a : b;

@@ -277,6 +277,12 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   return guard->block;
 }
 
+void _mi_guard_populate(void* p, size_t size) {
+  if (!_mi_guard_has(p)) return;
+  const mi_guard_t* guard = _mi_page_of(p)->guard;
+  _mi_prim_populate(guard->data, mi_align_up((size_t)((char*)p - guard->data) + size, _mi_prim_os_page_size()));
+}
+
 void _mi_guard_free(mi_page_t* page) {
   mi_guard_t* guard = page->guard;
   size_t      data_size = (size_t)(guard->data_end - guard->data);

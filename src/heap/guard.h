@@ -68,6 +68,9 @@ static inline bool _mi_guard_has(const void* p) {
   return page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED);
 }
 
+// The first `size` bytes of a guarded block at p are about to be written: they are backed at once, not at one fault each.
+void _mi_guard_populate(void* p, size_t size);
+
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);
 

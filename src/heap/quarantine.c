@@ -4,46 +4,47 @@
 #include "../page/verify.h"
 #include "thread.h"
 
-// A number below `n`, of a thread's own sequence (xorshift64*, G. Marsaglia and S. Vigna).
-static size_t quarantine_choose(mi_theap_t* theap, size_t n) {
-  uint64_t x = theap->quarantine_random;
-  if (mi_unlikely(x == 0)) x = _mi_block_random(theap) | 1;
-  x ^= x >> 12;
-  x ^= x << 25;
-  x ^= x >> 27;
-  theap->quarantine_random = x;
-  return (size_t)(x * 0x2545F4914F6CDD1Du >> 32) % n;
+// The place that the next block takes, of a thread's own sequence of numbers (D. Knuth's MMIX).  What waits there is
+// likely not in the cache any more: it will be when it is needed.
+static void quarantine_choose(mi_theap_t* thread) {
+  uint64_t x = thread->quarantine_random;
+  if (mi_unlikely(x == 0)) x = _mi_block_random(thread) | 1;
+  x = x * 6364136223846793005u + 1442695040888963407u;
+  thread->quarantine_random = x;
+  mi_prefetch_w(thread->quarantine[x >> 32 & (MI_QUARANTINE_SIZE - 1)]);
 }
 
-// Has somebody written to a block that was waiting?
-static void quarantine_check(const mi_page_t* page, void* p) {
-  size_t size = _mi_page_block_size(page);
-  if (mi_unlikely(!_mi_block_check_unlinked(p, size))) _mi_block_fill_freed(p, size);
+static mi_block_t** quarantine_place(mi_theap_t* thread) {
+  return &thread->quarantine[thread->quarantine_random >> 32 & (MI_QUARANTINE_SIZE - 1)];
 }
 
-void _mi_quarantine_free(mi_page_t* page, void* p) {
+// Its time has come; what of it was written to meanwhile is found when it is used again, but for the link that it gets.
+static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* block) {
+  mi_page_t* slice = _mi_page_at(block);
+  size_t     size = _mi_page_block_size(slice);
+  if (mi_unlikely(!_mi_block_check_unlinked(block, size))) _mi_block_fill_freed(block, size);
+  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_theap_free_local(thread, slice, block);
+  else _mi_thread_free_block(thread, slice - slice->back, block);
+}
+
+void _mi_quarantine_free(mi_page_t* slice, void* p) {
   mi_theap_t* thread = _mi_theap_backing();
-  bool        may_wait =
-      (thread != NULL && _mi_page_block_size(page) <= MI_QUARANTINE_BLOCK_MAX && !_mi_page_has(page, MI_PAGE_IN_HEAP));
-  if (mi_likely(may_wait)) {
-    mi_block_t** place = &thread->quarantine[quarantine_choose(thread, MI_QUARANTINE_SIZE)];
-    mi_block_t*  block = *place;
-    *place = (mi_block_t*)p;
-    if (block == NULL) return;
-    p = block;
-    page = _mi_page_of(p);
-    quarantine_check(page, p);
+  bool        is_small = (_mi_page_block_size(slice) <= MI_QUARANTINE_BLOCK_MAX);
+  if (mi_unlikely(thread == NULL || !is_small || _mi_page_has(slice - slice->back, MI_PAGE_IN_HEAP))) {
+    _mi_thread_free_block(thread, slice - slice->back, p);
+    return;
   }
-  _mi_thread_free_block(thread, page, p);
+  mi_block_t** place = quarantine_place(thread);
+  mi_block_t*  block = *place;
+  *place = (mi_block_t*)p;
+  quarantine_choose(thread);
+  if (mi_likely(block != NULL)) quarantine_let_go(thread, block);
 }
 
 void _mi_quarantine_flush(mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
     mi_block_t* block = theap->quarantine[i];
     theap->quarantine[i] = NULL;
-    if (block == NULL) continue;
-    mi_page_t* page = _mi_page_of(block);
-    quarantine_check(page, block);
-    _mi_thread_free_block(theap, page, block);
+    if (block != NULL) quarantine_let_go(theap, block);
   }
 }

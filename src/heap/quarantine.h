@@ -12,8 +12,8 @@
 
 #define MI_QUARANTINE_BLOCK_MAX (8 * MI_KiB)
 
-// Frees a block of a class by the first descriptor of its page; it was retired.
-void _mi_quarantine_free(mi_page_t* page, void* p);
+// Frees a block of a class by the descriptor of any of its page's slices; it was retired.
+void _mi_quarantine_free(mi_page_t* slice, void* p);
 
 // All of the theap's blocks go on; by its own thread.
 void _mi_quarantine_flush(mi_theap_t* theap);

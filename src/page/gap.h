@@ -13,6 +13,8 @@
 
 #define MI_GAP_MAX ((size_t)16 * 1024)
 
+#define MI_GAP_SIZE_MAX ((size_t)16 * MI_KiB) // of the gap of a page of one slice: OS pages are no larger
+
 // Slices that a page takes beside its own.
 static inline size_t _mi_gap_slices(size_t n_slices) {
   return MI_HARDENED && n_slices > 1 ? 1 : 0;

@@ -41,18 +41,24 @@ mi_block_t* _mi_block_next_any(const mi_block_t* block) {
   return NULL;
 }
 
-void _mi_block_fill_freed(void* p, size_t block_size) {
-  memset(p, MI_FILL_FREED, block_size - MI_PADDING_SIZE);
+// So much of a free block is checked.  In hardened builds no more: most of a large block may never have been touched, and
+// then each OS page would be a fault to read it and another one to write it.
+#define VERIFY_FREED_MAX (MI_HARDENED ? (size_t)8 * MI_KiB : SIZE_MAX)
+
+mi_noinline void _mi_block_fill_freed_any(void* p, size_t size) {
+  memset(p, MI_FILL_FREED, size);
 }
 
-bool _mi_block_check_freed(const void* p, size_t block_size) {
-  const uint64_t  expected = 0x0101010101010101u * MI_FILL_FREED;
-  const uint64_t* word = (const uint64_t*)p;
-  size_t          n = (block_size - MI_PADDING_SIZE) / sizeof(uint64_t);
-  if (n < 2) return true; // the first word is the link
-  // All words are the same if each is the one before it: libc's memcmp is the fastest loop there is.
-  if (mi_likely(word[1] == expected && memcmp(word + 1, word + 2, (n - 2) * sizeof(uint64_t)) == 0)) return true;
-  size_t at = sizeof(uint64_t);
+mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
+  const char*    second = (const char*)p + sizeof(mi_block_t);
+  size_t         size = mi_min(block_size - sizeof(mi_block_t) - MI_PADDING_SIZE, VERIFY_FREED_MAX);
+  const uint64_t word = MI_FREED_WORD;
+  // Each word is the one before it: libc's memcmp is the fastest loop there is.
+  if (size < sizeof(word)) return true;
+  if (mi_likely(memcmp(second, &word, sizeof(word)) == 0 &&
+                memcmp(second, second + sizeof(word), size - sizeof(word)) == 0))
+    return true;
+  size_t at = sizeof(mi_block_t);
   while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
                    block_size, at);
@@ -60,9 +66,7 @@ bool _mi_block_check_freed(const void* p, size_t block_size) {
 }
 
 bool _mi_block_check_unlinked(const void* p, size_t block_size) {
-  uint64_t first;
-  memcpy(&first, p, sizeof(first));
-  if (mi_likely(first == 0x0101010101010101u * MI_FILL_FREED)) return _mi_block_check_freed(p, block_size);
+  if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FREED_WORD)) return true;
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
                    block_size);
   return false;
@@ -131,7 +135,7 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
 
 bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
-  if (_mi_block_is_within(page, p) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
+  if ((!MI_HARDENED || _mi_block_is_within(page, p)) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
   if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
   verify_overflow(page, p, what);
   return true;
