@@ -268,7 +268,7 @@ def main():
     parser.add_argument("--lib", type=pathlib.Path)
     parser.add_argument("--tool", choices=["memcheck", "asan"])
     parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args() # names come after options
     try:
         {"valgrind": do_valgrind, "valgrind-own": do_valgrind_own, "reports": do_reports,
          "valgrind-programs": lambda o: run_programs(o, check_tracked),
