@@ -5,6 +5,8 @@
 // docs/design/tools.md lists them all; a test holds the list against the library.
 #pragma once
 
+#include <stdint.h>
+
 #if !defined(MI_TRACK_USDT)
   #define MI_TRACK_USDT 0
 #endif
@@ -23,10 +25,13 @@
     #define MI_PROBE(name, n, ...) STAP_PROBE##n(mimalloc, name, __VA_ARGS__)
   #endif
 
-  #define MI_PROBE1(name, a)          MI_PROBE(name, 1, a)
-  #define MI_PROBE2(name, a, b)       MI_PROBE(name, 2, a, b)
-  #define MI_PROBE3(name, a, b, c)    MI_PROBE(name, 3, a, b, c)
-  #define MI_PROBE4(name, a, b, c, d) MI_PROBE(name, 4, a, b, c, d)
+  // All are words: gdb does not know the names of all narrower registers.
+  #define MI_PROBE_WORD(a)         ((uintptr_t)(a))
+  #define MI_PROBE1(name, a)       MI_PROBE(name, 1, MI_PROBE_WORD(a))
+  #define MI_PROBE2(name, a, b)    MI_PROBE(name, 2, MI_PROBE_WORD(a), MI_PROBE_WORD(b))
+  #define MI_PROBE3(name, a, b, c) MI_PROBE(name, 3, MI_PROBE_WORD(a), MI_PROBE_WORD(b), MI_PROBE_WORD(c))
+  #define MI_PROBE4(name, a, b, c, d) \
+    MI_PROBE(name, 4, MI_PROBE_WORD(a), MI_PROBE_WORD(b), MI_PROBE_WORD(c), MI_PROBE_WORD(d))
 #else
   #define MI_PROBE1(name, a)          ((void)sizeof(a))
   #define MI_PROBE2(name, a, b)       ((void)sizeof(a), (void)sizeof(b))
