@@ -49,7 +49,8 @@ def need(tool):
 def library(options, name, *defines):
     """Builds a shared library of the tree with such options."""
     build = options.build_dir / f"probes-{name}"
-    must_run([options.cmake, "-S", options.source, "-B", build, f"-DCMAKE_C_COMPILER={options.compiler}", "-DCMAKE_BUILD_TYPE=Release",
+    must_run([options.cmake, "-S", options.source, "-B", build, f"-DCMAKE_C_COMPILER={options.compiler}",
+              f"-DCMAKE_CXX_COMPILER={options.cxx_compiler}", "-DCMAKE_BUILD_TYPE=Release",
               "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF", *defines])
     must_run([options.cmake, "--build", build, "--target", "mimalloc"])
     return build / "libmimalloc.so"
@@ -153,6 +154,7 @@ def main():
     parser.add_argument("--build-dir", type=pathlib.Path, required=True)
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--compiler", default="cc")
+    parser.add_argument("--cxx-compiler", default="c++")
     parser.add_argument("--cxx", action="store_true")
     parser.add_argument("--program", type=pathlib.Path)
     options = parser.parse_args()

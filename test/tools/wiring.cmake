@@ -3,6 +3,7 @@
 #   build with MI_TRACK_VALGRIND    tools-valgrind-...    memcheck: bugs that it must find, programs in which it finds nothing
 #   build with MI_TRACK_ASAN        tools-asan-...        the address sanitizer: the same bugs
 #   release build                   tools-untracked       a library that knows nothing of valgrind runs under it
+#                                   tools-probes-...      the probes for tracers (probes.py)
 find_program(MI_PYTHON python3)
 mark_as_advanced(MI_PYTHON)
 if(NOT MI_PYTHON)
@@ -79,6 +80,23 @@ endif()
 
 if(mi_can_preload AND mi_build_type STREQUAL "release" AND NOT mi_is_variant)
   mi_add_tools_test(untracked 900 valgrind-untracked --lib $<TARGET_FILE:mimalloc> perl python3 sqlite3 git)
+endif()
+
+# ---- tracers ------------------------------------------------------------------------------------------------------------
+
+# They build libraries of their own: what the one at hand has depends on the machine.
+if(mi_can_preload AND mi_build_type STREQUAL "release" AND NOT mi_is_variant)
+  function(mi_add_probes_test name what)
+    add_test(NAME tools-probes-${name} COMMAND ${MI_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/tools/probes.py ${what}
+      --source ${PROJECT_SOURCE_DIR} --build-dir ${CMAKE_CURRENT_BINARY_DIR} --cmake ${CMAKE_COMMAND}
+      --compiler ${CMAKE_C_COMPILER} --cxx-compiler ${CMAKE_CXX_COMPILER} ${ARGN})
+    set_tests_properties(tools-probes-${name} PROPERTIES
+      LABELS tools TIMEOUT 900 SKIP_RETURN_CODE 77 RESOURCE_LOCK probes)
+  endfunction()
+  mi_add_tools_program(traced traced.c "")
+  mi_add_probes_test(list list)
+  mi_add_probes_test(list-cxx list --cxx)
+  mi_add_probes_test(hit hit --program $<TARGET_FILE:tools-traced>)
 endif()
 
 # ---- the address sanitizer ----------------------------------------------------------------------------------------------
