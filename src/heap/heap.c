@@ -5,6 +5,7 @@
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
+#include "../base/track.h"
 #include "../page/padding.h"
 #include "../support/stat.h"
 #include "large.h"
