@@ -12,6 +12,7 @@ MINUTES ?= 30
 NEED_BUILD := cmake make gcc g++
 NEED_CLANG := clang-19 libclang-rt-19-dev:libclang-rt-19-dev
 NEED_LTO   := lld-19:ld.lld-19 llvm-19:llvm-ar-19
+NEED_TRACE := systemtap-sdt-dev gdb
 BUILD      := build
 USER_BUILD := $(BUILD)/user
 
@@ -31,7 +32,7 @@ bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUIL
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-bugs test-programs bench \
+.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-bugs test-tools test-programs bench \
         bench-scaling bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
@@ -54,6 +55,7 @@ test: test-release test-debug test-cxx test-sanitizers test-clang ## all tests i
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
 	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
+	@scripts/need.sh $(NEED_TRACE) > /dev/null 2>&1 || echo "SKIP tests of probes: $(NEED_TRACE) cannot be installed here"
 	@$(call check,release)
 
 test-debug: ## all tests with internal checks on
@@ -87,6 +89,13 @@ test-bugs: ## programs with one bug each: what is detected must be what test/bug
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(call check,release,-L bugs)
 	@$(call check,debug,-L bugs)
+
+test-tools: ## under valgrind and the address sanitizer, also real programs; the probes for tracers (a quarter of an hour)
+	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:readelf
+	@scripts/need.sh $(NEED_TRACE) > /dev/null 2>&1 || echo "SKIP tests of probes: $(NEED_TRACE) cannot be installed here"
+	@$(call check,valgrind,-C long -L tools)
+	@$(call check,asan,-L tools)
+	@$(call check,release,-C long -L tools)
 
 test-programs: ## real programs under LD_PRELOAD, all of them (installs databases and a browser; half an hour)
 	@scripts/need.sh $(NEED_BUILD) python3

@@ -5,6 +5,8 @@
 // docs/design/tools.md lists them all; a test holds the list against the library.
 #pragma once
 
+#include <stdint.h>
+
 #if !defined(MI_TRACK_USDT)
   #define MI_TRACK_USDT 0
 #endif
@@ -12,10 +14,24 @@
 #if MI_TRACK_USDT
   #include <sys/sdt.h>
 
-  #define MI_PROBE1(name, a)          DTRACE_PROBE1(mimalloc, name, a)
-  #define MI_PROBE2(name, a, b)       DTRACE_PROBE2(mimalloc, name, a, b)
-  #define MI_PROBE3(name, a, b, c)    DTRACE_PROBE3(mimalloc, name, a, b, c)
-  #define MI_PROBE4(name, a, b, c, d) DTRACE_PROBE4(mimalloc, name, a, b, c, d)
+  // Compilers take an assembly text of many lines for a long one, and inline less around it, unless it says `inline`: so
+  // there would be other code also where nobody traces.
+  #if defined(STAP_PROBE_ASM) && (__GNUC__ >= 9 || defined(__clang__)) && !defined(__cplusplus)
+    #define MI_PROBE(name, n, ...) \
+      __asm__ __inline__ __volatile__(STAP_PROBE_ASM(mimalloc, name, STAP_PROBE_ASM_TEMPLATE(n)) \
+                                      : \
+                                      : STAP_PROBE_ASM_OPERANDS(n, __VA_ARGS__))
+  #else
+    #define MI_PROBE(name, n, ...) STAP_PROBE##n(mimalloc, name, __VA_ARGS__)
+  #endif
+
+  // All are words: gdb does not know the names of all narrower registers.
+  #define MI_PROBE_WORD(a)         ((uintptr_t)(a))
+  #define MI_PROBE1(name, a)       MI_PROBE(name, 1, MI_PROBE_WORD(a))
+  #define MI_PROBE2(name, a, b)    MI_PROBE(name, 2, MI_PROBE_WORD(a), MI_PROBE_WORD(b))
+  #define MI_PROBE3(name, a, b, c) MI_PROBE(name, 3, MI_PROBE_WORD(a), MI_PROBE_WORD(b), MI_PROBE_WORD(c))
+  #define MI_PROBE4(name, a, b, c, d) \
+    MI_PROBE(name, 4, MI_PROBE_WORD(a), MI_PROBE_WORD(b), MI_PROBE_WORD(c), MI_PROBE_WORD(d))
 #else
   #define MI_PROBE1(name, a)          ((void)sizeof(a))
   #define MI_PROBE2(name, a, b)       ((void)sizeof(a), (void)sizeof(b))

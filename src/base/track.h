@@ -27,11 +27,14 @@
   // A region is going to be used, or is not any more.
   #define mi_track_reserved(p, n)            ((void)0)
   #define mi_track_released(p, n)            ((void)0)
+  // After a report of ours, of one that the tool does not make.
+  #define mi_track_report(kind)              ((void)0)
   // Is the tool there?  Otherwise the program runs as it is.
   #define mi_track_is_on()                   (RUNNING_ON_VALGRIND != 0)
 
 #elif MI_TRACK_ASAN
   #include <sanitizer/asan_interface.h>
+  #include <sanitizer/common_interface_defs.h>
   #include <sanitizer/lsan_interface.h>
 
   #define mi_track_block(p, size, is_zero)   ASAN_UNPOISON_MEMORY_REGION(p, size)
@@ -43,6 +46,8 @@
   // Blocks of other allocators may be known by pointers in ours alone.
   #define mi_track_reserved(p, n)            __lsan_register_root_region(p, n)
   #define mi_track_released(p, n)            __lsan_unregister_root_region(p, n)
+  // The sanitizer looks at accesses; frees of what is no block are found by us, and it says where.
+  #define mi_track_report(kind)              (__sanitizer_print_stack_trace(), __sanitizer_report_error_summary(kind))
   #define mi_track_is_on()                   true
 
 #else
@@ -54,6 +59,7 @@
   #define mi_track_closed(p, n)              ((void)0)
   #define mi_track_reserved(p, n)            ((void)0)
   #define mi_track_released(p, n)            ((void)0)
+  #define mi_track_report(kind)              ((void)0)
   #define mi_track_is_on()                   false
 #endif
 

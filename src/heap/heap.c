@@ -5,6 +5,7 @@
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
+#include "../base/track.h"
 #include "../page/padding.h"
 #include "../support/stat.h"
 #include "large.h"
@@ -218,6 +219,7 @@ static void heap_untrack_page(mi_page_t* page) {
     if (_mi_padding_is_whole(p, size)) mi_track_unblock(p);
     if (_mi_padding_is_whole(p, size)) _mi_padding_retire(p, size);
   }
+  mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
 }
 
 // Nobody else has rights on the page any more.

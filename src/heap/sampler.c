@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../base/track.h"
 #include "../support/option.h"
 #include "guard.h"
 #include "thread.h"
@@ -143,6 +144,7 @@ static mi_sampler_t* sampler_make(void) {
     if (run.region != NULL) {
       sampler_memory = (mi_sampler_t*)(void*)_mi_region_slice_start(run.region, run.slice);
       sampler_memory_left = SAMPLER_PER_SLAB;
+      if (MI_TRACK) mi_track_readable(sampler_memory, MI_SLICE_SIZE);
       if (!run.is_zero) memset((void*)sampler_memory, 0, MI_SLICE_SIZE);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "../base/assert.h"
 #include "../base/probe.h"
+#include "../base/track.h"
 #include "../prim/prim.h"
 #include "format.h"
 #include "option.h"
@@ -220,10 +221,17 @@ void mi_register_error(mi_error_fun* fun, void* arg) {
   message_hook_set(&message_error_hook, (message_fun_t)fun, arg);
 }
 
+// What an error in the use of blocks is called in the reports of tools; NULL: another error.
+static const char* message_kind(int err) {
+  if (err == EAGAIN) return "SUMMARY: mimalloc: double-free";
+  if (err == EINVAL) return "SUMMARY: mimalloc: invalid pointer";
+  return err == EFAULT ? "SUMMARY: mimalloc: corrupted memory" : NULL;
+}
+
 // Memory that was overwritten, or a free of what is no block in use, is somebody's attack or somebody's bug; builds that
 // look for either stop.
 static bool message_is_fatal(int err) {
-  if (err == EFAULT || err == EAGAIN || err == EINVAL) return MI_SECURE > 0 || MI_DEBUG > 0;
+  if (message_kind(err) != NULL) return MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK_ASAN;
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 
@@ -239,6 +247,7 @@ void _mi_error_report(int err, const char* fmt, ...) {
     message_vwrite_fault("error", fmt, args);
     va_end(args);
   }
+  if (MI_TRACK && is_end && message_kind(err) != NULL) mi_track_report(message_kind(err));
   if (is_end) _mi_prim_abort();
   if (fun != NULL && !message_thread.is_in_error) {
     message_thread.is_in_error = true;

@@ -36,7 +36,13 @@
 #if !defined(TEST_ASAN)
   #define TEST_ASAN 0
 #endif
-#define TEST_SANITIZED (TEST_TSAN || TEST_ASAN)
+#if defined(MI_TRACK_VALGRIND) && MI_TRACK_VALGRIND
+  #include <valgrind/valgrind.h>
+  #define TEST_VALGRIND (RUNNING_ON_VALGRIND != 0)
+#else
+  #define TEST_VALGRIND 0
+#endif
+#define TEST_SANITIZED (TEST_TSAN || TEST_ASAN || TEST_VALGRIND)
 
 #define KiB ((size_t)1 << 10)
 #define MiB ((size_t)1 << 20)
