@@ -131,9 +131,12 @@ typedef struct bug_s {
 #define NAMED(function) {#function, function}
 
 static const bug_t bugs[] = {
-    NAMED(overflow_by_one), NAMED(underflow_by_one), NAMED(overflow_large),    NAMED(overflow_after_realloc),
-    NAMED(use_after_free),  NAMED(double_free),      NAMED(double_free_large), NAMED(free_inside),
-    NAMED(uninitialised),   NAMED(leak),             NAMED(nothing),           NAMED(uninitialised_after_realloc),
+    NAMED(overflow_by_one),   NAMED(underflow_by_one),
+    NAMED(overflow_large),    NAMED(overflow_after_realloc),
+    NAMED(use_after_free),    NAMED(double_free),
+    NAMED(double_free_large), NAMED(free_inside),
+    NAMED(uninitialised),     NAMED(leak),
+    NAMED(nothing),           NAMED(uninitialised_after_realloc),
 };
 
 int main(int argc, char** argv) {
