@@ -91,7 +91,7 @@ static void large_give_back(mi_page_t* page) {
     return;
   }
   large_give_back_slices(page);
-  _mi_purge_schedule();
+  _mi_purge_schedule(false);
 }
 
 void _mi_large_forget(mi_page_t* page) {
@@ -191,7 +191,7 @@ static void* large_shrink(mi_page_t* page, size_t n) {
   if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
     large_set_slices(page, n);
     _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_purge_schedule();
+    _mi_purge_schedule(false);
   }
   return _mi_page_large_block(page);
 }
