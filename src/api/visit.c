@@ -41,7 +41,7 @@ static mi_heap_area_t visit_area(const mi_view_t* view) {
   area.committed = view->n_made * view->block_size;
   area.used = view->n_live;
   area.block_size = view->usable_size;
-  area.full_block_size = view->block_size;
+  area.full_block_size = mi_max(view->block_size, 1); // programs divide by it; a guarded block may have no bytes
 #if MI_API_LEVEL < 3
   area.heap_tag = view->heap->tag;
 #else
