@@ -32,7 +32,8 @@ bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so --programs $(USER_BUIL
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS)) \
                 $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
 
-.PHONY: help all demo test test-release test-debug test-cxx test-sanitizers test-clang test-package test-bugs test-tools test-programs bench \
+.PHONY: help all demo test test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang test-package \
+        test-bugs test-tools test-programs bench \
         bench-scaling bench-report soak format tidy install clean
 
 all: ## builds the libraries into build/user
@@ -50,7 +51,7 @@ demo: ## factors NUMBER with this allocator and with the system's; shows statist
 	@$(call user-build,mimalloc demo)
 	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
 
-test: test-release test-debug test-cxx test-sanitizers test-clang ## all tests in all builds, and quick real programs
+test: test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang ## all tests in all builds, and quick real programs
 
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
@@ -65,6 +66,15 @@ test-debug: ## all tests with internal checks on
 test-cxx: ## the library compiled as C++
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call check,cxx,-L 'api|modes' -R shared)
+
+test-secure: ## with security measures, the cheap ones and all
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call check,secure,-L 'unit|api|modes|bugs')
+	@$(call check,secure-full,-L 'unit|api|modes|bugs')
+
+test-level3: ## with level 3 of the interface
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call check,level3,-L 'unit|api|modes')
 
 test-sanitizers: ## under the address, undefined behaviour and thread sanitizers
 	@scripts/need.sh $(NEED_BUILD)
@@ -89,6 +99,8 @@ test-bugs: ## programs with one bug each: what is detected must be what test/bug
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(call check,release,-L bugs)
 	@$(call check,debug,-L bugs)
+	@$(call check,secure,-L bugs)
+	@$(call check,secure-full,-L bugs)
 
 test-tools: ## under valgrind and the address sanitizer, also real programs; the probes for tracers (a quarter of an hour)
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:readelf

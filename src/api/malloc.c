@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../arena/purge.h"
 #include "../base/probe.h"
 #include "../heap/fork.h"
 #include "../heap/guard.h"
@@ -183,6 +184,7 @@ static mi_always_inline bool malloc_has_notices(void) {
 // Looks at it: a guarded block, if there is to be one.
 static mi_noinline void* malloc_noticed(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
   if (mi_load_relaxed(&_mi_fork_has_orphans)) _mi_fork_adopt_orphans();
+  if (mi_load_relaxed(&_mi_purge_is_wanted)) _mi_purge_start_wanted();
   return _mi_sampler_malloc(theap, size, align, offset);
 }
 

@@ -36,12 +36,13 @@ static bool visit_wants(const visit_t* v, const mi_view_t* view) {
 
 static mi_heap_area_t visit_area(const mi_view_t* view) {
   mi_heap_area_t area;
+  size_t         block_size = mi_max(view->block_size, 1); // programs divide by it; a guarded block may have no bytes
   area.blocks = view->start;
-  area.reserved = view->n_blocks * view->block_size;
-  area.committed = view->n_made * view->block_size;
+  area.reserved = view->n_blocks * block_size;
+  area.committed = view->n_made * block_size;
   area.used = view->n_live;
   area.block_size = view->usable_size;
-  area.full_block_size = view->block_size;
+  area.full_block_size = block_size;
 #if MI_API_LEVEL < 3
   area.heap_tag = view->heap->tag;
 #else

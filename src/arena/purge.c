@@ -13,12 +13,16 @@
 
 static bool (*purge_on_tick)(void);
 static int (*purge_start)(void (*run)(void));
+static void (*purge_on_wanted)(bool is_wanted);
 static mi_atomic(uint32_t) purge_running;   // 1: the background thread exists, or is being started
 static mi_atomic(uint32_t) purge_asked;     // a round was asked for
 static mi_atomic(bool)     purge_no_thread; // one could not be started
 static mi_atomic(bool)     purge_stopped;
+static mi_atomic(bool)     purge_threads; // there are, or were, others (P3)
 static mi_atomic(uint32_t) purge_calls;
 static mi_atomic(int64_t)  purge_last_ms;
+
+mi_atomic(bool) _mi_purge_is_wanted;
 
 // Milliseconds between rounds; 0: at once; < 0: never.
 static int64_t purge_interval(void) {
@@ -58,12 +62,16 @@ static void purge_thread(void) {
   }
 }
 
-static bool purge_start_thread(void) {
+static bool purge_start_thread(bool by_free) {
   uint32_t none = 0;
   if (mi_load_relaxed(&purge_running) != 0) return true;
   if (mi_load_relaxed(&purge_no_thread) || mi_load_relaxed(&purge_stopped) ||
       !_mi_option_get_fast(mi_option_background_thread))
     return false;
+  if (by_free && mi_load_relaxed(&purge_threads)) {
+    if (!mi_exchange_acq_rel(&_mi_purge_is_wanted, true)) purge_on_wanted(true);
+    return false;
+  }
   if (!mi_cas_strong(&purge_running, &none, 1, acq_rel, relaxed)) return true;
   if (purge_start(&purge_thread) == 0) return true;
   mi_store_relaxed(&purge_no_thread, true);
@@ -79,26 +87,37 @@ static void purge_by_clock(int64_t interval) {
   purge_round();
 }
 
-void _mi_purge_schedule(void) {
+void _mi_purge_schedule(bool by_free) {
   if (mi_likely(_mi_slices_purgeable() < PURGE_START_SLICES)) return;
   int64_t interval = purge_interval();
   if (interval < 0) return;
   if (interval == 0) _mi_slices_purge(SIZE_MAX);
-  else if (!purge_start_thread()) purge_by_clock(interval);
+  else if (!purge_start_thread(by_free)) purge_by_clock(interval);
 }
 
-void _mi_purge_wake(void) {
+void _mi_purge_wake(bool by_free) {
   if (purge_interval() < 0) return;
   mi_store_release(&purge_asked, 1);
-  purge_start_thread();
+  purge_start_thread(by_free);
+}
+
+void _mi_purge_start_wanted(void) {
+  if (!mi_exchange_acq_rel(&_mi_purge_is_wanted, false)) return;
+  purge_on_wanted(false);
+  purge_start_thread(false);
+}
+
+void _mi_purge_has_threads(void) {
+  mi_store_relaxed(&purge_threads, true);
 }
 
 void _mi_purge_all(void) {
   _mi_slices_purge(SIZE_MAX);
 }
 
-void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void))) {
+void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)), void (*on_wanted)(bool is_wanted)) {
   purge_on_tick = on_tick;
+  purge_on_wanted = on_wanted;
   purge_start = start_thread;
 }
 

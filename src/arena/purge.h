@@ -6,25 +6,39 @@
 //
 // P1  An idle process gives its memory back without a call of its own: a background thread does it.  The thread exists
 //     only while there is something to give back, and it is never the program's business: signals blocked, no locks of
-//     libc, gone in the child of a fork.
+//     libc while it runs, gone in the child of a fork.
 // P2  Where there may be no thread (option background_thread off, or it cannot be started), the calls that free slices
 //     look at the clock instead.
+// P3  Starting a thread takes a lock of libc, that of the stacks it keeps, which it also holds while it frees what belongs
+//     to threads that have ended.  So in a process that has, or had, other threads a free of a small block never starts the
+//     thread: it says that one is wanted, and looks at the clock, and the next slow malloc starts it.  libc has no
+//     malloc with that lock, nor blocks so large.  So P1 does not hold for a process with threads that all only free small
+//     blocks, and then sleep.
 #pragma once
 
 #include "slices.h"
 
 // Called after slices were freed (or may have become so): starts what is needed.  Takes locks; call it without any.
-void _mi_purge_schedule(void);
+// `by_free`: for a free of a small block (P3).
+void _mi_purge_schedule(bool by_free);
 
 // Gives everything back that is free now.
 void _mi_purge_all(void);
 
 // Asks for one round of `on_tick` although no slices were freed.
-void _mi_purge_wake(void);
+void _mi_purge_wake(bool by_free);
+
+// For slow mallocs: is there a thread to be started, and start it (P3).
+extern mi_atomic(bool) _mi_purge_is_wanted;
+void                   _mi_purge_start_wanted(void);
+
+// The program has other threads.
+void _mi_purge_has_threads(void);
 
 // `on_tick` runs on the background thread before each round, and returns true while it expects to have more to do.
-// `start_thread` is _mi_prim_thread_start with what the caller has to do around it.
-void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)));
+// `start_thread` is _mi_prim_thread_start with what the caller has to do around it.  `on_wanted` hears of each change of
+// _mi_purge_is_wanted.
+void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)), void (*on_wanted)(bool is_wanted));
 
 // The background thread is to end now: the last thread of the program has ended, and the process shall not wait for ours.
 void _mi_purge_stop(void);

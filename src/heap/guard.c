@@ -238,10 +238,9 @@ static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
   run.slice = _mi_page_slice(guard->page);
   run.n_slices = guard->n_slices;
   run.is_zero = true;
-  mi_page_t* page = _mi_page_new_large(run, (size_t)(guard->block - guard->start));
+  mi_page_t* page = _mi_page_new_large(run, (size_t)(guard->block - guard->start), MI_PAGE_GUARDED);
   page->guard = guard;
   page->asked = guard->size;
-  _mi_page_set(page, MI_PAGE_GUARDED);
   if (!_mi_heap_add_page(heap, page)) {
     _mi_page_delete_large(page);
     return NULL;

@@ -260,7 +260,7 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   _mi_thread_free_theaps(heap); // Q3: no page knows them any more
   heap_recycle(heap);
   _mi_lock_release(&_mi_registry_lock);
-  _mi_purge_schedule();
+  _mi_purge_schedule(false);
 }
 
 // ---- all heaps ------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ static void large_give_back(mi_page_t* page) {
     return;
   }
   large_give_back_slices(page);
-  _mi_purge_schedule();
+  _mi_purge_schedule(false);
 }
 
 void _mi_large_forget(mi_page_t* page) {
@@ -102,7 +102,7 @@ void _mi_large_forget(mi_page_t* page) {
 // The page of a new block of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then the run is
 // given back.
 static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, const mi_run_t* run, size_t offset) {
-  mi_page_t* page = _mi_page_new_large(*run, offset);
+  mi_page_t* page = _mi_page_new_large(*run, offset, 0);
   if (heap != NULL ? !_mi_heap_add_page(heap, page) : !_mi_heap_add_page_beside(other, page)) {
     large_give_back(page);
     return NULL;
@@ -191,7 +191,7 @@ static void* large_shrink(mi_page_t* page, size_t n) {
   if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
     large_set_slices(page, n);
     _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_purge_schedule();
+    _mi_purge_schedule(false);
   }
   return _mi_page_large_block(page);
 }

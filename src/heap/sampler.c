@@ -176,7 +176,7 @@ static void sampler_look(mi_theap_t* theap) {
 
 // The first one starts the background thread (S3).
 static void sampler_add_notice(void) {
-  if (mi_fetch_add_relaxed(&_mi_theap_notices, 1) == 0) _mi_purge_wake();
+  if (mi_fetch_add_relaxed(&_mi_theap_notices, 1) == 0) _mi_purge_wake(false);
 }
 
 // The program's other threads see the new version at their next slow path.
@@ -252,7 +252,7 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
   s->countdown -= (int64_t)n;
   if (mi_likely(s->countdown > 0)) return;
   sampler_start_interval(s);
-  _mi_purge_wake(); // in the child of a fork there is no background thread yet
+  _mi_purge_wake(false); // in the child of a fork there is no background thread yet
   if (_mi_prim_clock_ns() < s->not_before_ns) return;
   s->countdown = (int64_t)(1 + sampler_random_below(s, mi_min(n, SAMPLER_ARMED_MAX)));
   sampler_arm(theap, s);

@@ -297,8 +297,8 @@ void _mi_theap_leave_slow(mi_theap_t* theap) {
   theap->has_deleted = false;
   if (has_pushed) theap->n_owned_pushes = 0;
   _mi_theap_leave(theap);
-  if (mi_unlikely(has_deleted)) _mi_purge_schedule();
-  if (mi_unlikely(has_pushed)) _mi_purge_wake();
+  if (mi_unlikely(has_deleted)) _mi_purge_schedule(true);
+  if (mi_unlikely(has_pushed)) _mi_purge_wake(true);
 }
 
 // ---- letting go -----------------------------------------------------------------------------------------------------

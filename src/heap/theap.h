@@ -110,7 +110,7 @@ extern mi_theap_t                  _mi_theap_dead;
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
 
 // How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
-// (heap/sampler.h).  So they test one word, which is nearly always 0.
+// (heap/sampler.h), a background thread to start (arena/purge.h).  So they test one word, which is nearly always 0.
 extern mi_atomic(uint32_t) _mi_theap_notices;
 
 // A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all

@@ -87,6 +87,7 @@ static void thread_resolve_early(void) {}
 
 static bool thread_tick(void);
 static int  thread_start(void (*run)(void));
+static void thread_note_wanted(bool is_wanted);
 
 static void thread_exit(void) {
   _mi_thread_release(true);
@@ -105,7 +106,7 @@ static bool thread_process_init(void) {
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
         thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-        _mi_purge_init(&thread_tick, &thread_start);
+        _mi_purge_init(&thread_tick, &thread_start, &thread_note_wanted);
       }
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
@@ -263,6 +264,7 @@ mi_theap_t* _mi_thread_theap(void) {
   // From here on this thread can allocate, as what follows may.
   _mi_prim_thread_exit_arm();
   if (mi_fetch_add_relaxed(&_mi_thread_count, 1) == 0) thread_install_hooks();
+  else _mi_purge_has_threads();
   return theap;
 }
 
@@ -307,7 +309,7 @@ void _mi_thread_release(bool is_exit) {
   _mi_stat_decrease(&_mi_stats.threads, 1);
   bool is_last = (mi_fetch_sub_relaxed(&_mi_thread_count, 1) == 1);
   if (is_exit && is_last) _mi_purge_stop();
-  else _mi_purge_schedule();
+  else _mi_purge_schedule(false);
 }
 
 void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p) {
@@ -497,6 +499,12 @@ static int thread_start(void (*run)(void)) {
   int err = _mi_prim_thread_start(run);
   if (mi_load_relaxed(&theap->thread) == backing) _mi_theap_default = theap; // unless it was retired meanwhile
   return err;
+}
+
+// A reason for slow mallocs to look closer.
+static void thread_note_wanted(bool is_wanted) {
+  if (is_wanted) mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+  else mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
 }
 
 // A theap is idle when its thread has taken no slow path since the last look.

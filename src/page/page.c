@@ -206,7 +206,7 @@ static mi_page_t* page_large_interior(mi_page_t* page) {
   return (i == 0 || _mi_page_region(page)->is_single ? NULL : page + i);
 }
 
-mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
+mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_NONE);
   mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
@@ -214,6 +214,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset) {
   page->cls = MI_CLASS_NONE;
   page->n_slices = (uint32_t)run.n_slices;
   page->free = (mi_block_t*)(void*)(_mi_region_slice_start(run.region, run.slice) + offset);
+  _mi_page_set(page, flags);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {
     interior->back = (uint32_t)(interior - page);

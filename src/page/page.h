@@ -210,8 +210,8 @@ bool _mi_page_is_valid(const mi_page_t* page);
 // ---- pages of one large block ---------------------------------------------------------------------------------------
 
 // Makes a page of the run for one block at `offset` bytes from its start.  CLAIMED until its heap is known: so it is not
-// taken for a block in use.
-mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset);
+// taken for a block in use.  `flags` it has from the start: in the child of a fork there may be no later.
+mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags);
 
 // Makes the descriptor one that is not in use; the slices are the caller's to give back.
 void _mi_page_delete_large(mi_page_t* page);

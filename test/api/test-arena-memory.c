@@ -392,6 +392,10 @@ static void run_child(size_t i, const char* program) {
 
 int main(int argc, char** argv) {
   watchdog(120);
+  if (MI_HARDENED) {
+    test_skip("memory for arenas", "blocks of 1 MiB are guarded, and those are in memory of the allocator's own");
+    return skip_code;
+  }
   (void)argc;
   size_t child = test_env("MI_TEST_CHILD", 0);
   if (child > 0) {

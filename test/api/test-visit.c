@@ -282,7 +282,7 @@ static void check_belonging(void) {
   for (size_t size = 1; size <= 80 * MiB; size = size * 7 + 1) {
     uint8_t* p = (uint8_t*)mi_heap_malloc(heap, size);
     for (size_t i = 0; i < 5; i++) {
-      size_t   known = (size > 512 * KiB ? 64 * KiB : size);
+      size_t   known = (size > 512 * KiB ? (MI_HARDENED ? 32 : 64) * KiB : size); // guarded ones start later
       uint8_t* q = p + (i == 4 ? known - 1 : known / 4 * i);
       bool     is_word = is_aligned(q, sizeof(void*));
       CHECK_FOR(mi_is_in_heap_region(q) && mi_any_heap_contains(q) && mi_check_owned(q), "%zu of %zu", i, size);

@@ -32,7 +32,8 @@ def main():
         (outcome(number=11), "signal", True),
         (outcome(number=7), "overflow or signal", True),
         (outcome(number=6), "signal", False),
-        (outcome(number=11, err=good), "signal", False),
+        (outcome(number=11, err=good), "signal", True),  # a guarded block's report does not replace the fault
+        (outcome(number=6, err=good), "signal", False),
         (outcome(out=named_block + "undetected\n"), "none", True),
         (outcome(out=named_block + "undetected\n"), "overflow or signal", False),
         (outcome(out=named_block + "undetected\n"), "prevented", False),

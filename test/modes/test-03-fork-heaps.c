@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include "rest.h"
 #include "support.h"
 
 #if TEST_TSAN
@@ -55,6 +56,7 @@ static void* short_thread(void* arg) {
 static void* work(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
   while (!atomic_load(&must_stop)) {
+    rest_if_due();
     size_t kind = rng_below(&rng, 1000);
     if (kind < 20) {
       use_own_heap(&rng);
@@ -151,10 +153,12 @@ int main(int argc, char** argv) {
       exit(code);
     }
     int status = 0;
+    rest_begin();
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
       n_bad++;
       CHECK_FOR(status == 0 && pid > 0, "fork %zu: status %x", n, (unsigned)status);
     }
+    rest_end();
   }
   atomic_store(&must_stop, true);
   for (size_t i = 0; i < n_workers; i++) pthread_join(workers[i], NULL);

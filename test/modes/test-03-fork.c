@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include "rest.h"
 #include "support.h"
 
 #if TEST_TSAN
@@ -33,6 +34,7 @@ static void* short_thread(void* arg) {
 static void* work(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
   for (size_t n = 0; !atomic_load(&must_stop); n++) {
+    rest_if_due();
     size_t kind = rng_below(&rng, 1000);
     size_t size = kind < 900 ? rng_size(&rng, 4000) : kind < 990 ? rng_size(&rng, 400 * KiB) : rng_size(&rng, 40 * MiB);
     void*  p = mi_malloc(size);
@@ -144,10 +146,12 @@ int main(int argc, char** argv) {
       exit(code);
     }
     int status = 0;
+    rest_begin();
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
       n_bad++;
       CHECK_FOR(status == 0 && pid > 0, "fork %zu: status %x", n, (unsigned)status);
     }
+    rest_end();
     mi_free(mi_malloc(100)); // the parent goes on
   }
   printf("%zu forks\n", n_forks);

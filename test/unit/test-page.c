@@ -194,7 +194,7 @@ static void check_large(size_t n_slices, size_t offset) {
   mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(run.region != NULL);
   if (run.region == NULL) return;
-  mi_page_t* page = _mi_page_new_large(run, offset);
+  mi_page_t* page = _mi_page_new_large(run, offset, 0);
   char*      start = _mi_region_slice_start(run.region, run.slice);
   char*      block = start + offset;
   CHECK(_mi_page_start(page) == start);

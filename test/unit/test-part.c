@@ -167,7 +167,7 @@ static void check_as_many(void) {
     mi_page_t* page = _mi_page_at((void*)_mi_regions[index[n - 1]].base);
     CHECK(page == (mi_page_t*)(void*)_mi_regions[index[n - 1]].table);
     mi_run_t run = _mi_slices_alloc(20, 1, MI_CHUNK_MIXED, index[n - 1]);
-    page = _mi_page_new_large(run, 0);
+    page = _mi_page_new_large(run, 0, 0);
     CHECK(_mi_page_region(page) == run.region && _mi_page_start(page) == (char*)run.region->base);
     _mi_page_delete_large(page);
     _mi_slices_free(run.region, run.slice, run.n_slices, false);
