@@ -162,8 +162,17 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
 
 // Hardened builds: large blocks and those of no bytes are guarded, as far as there can be so many (heap/guard.h).
 static void* malloc_guarded(mi_heap_t* heap, size_t size, size_t align, size_t offset) {
-  mi_guard_request_t request = {size, align, offset, false, false};
+  mi_guard_request_t request = {size, align, offset, false, false, 0};
   return MI_HARDENED ? _mi_guard_malloc(heap, &request) : NULL;
+}
+
+void* _mi_malloc_growing(mi_heap_t* heap, size_t size) {
+  mi_guard_request_t request = {size, 1, 0, false, false, size / 4};
+  mi_theap_t*        theap;
+  bool               is_large = (size > MALLOC_CLASS_MAX && size <= PTRDIFF_MAX);
+  mi_heap_t*         from = (MI_HARDENED && is_large ? malloc_from(heap, &theap) : NULL);
+  void*              p = (from != NULL ? _mi_guard_malloc(from, &request) : NULL);
+  return p != NULL ? p : _mi_malloc_in(heap, size, false);
 }
 
 static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {

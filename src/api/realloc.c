@@ -13,7 +13,8 @@
 
 // A new block with the contents of the old one; what is new is zero if asked for.
 static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
-  void* q = _mi_malloc_in(heap, new_size, false);
+  bool  is_growing = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX && new_size > old_size);
+  void* q = (is_growing ? _mi_malloc_growing(heap, new_size) : _mi_malloc_in(heap, new_size, false));
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   // To the end of the block, for when it grows in place.
@@ -50,6 +51,11 @@ void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_siz
 
 // A block that fits, or can be made to, without copying; NULL if not.
 static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    bool may_stay = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX && new_size > MI_CLASS_SIZE_MAX);
+    return may_stay && _mi_guard_resize(page, new_size) ? realloc_keep(page, p, old_size, new_size, new_size, zero)
+                                                        : NULL;
+  }
   size_t room = realloc_room(page);
   void*  q = _mi_realloc_stay(page, p, old_size, new_size, zero);
   if (q != NULL) return q;
@@ -86,8 +92,7 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   mi_page_t* page = _mi_realloc_page(p, &old_size);
   if (mi_unlikely(page == NULL)) return NULL;
-  bool may_stay = (heap == NULL || _mi_page_heap(page) == heap) && !_mi_page_has(page, MI_PAGE_GUARDED);
-  if (may_stay) {
+  if (heap == NULL || _mi_page_heap(page) == heap) {
     void* q = realloc_in_place(page, p, old_size, new_size, zero);
     if (q != NULL) return q;
   }

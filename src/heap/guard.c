@@ -36,7 +36,7 @@ static size_t guard_align_down(size_t offset, const mi_guard_request_t* r, size_
 bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
   size_t page = _mi_prim_os_page_size();
   size_t align = (r->align > 1 || r->is_precise ? r->align : 16);
-  if (r->size > GUARD_SLICES_MAX * MI_SLICE_SIZE - MI_SLICE_SIZE || align > GUARD_ALIGN_MAX) return false;
+  if (r->size + r->room > GUARD_SLICES_MAX * MI_SLICE_SIZE - MI_SLICE_SIZE || align > GUARD_ALIGN_MAX) return false;
   size_t shift = r->offset & (align - 1);
   size_t size = mi_max(r->size, 1);
   // The lowest place behind the first inaccessible page.
@@ -49,7 +49,7 @@ bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
   }
   place->data = mi_align_down(place->block, page);
   place->data_end = mi_align_up(place->block + size, page);
-  place->n_slices = mi_div_up(place->data_end + page, MI_SLICE_SIZE);
+  place->n_slices = mi_div_up(place->data_end + mi_align_up(r->room, page) + page, MI_SLICE_SIZE);
   place->align = mi_max(1, align >> MI_SLICE_SHIFT);
   return true;
 }
@@ -161,8 +161,9 @@ static mi_guard_t* guard_take(const mi_guard_place_t* place) {
   bool        has_run = false;
   _mi_lock_acquire(&_mi_guard_lock);
   if (guard_n_live < MI_GUARD_LIVE_MAX) {
-    has_run =
-        (guard_n_freed >= MI_GUARD_FREED_MAX && guard_freed_first->n_slices == place->n_slices && place->align == 1);
+    bool is_full =
+        (guard_n_freed >= MI_GUARD_FREED_MAX || guard_n_freed_slices + place->n_slices > MI_GUARD_FREED_SLICES);
+    has_run = (is_full && guard_n_freed > 0 && guard_freed_first->n_slices == place->n_slices && place->align == 1);
     guard = has_run ? guard_take_freed() : guard_new_record();
     if (guard != NULL) guard_n_live++;
   }
@@ -280,6 +281,33 @@ void _mi_guard_populate(void* p, size_t size) {
   if (!_mi_guard_has(p)) return;
   const mi_guard_t* guard = _mi_page_of(p)->guard;
   _mi_prim_populate(guard->data, mi_align_up((size_t)((char*)p - guard->data) + size, _mi_prim_os_page_size()));
+}
+
+// Makes the OS pages up to `end` those of the block.
+static bool guard_move_end(mi_guard_t* guard, char* end) {
+  if (end > guard->data_end && _mi_prim_commit(guard->data_end, (size_t)(end - guard->data_end)) != 0) return false;
+  if (end < guard->data_end) {
+    size_t n = (size_t)(guard->data_end - end);
+    if (_mi_prim_purge(end, n) != 0 || _mi_prim_protect(end, n) != 0) return false;
+  }
+  guard->data_end = end;
+  return true;
+}
+
+bool _mi_guard_resize(mi_page_t* page, size_t size) {
+  mi_guard_t* guard = page->guard;
+  size_t      os_page = _mi_prim_os_page_size();
+  char*       end = (char*)mi_align_up((uintptr_t)guard->block + size, os_page);
+  if (size < guard->size / 2 || guard->size == 0 || size > (size_t)(guard->end - guard->block)) return false;
+  if (end + os_page > guard->end) return false;
+  guard_check_fill(page, guard);
+  char* old_fill = guard->block + guard->size;
+  char* old_fill_end = guard_fill_end(guard);
+  if (!guard_move_end(guard, end)) return false;
+  if (size > guard->size) memset(old_fill, 0, mi_min(size - guard->size, (size_t)(old_fill_end - old_fill)));
+  guard->size = page->asked = size;
+  guard_fill(guard);
+  return true;
 }
 
 void _mi_guard_free(mi_page_t* page) {

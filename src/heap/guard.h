@@ -14,6 +14,9 @@
 // G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
 //     So a heap that is bound to an arena has no guarded blocks.
 // G6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
+// G7  A sampled block moves when it is resized, since its end has to be where memory ends.  In hardened builds that would make
+//     growing a large block in steps quadratic.  There it stays while it has room, and what it then has behind its end in its
+//     last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.
 #pragma once
 
 #include "heap.h"
@@ -56,13 +59,14 @@ typedef struct mi_guard_request_s {
   size_t size, align, offset; // (p + offset) is a multiple of `align`
   bool   is_precise;          // the block ends exactly where it is inaccessible, if the alignment allows
   bool   is_before;           // it begins where it is inaccessible
+  size_t room;                // bytes by which it shall be able to grow where it is (G7)
 } mi_guard_request_t;
 
 // A block that reads as zero.  NULL when there are too many already, or out of memory, or it is not to be had for this
 // heap, size or alignment.
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request);
 
-// Is there a guarded block at p?  It does not stay where it is when it is resized: its end has to be where memory ends.
+// Is there a guarded block at p?
 static inline bool _mi_guard_has(const void* p) {
   const mi_page_t* page = _mi_page_of(p);
   return page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED);
@@ -70,6 +74,9 @@ static inline bool _mi_guard_has(const void* p) {
 
 // The first `size` bytes of a guarded block at p are about to be written: they are backed at once, not at one fault each.
 void _mi_guard_populate(void* p, size_t size);
+
+// The block stays where it is and has `size` bytes from now on; false if it has no room, or is to give memory back (G7).
+bool _mi_guard_resize(mi_page_t* page, size_t size);
 
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);

@@ -340,6 +340,6 @@ void* _mi_sampler_malloc(mi_theap_t* theap, size_t size, size_t align, size_t of
     return NULL;
   }
   if (--s->countdown > 0) return NULL;
-  mi_guard_request_t request = {size, align, offset, false, false};
+  mi_guard_request_t request = {size, align, offset, false, false, 0};
   return sampler_guard(theap, s, &request);
 }

@@ -253,8 +253,8 @@ static inline bool size_is_right(size_t usable, size_t asked) {
   return MI_PADDING ? usable == asked : usable >= asked;
 }
 
-// In hardened builds large blocks are guarded: those move whenever they are resized.
-static inline bool always_moves(size_t size) {
+// In hardened builds large blocks are guarded: when those are resized they may stay or move.
+static inline bool may_move(size_t size) {
   return MI_HARDENED && size + MI_PADDING_SIZE > 512 * KiB;
 }
 

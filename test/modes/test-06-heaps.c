@@ -77,9 +77,9 @@ static void check_moving(void) {
     void* p = get(NULL, i);
     void* q = mi_heap_realloc(heap, p, sizes[i]);
     CHECK_FOR(q != p && mi_heap_of(q) == heap && *(char*)q == (char)i, "size %zu", sizes[i]);
-    bool must_move = (MI_HARDENED && sizes[i] > 512 * KiB); // guarded blocks do
+    bool may_move = (MI_HARDENED && sizes[i] > 512 * KiB); // guarded blocks do
     p = mi_heap_realloc(heap, q, sizes[i]);
-    CHECK_FOR((p == q) != must_move && mi_heap_of(p) == heap, "size %zu", sizes[i]);
+    CHECK_FOR((p == q || may_move) && mi_heap_of(p) == heap, "size %zu", sizes[i]);
     q = p;
     p = mi_heap_realloc_aligned(NULL, q, sizes[i], 64);
     CHECK_FOR(p != q && mi_heap_of(p) == mi_heap_main() && is_aligned(p, 64), "size %zu", sizes[i]);

@@ -12,7 +12,7 @@
 // ---- places ---------------------------------------------------------------------------------------------------------
 
 static void check_place(size_t size, size_t align, size_t offset, bool is_precise, bool is_before) {
-  mi_guard_request_t r = {size, align, offset, is_precise, is_before};
+  mi_guard_request_t r = {size, align, offset, is_precise, is_before, 0};
   mi_guard_place_t   at;
   size_t             page = _mi_prim_os_page_size();
   bool               ok = _mi_guard_place(&r, &at);
@@ -47,15 +47,16 @@ static void check_places(void) {
   for (size_t size = 0; size < 10000; size++) check_place(size, 1, 0, true, false);
   check_place(MI_GiB, 1, 0, false, false);
   mi_guard_place_t   at;
-  mi_guard_request_t large = {2 * MI_GiB, 1, 0, false, false}, aligned = {100, 2 * MI_CHUNK_SIZE, 0, false, false};
-  mi_guard_request_t absurd = {SIZE_MAX - 4, 1, 0, true, false};
+  mi_guard_request_t large = {2 * MI_GiB, 1, 0, false, false, 0},
+                     aligned = {100, 2 * MI_CHUNK_SIZE, 0, false, false, 0};
+  mi_guard_request_t absurd = {SIZE_MAX - 4, 1, 0, true, false, 0};
   CHECK(!_mi_guard_place(&large, &at) && !_mi_guard_place(&aligned, &at) && !_mi_guard_place(&absurd, &at));
 }
 
 // ---- records --------------------------------------------------------------------------------------------------------
 
 static void* guard_malloc(size_t size) {
-  mi_guard_request_t r = {size, 1, 0, false, false};
+  mi_guard_request_t r = {size, 1, 0, false, false, 0};
   return _mi_guard_malloc(&_mi_heap_main, &r);
 }
 
@@ -97,6 +98,57 @@ static void check_records(void) {
   CHECK(p != NULL);
   mi_free(p);
   CHECK_EQ(_mi_guard_freed_count(), 0);
+}
+
+// ---- resizing -------------------------------------------------------------------------------------------------------
+
+static int last_error;
+
+static void on_error(int err, void* arg) {
+  (void)arg;
+  last_error = err;
+}
+
+static bool is_accessible(const char* p) {
+  int  ends[2];
+  bool ok = (pipe(ends) == 0 && write(ends[1], p, 1) == 1);
+  close(ends[0]);
+  close(ends[1]);
+  return ok;
+}
+
+// To a size below `limit`: it fits, or nothing changes.
+static void check_resize_to(mi_page_t* page, char* p, size_t size) {
+  const mi_guard_t* guard = page->guard;
+  size_t            os_page = _mi_prim_os_page_size(), old = guard->size;
+  char*             end = (char*)mi_align_up((uintptr_t)p + size, os_page);
+  bool              fits = (size >= old / 2 && end + os_page <= guard->end);
+  CHECK_FOR(_mi_guard_resize(page, size) == fits, "%zu to %zu", old, size);
+  if (!fits) size = old;
+  CHECK(guard->size == size && page->asked == size && guard->data_end >= p + size &&
+        guard->data_end < p + size + os_page);
+  size_t n_other = 0; // neither what was there before nor zero
+  for (size_t i = 0; i < size; i++) n_other += (p[i] != 7 && (p[i] != 0 || i < old));
+  CHECK_FOR(n_other == 0, "%zu to %zu: %zu", old, size, n_other);
+  CHECK(is_accessible(guard->data_end - 1) && !is_accessible(guard->data_end));
+  memset(p, 7, size);
+}
+
+static void check_resize(void) {
+  rng_t              rng = rng_make(2);
+  mi_guard_request_t r = {MI_MiB + 5, 1, 0, false, false, 200000};
+  char*              p = (char*)_mi_guard_malloc(&_mi_heap_main, &r);
+  mi_page_t*         page = _mi_page_of(p);
+  size_t             room = (size_t)(page->guard->end - p);
+  CHECK(room >= r.size + r.room + _mi_prim_os_page_size() && _mi_guard_resize(page, r.size + r.room));
+  memset(p, 7, page->guard->size);
+  for (int i = 0; i < 300; i++) check_resize_to(page, p, rng_below(&rng, room + 10000));
+  CHECK(_mi_guard_resize(page, MI_MiB + 3));
+  mi_register_error(&on_error, NULL);
+  p[MI_MiB + 3] = 1;
+  mi_free(p);
+  CHECK_EQ(last_error, EFAULT);
+  mi_register_error(NULL, NULL);
 }
 
 // ---- failing calls --------------------------------------------------------------------------------------------------
@@ -259,6 +311,7 @@ int main(void) {
   check_giving_up();
   check_places();
   check_records();
+  check_resize();
   check_failures();
   check_nesting();
   return check_result();
