@@ -13,7 +13,7 @@
 
 // A new block with the contents of the old one; what is new is zero if asked for.
 static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
-  bool  is_growing = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX && new_size > old_size);
+  bool  is_growing = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX - MI_PADDING_SIZE && new_size > old_size);
   void* q = (is_growing ? _mi_malloc_growing(heap, new_size) : _mi_malloc_in(heap, new_size, false));
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
@@ -52,7 +52,8 @@ void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_siz
 // A block that fits, or can be made to, without copying; NULL if not.
 static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    bool may_stay = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX && new_size > MI_CLASS_SIZE_MAX);
+    size_t least = MI_CLASS_SIZE_MAX - MI_PADDING_SIZE;
+    bool   may_stay = (MI_HARDENED && old_size > least && new_size > least);
     return may_stay && _mi_guard_resize(page, new_size) ? realloc_keep(page, p, old_size, new_size, new_size, zero)
                                                         : NULL;
   }

@@ -5,15 +5,15 @@
 // oscillates keeps what it swings by, one that went idle gives back all.
 //
 // P1  An idle process gives its memory back without a call of its own: a background thread does it.  The thread exists
-//     only while there is something to give back, and it is never the program's business: signals blocked, no locks of
+//     only while there is something to give back (but see P3), and it is never the program's business: signals blocked, no locks of
 //     libc while it runs, gone in the child of a fork.
 // P2  Where there may be no thread (option background_thread off, or it cannot be started), the calls that free slices
 //     look at the clock instead.
 // P3  Starting a thread takes a lock of libc, that of the stacks it keeps, which it also holds while it frees what belongs
 //     to threads that have ended.  So in a process that has, or had, other threads a free of a small block never starts the
 //     thread: it says that one is wanted, and looks at the clock, and the next slow malloc starts it.  libc has no
-//     malloc with that lock, nor blocks so large.  So P1 does not hold for a process with threads that all only free small
-//     blocks, and then sleep.
+//     malloc with that lock, nor blocks so large.  So that there is one when all threads only free and then sleep, slow
+//     mallocs start it as soon as there is much that can be freed, and it sleeps instead of ending.
 #pragma once
 
 #include "slices.h"
@@ -34,6 +34,9 @@ void                   _mi_purge_start_wanted(void);
 
 // The program has other threads.
 void _mi_purge_has_threads(void);
+
+// For slow mallocs that have made a page: there will be something to give back (P3).
+void _mi_purge_expect(void);
 
 // `on_tick` runs on the background thread before each round, and returns true while it expects to have more to do.
 // `start_thread` is _mi_prim_thread_start with what the caller has to do around it.  `on_wanted` hears of each change of

@@ -113,8 +113,15 @@ static void fork_for_pages(void (*act)(mi_page_t* page)) {
 static void fork_settle_large(mi_page_t* page) {
   mi_theap_t* mine = _mi_theap_backing();
   bool        is_claimed = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) return; // guarded blocks stay CLAIMED when they are freed, and have a lock
-  if (is_claimed && (mine == NULL || mi_load_relaxed(&mine->kept_large) != page)) _mi_large_forget(page);
+  if (!is_claimed || (mine != NULL && mi_load_relaxed(&mine->kept_large) == page)) return;
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    // It stays CLAIMED when it is free, and its run has a record; if it was between two states that is lost.
+    _mi_heap_forget_page(page);
+    _mi_page_clear(page, MI_PAGE_IN_HEAP);
+  }
+  else {
+    _mi_large_forget(page);
+  }
 }
 
 static void fork_settle(mi_page_t* page) {

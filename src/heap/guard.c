@@ -294,19 +294,30 @@ static bool guard_move_end(mi_guard_t* guard, char* end) {
   return true;
 }
 
+// Bytes of the fill behind the block become the block's: nobody has written to them, and they are zero now.
+static void guard_take_fill(const mi_page_t* page, const mi_guard_t* guard, size_t n) {
+  const unsigned char* p = (const unsigned char*)guard->block + guard->size;
+  size_t               at = 0;
+  while (at < n && p[at] == GUARD_FILL) at++;
+  if (at < n) guard_check_fill(page, guard);
+  memset(guard->block + guard->size, 0, n);
+}
+
 bool _mi_guard_resize(mi_page_t* page, size_t size) {
   mi_guard_t* guard = page->guard;
   size_t      os_page = _mi_prim_os_page_size();
   char*       end = (char*)mi_align_up((uintptr_t)guard->block + size, os_page);
   if (size < guard->size / 2 || guard->size == 0 || size > (size_t)(guard->end - guard->block)) return false;
   if (end + os_page > guard->end) return false;
-  guard_check_fill(page, guard);
-  char* old_fill = guard->block + guard->size;
+  char* old_end = guard->block + guard->size;
   char* old_fill_end = guard_fill_end(guard);
-  if (!guard_move_end(guard, end)) return false;
-  if (size > guard->size) memset(old_fill, 0, mi_min(size - guard->size, (size_t)(old_fill_end - old_fill)));
+  if (end != guard->data_end && !guard_move_end(guard, end)) return false;
+  if (size > guard->size) guard_take_fill(page, guard, mi_min(size - guard->size, (size_t)(old_fill_end - old_end)));
+  bool keeps_fill = (size > guard->size && old_fill_end > guard->block + size);
   guard->size = page->asked = size;
-  guard_fill(guard);
+  char* fill_start = (keeps_fill ? old_fill_end : guard->block + size);
+  char* fill_end = guard_fill_end(guard);
+  if (fill_end > fill_start) memset(fill_start, GUARD_FILL, (size_t)(fill_end - fill_start));
   return true;
 }
 

@@ -160,6 +160,7 @@ static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
     }
     _mi_page_set_home(page, theap);
     theap->classes[cls].n_pages++;
+    _mi_purge_expect();
   }
   _mi_theap_page_enqueue(theap, page);
   return page;

@@ -109,10 +109,12 @@ void _mi_page_delete(mi_page_t* page) {
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a
 // small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
-// each page begins with another block and goes round.
+// each page begins with another block and goes round; in secure builds nobody can foresee with which.
 size_t _mi_page_first_made(const mi_page_t* page) {
   if (page->n_slices > 1) return 0;
-  return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
+  if (!(MI_SECURE > 0 && MI_CHECKED)) return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
+  uint64_t random = (_mi_block_keys.link ^ (uintptr_t)_mi_page_start(page)) * MI_MIX;
+  return (size_t)((random >> 32) * page->capacity >> 32);
 }
 
 static mi_block_t* page_link_blocks(char* start, size_t size, size_t n) {

@@ -41,9 +41,11 @@ mi_block_t* _mi_block_next_any(const mi_block_t* block) {
   return NULL;
 }
 
-// So much of a free block is checked.  In hardened builds no more: most of a large block may never have been touched, and
-// then each OS page would be a fault to read it and another one to write it.
-#define VERIFY_FREED_MAX (MI_HARDENED ? (size_t)8 * MI_KiB : SIZE_MAX)
+// Blocks over 8 KiB that were never in use, which have no padding yet, are not looked at: each of their OS pages would be a
+// fault to read it and another one to write it.
+static bool verify_is_fresh(const void* p, size_t block_size) {
+  return MI_HARDENED && block_size > 8 * MI_KiB && _mi_padding_last(p, block_size) == 0;
+}
 
 mi_noinline void _mi_block_fill_freed_any(void* p, size_t size) {
   memset(p, MI_FILL_FREED, size);
@@ -51,10 +53,10 @@ mi_noinline void _mi_block_fill_freed_any(void* p, size_t size) {
 
 mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
   const char*    second = (const char*)p + sizeof(mi_block_t);
-  size_t         size = mi_min(block_size - sizeof(mi_block_t) - MI_PADDING_SIZE, VERIFY_FREED_MAX);
+  size_t         size = block_size - sizeof(mi_block_t) - MI_PADDING_SIZE;
   const uint64_t word = MI_FREED_WORD;
   // Each word is the one before it: libc's memcmp is the fastest loop there is.
-  if (size < sizeof(word)) return true;
+  if (size < sizeof(word) || verify_is_fresh(p, block_size)) return true;
   if (mi_likely(memcmp(second, &word, sizeof(word)) == 0 &&
                 memcmp(second, second + sizeof(word), size - sizeof(word)) == 0))
     return true;

@@ -213,13 +213,20 @@ class Rates:
 
 # ---- the commands
 
+def run_checked(programs, command, lib, expected, table):
+    """One time in 256 the byte that a program writes is the one that was there: a wrong answer counts if it comes twice."""
+    outcome = run(programs, command, lib)
+    return run(programs, command, lib) if why_not(outcome, expected, table) else outcome
+
+
 def check(options):
     table = load(HERE / "table.toml")
     lib, programs = str(options.lib.resolve()), options.programs.resolve()
     expect_served(programs, lib)
     rates, n_wrong = Rates(), 0
     for row in table.rows:
-        outcomes = [(command, run(programs, command, lib)) for command in row.commands(table.sizes)]
+        commands = row.commands(table.sizes)
+        outcomes = [(command, run_checked(programs, command, lib, row.expected[options.mode], table)) for command in commands]
         if row.group != CORRECT:
             rates.add(row.group, [outcome.kind for _, outcome in outcomes])
         for command, outcome in outcomes:

@@ -229,7 +229,7 @@ static void damage_words(void) {
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, n_shared + 1, NULL), "I2");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, 0, NULL), "full or empty");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_OWNED, n_shared, NULL), "I2");
-  DAMAGE(shared->free, (uintptr_t)_mi_page_start(shared), "P1");
+  DAMAGE(shared->free, (uintptr_t)_mi_page_block(shared, _mi_page_first_made(shared)), "P1");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_PARKED, 1, NULL), "I2");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_PARKED, 400, _mi_page_start(parked)), "should have been claimed");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_OWNED, 0, NULL), "H4");
