@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < n_workers; i++) {
     CHECK_EQ(pthread_create(&workers[i], NULL, &work, (void*)(uintptr_t)(seed + i)), 0);
   }
-  size_t n_forks = TEST_SANITIZED ? 50 : 1000 * (test_scale() > 10 ? 10 : test_scale()), n_bad = 0;
+  size_t n_forks = TEST_SANITIZED ? 50 : 300 * (test_scale() > 10 ? 10 : test_scale()), n_bad = 0;
   for (size_t n = 0; n < n_forks && n_bad < 5; n++) {
     fflush(stdout);
     pid_t pid = fork();

@@ -148,7 +148,8 @@ static void check_dense(void) {
     if (blocks[n] == NULL) break;
     memset(blocks[n++], 0xAB, 20000);
   }
-  CHECK(rss_within("48 MiB of medium blocks after them", minus(rss_now(), before), small_bytes + small_bytes / (MI_HARDENED ? 5 : 8)));
+  CHECK(rss_within("48 MiB of medium blocks after them", minus(rss_now(), before),
+                   small_bytes + small_bytes / (MI_HARDENED ? 5 : 8)));
   while (n > 0) mi_free(blocks[--n]);
   mi_collect(true);
 }
