@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   blocks_t all = get_some(size);
   char*    p = (char*)hidden(nearest_above_another(&all));
   name_blocks(&all);
-  memset(p - by, 'x', by);
+  memset(p - by, p[-1] == 'x' ? 'y' : 'x', by); // what is there already, one of 256, would be no mistake
   free_all(&all);
   go_on(size);
   return undetected();

@@ -224,7 +224,7 @@ static void check_names(void) {
 }
 
 static void check_precedence(void) {
-  mi_option_t o = mi_option_max_segment_reclaim;
+  mi_option_t o = mi_option_os_tag;
   read_with(o, 10, NULL, NULL);
   mi_option_set_default(o, 20);
   CHECK_EQ(mi_option_get(o), 20);
@@ -232,7 +232,7 @@ static void check_precedence(void) {
   CHECK_EQ(mi_option_get(o), 30);
   mi_option_set_default(o, 40);
   CHECK_EQ(mi_option_get(o), 30);
-  read_with(o, 10, "MIMALLOC_MAX_SEGMENT_RECLAIM=50", NULL);
+  read_with(o, 10, "MIMALLOC_OS_TAG=50", NULL);
   mi_option_set_default(o, 60);
   CHECK_EQ(mi_option_get(o), 50);
   mi_option_set(o, 70);
