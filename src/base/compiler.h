@@ -31,6 +31,13 @@
   #define mi_prefetch_w(p) ((void)(p))
 #endif
 
+// Is the first byte of a word its highest?
+#if defined(__BYTE_ORDER__) && defined(__ORDER_BIG_ENDIAN__)
+  #define MI_BIG_ENDIAN (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+#else
+  #define MI_BIG_ENDIAN 0
+#endif
+
 // For large variables of which most is never touched: they lie behind the small ones, so that these share OS pages.
 #if defined(__ELF__) && (defined(__GNUC__) || defined(__clang__))
   #define mi_mostly_unused __attribute__((section(".bss.mi_mostly_unused")))

@@ -55,10 +55,10 @@ static mi_always_inline bool padding_is_filled(const void* p, uint64_t rest, siz
   if (MI_TRACK) return true; // the tool watches it
   memcpy(&differ, (const char*)p + (block_size - (size_t)rest), sizeof(differ));
   differ ^= MI_PADDING_FILLED;
-  // The lowest byte is the first; what belongs to the last word is shifted out, half at a time.
+  // What belongs to the last word is behind the bytes of the fill, and shifted out, half at a time.
   int half = 64 - 4 * (int)rest;
   half = half > 0 ? half : 0;
-  return ((differ << half) << half) == 0;
+  return (MI_BIG_ENDIAN ? (differ >> half) >> half : (differ << half) << half) == 0;
 }
 
 // Is p a block in use, with its padding as it was?
