@@ -211,12 +211,12 @@ static void check_rates(void) {
 }
 
 // The gaps between sampled blocks are not all the same, and the seed decides on them.
-static size_t gaps[200];
+enum { n_gaps = 200 };
 
 static void measure_gaps(long seed, size_t* out) {
   mi_option_set(mi_option_guarded_sample_seed, seed);
   set_rate(50);
-  for (size_t i = 0; i < COUNT_OF(gaps); i++) {
+  for (size_t i = 0; i < n_gaps; i++) {
     out[i] = 1;
     while (!next_is_guarded()) out[i]++;
   }
@@ -224,14 +224,14 @@ static void measure_gaps(long seed, size_t* out) {
 }
 
 static void check_seed(void) {
-  static size_t first[COUNT_OF(gaps)], again[COUNT_OF(gaps)], other[COUNT_OF(gaps)];
+  static size_t first[n_gaps], again[n_gaps], other[n_gaps];
   size_t        least = SIZE_MAX, most = 0;
   measure_gaps(4711, first);
   measure_gaps(4711, again);
   measure_gaps(4712, other);
   CHECK(memcmp(first, again, sizeof(first)) == 0);
   CHECK(memcmp(first, other, sizeof(first)) != 0);
-  for (size_t i = 0; i < COUNT_OF(gaps); i++) {
+  for (size_t i = 0; i < n_gaps; i++) {
     least = first[i] < least ? first[i] : least;
     most = first[i] > most ? first[i] : most;
   }

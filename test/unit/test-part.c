@@ -145,7 +145,7 @@ static void check_outside(void) {
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
   CHECK(_mi_arena_unload(index));
   CHECK(_mi_region_search(p) == NULL);
-  CHECK(mapping_count() <= mappings + 1);
+  if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 1); // it keeps the shadow of what was touched
   CHECK_EQ(reserve((size_t)1 << 47, false), 0);
   CHECK_EQ(reserve(SIZE_MAX, false), 0);
   CHECK_EQ(reserve(0, false), 0);
