@@ -55,6 +55,7 @@ static void check_purge(void) {
   size_t run = take(n_run, 1, MI_CHUNK_MIXED);
   for (size_t i = 0; i < n_holes; i++) {
     holes[i] = take(1, 1, MI_CHUNK_SMALL);
+    mi_track_writable(_mi_region_slice_start(region, holes[i]), MI_SLICE_SIZE);
     memset(_mi_region_slice_start(region, holes[i]), 1, MI_SLICE_SIZE);
     fill(holes[i], 1, i);
   }
