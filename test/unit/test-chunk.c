@@ -59,6 +59,7 @@ static void check_purge(void) {
     memset(_mi_region_slice_start(region, holes[i]), 1, MI_SLICE_SIZE);
     fill(holes[i], 1, i);
   }
+  mi_track_writable(_mi_region_slice_start(region, run), n_run * MI_SLICE_SIZE);
   memset(_mi_region_slice_start(region, run), 1, n_run * MI_SLICE_SIZE);
   give(run, n_run, false);
   for (size_t i = 1; i < n_holes; i += 2) give(holes[i], 1, false);
