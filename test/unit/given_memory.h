@@ -26,6 +26,7 @@ typedef struct given_s {
 } given_t;
 
 static bool is_filled(const char* p, size_t size, int c) {
+  mi_track_readable(p, size); // slices without blocks are out of bounds to tools
   for (size_t i = 0; i < size; i++) {
     if (p[i] != (char)c) return false;
   }
