@@ -7,6 +7,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/arena.h"
+#include "base/track.h"
 
 enum { given_max_chunks = 64, given_margin = 3 * MI_SLICE_SIZE, given_garbage = 0xEE };
 
@@ -25,6 +26,7 @@ typedef struct given_s {
 } given_t;
 
 static bool is_filled(const char* p, size_t size, int c) {
+  mi_track_readable(p, size); // slices without blocks are out of bounds to tools
   for (size_t i = 0; i < size; i++) {
     if (p[i] != (char)c) return false;
   }
@@ -70,7 +72,8 @@ static inline bool given_commit(bool commit, void* start, size_t size, bool* is_
     g->n_commits++;
     CHECK_EQ(mprotect(start, size, PROT_READ | PROT_WRITE), 0);
     if (g->says_zero) CHECK_EQ(madvise(start, size, MADV_DONTNEED), 0);
-    else memset(start, given_garbage, size);
+    mi_track_writable(start, size);
+    if (!g->says_zero) memset(start, given_garbage, size);
     *is_zero = g->says_zero;
   }
   else {

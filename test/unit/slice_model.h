@@ -6,6 +6,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/slices.h"
+#include "base/track.h"
 
 enum { max_chunks = 256, max_slices = max_chunks * MI_CHUNK_SLICES, max_live = 400, max_live_slices = 2000 };
 
@@ -183,8 +184,10 @@ static void check_all(void) {
 
 // The first word of a slice, and one in it that is always the same: few OS pages are touched.
 static uint64_t* word_of(size_t slice, size_t which) {
-  size_t at = (which == 0 ? 0 : (size_t)(mix64(slice) % (MI_SLICE_SIZE / 8)) * 8);
-  return (uint64_t*)(void*)(_mi_region_slice_start(region, slice) + at);
+  size_t    at = (which == 0 ? 0 : (size_t)(mix64(slice) % (MI_SLICE_SIZE / 8)) * 8);
+  uint64_t* word = (uint64_t*)(void*)(_mi_region_slice_start(region, slice) + at);
+  mi_track_readable(word, sizeof(*word)); // slices without blocks are out of bounds to tools
+  return word;
 }
 
 static void fill(size_t slice, size_t n, uint64_t key) {

@@ -95,6 +95,7 @@ static void check_refusals(rng_t* r) {
       n_none++;
       continue;
     }
+    mi_track_writable(_mi_region_slice_start(run.region, run.slice), n * MI_SLICE_SIZE);
     memset(_mi_region_slice_start(run.region, run.slice), 1, n * MI_SLICE_SIZE);
     bool   says_zero = false;
     size_t more = (_mi_slices_extend(run.region, run.slice + n, 2, &says_zero) ? 2 : 0);
@@ -132,6 +133,7 @@ static void check_bounds(rng_t* r) {
     CHECK_EQ(take(all + 1, 1, MI_CHUNK_MIXED), SIZE_MAX);
     CHECK_EQ(take(all, 1, MI_CHUNK_MIXED), 0);
     CHECK_EQ(take(1, 1, MI_CHUNK_SMALL), SIZE_MAX);
+    mi_track_writable(_mi_region_slice_start(region, 0), all * MI_SLICE_SIZE);
     memset(_mi_region_slice_start(region, 0), 1, all * MI_SLICE_SIZE);
     give(0, all, false);
     for (size_t c = 0; c < n; c++) CHECK_EQ(take(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED), c * MI_CHUNK_SLICES);

@@ -55,9 +55,11 @@ static void check_purge(void) {
   size_t run = take(n_run, 1, MI_CHUNK_MIXED);
   for (size_t i = 0; i < n_holes; i++) {
     holes[i] = take(1, 1, MI_CHUNK_SMALL);
+    mi_track_writable(_mi_region_slice_start(region, holes[i]), MI_SLICE_SIZE);
     memset(_mi_region_slice_start(region, holes[i]), 1, MI_SLICE_SIZE);
     fill(holes[i], 1, i);
   }
+  mi_track_writable(_mi_region_slice_start(region, run), n_run * MI_SLICE_SIZE);
   memset(_mi_region_slice_start(region, run), 1, n_run * MI_SLICE_SIZE);
   give(run, n_run, false);
   for (size_t i = 1; i < n_holes; i += 2) give(holes[i], 1, false);

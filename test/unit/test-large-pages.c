@@ -8,6 +8,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "../os_pages.h"
+#include "base/track.h"
 #include "arena/arena.h"
 #include "mimalloc.h"
 #include "page/page.h"
@@ -53,6 +54,7 @@ static char* fill_arena(mi_region_t* region, size_t n_slices) {
   CHECK(run.region == region && run.is_zero);
   if (run.region == NULL) return NULL;
   char* p = _mi_region_slice_start(region, run.slice);
+  mi_track_readable(p, n_slices * MI_SLICE_SIZE); // slices without blocks are out of bounds to tools
   for (size_t i = 0; i < n_slices * MI_SLICE_SIZE; i += 4096) {
     CHECK_FOR(p[i] == 0, "byte %zu", i);
     p[i] = 1;
