@@ -64,10 +64,13 @@ mi_hidden void _mi_thread_early(void) __attribute__((ifunc("thread_early")));
   // Referred to by address: such functions are resolved before those that are only called.
   #if defined(__clang__) && defined(__LP64__)
 // In assembly, because link-time optimisation by LLVM 19 crashes over an address of such a function in C.
-__asm__(".pushsection .data.rel,\"aw\"\n.balign 8\n.quad _mi_thread_early\n.popsection");
+__asm__(".pushsection .data.rel,\"aw\"\n.balign 8\n"
+        ".globl _mi_thread_early_pointer\n.hidden _mi_thread_early_pointer\n"
+        "_mi_thread_early_pointer: .quad _mi_thread_early\n.popsection");
+extern mi_hidden void (*volatile _mi_thread_early_pointer)(void);
 
 static void thread_resolve_early(void) {
-  _mi_thread_early();
+  _mi_thread_early_pointer();
 }
   #else
 static void (*volatile thread_early_pointer)(void) = &_mi_thread_early;
