@@ -51,7 +51,7 @@ demo: ## factors NUMBER with this allocator and with the system's; shows statist
 	@$(call user-build,mimalloc demo)
 	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
 
-test: test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang ## all tests in all builds, and quick real programs
+test: test-release test-debug test-cxx test-secure test-sanitizers test-clang ## all tests in all builds, and quick real programs
 
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
@@ -69,18 +69,18 @@ test-cxx: ## the library compiled as C++
 
 test-secure: ## with security measures, the cheap ones and all
 	@scripts/need.sh $(NEED_BUILD) python3
-	@$(call check,secure,-L 'unit|api|modes|bugs')
+	@$(call check,secure,-L 'unit|api|bugs')
 	@$(call check,secure-full,-L 'unit|api|modes|bugs')
 
-test-level3: ## with level 3 of the interface
+test-level3: ## a build for level 3 of the interface alone; test-release has the tests of the interface at that level
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call check,level3,-L 'unit|api|modes')
 
 test-sanitizers: ## under the address, undefined behaviour and thread sanitizers
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call check,asan)
-	@$(call check,ubsan)
-	@$(call check,tsan)
+	@$(call check,ubsan,-L 'unit|api')
+	@$(call check,tsan,-L 'unit|modes|stress|fault')
 
 test-clang: ## with clang, and with its fuzzer; skipped where clang-19 cannot be had
 	@if scripts/need.sh $(NEED_CLANG) > /dev/null 2>&1; then \

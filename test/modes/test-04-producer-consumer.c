@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
   if (MI_API_LEVEL >= 3) mi_option_set(mi_option_purge_delay, 10); // at level 3 it is a second
-  memset(kept, 0, sizeof(kept)); // their OS pages are not part of the account
+  memset(kept, 0, sizeof(kept));                                   // their OS pages are not part of the account
   for (size_t i = 0; i < ring_size; i++) atomic_store_explicit(&ring.slots[i], NULL, memory_order_relaxed);
   check_pipeline(seed, 0.3 * (double)test_scale());
   check_generations(seed, (TEST_SANITIZED ? 1 : 4) * test_scale());
