@@ -30,8 +30,9 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
 static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
   if (!MI_PADDING) return p;
   if (MI_TRACK) {
+    // Only what changes: growing a block byte by byte would cost quadratic time.  Behind old_size it is closed already.
     mi_track_resize(p, old_size, new_size);
-    mi_track_closed((char*)p + new_size, room - new_size);
+    if (new_size < old_size) mi_track_closed((char*)p + new_size, old_size - new_size);
   }
   if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
   _mi_padding_write_any(page, p, new_size);
@@ -61,6 +62,7 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
   void*  q = _mi_realloc_stay(page, p, old_size, new_size, zero);
   if (q != NULL) return q;
   size_t needed = new_size + MI_PADDING_SIZE;
+  // What tools know of the contents does not move with page tables, so for them large blocks are copied.
   if (page->cls != MI_CLASS_NONE || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
   q = _mi_large_realloc(page, needed, zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);

@@ -37,18 +37,20 @@
   #include <sanitizer/common_interface_defs.h>
   #include <sanitizer/lsan_interface.h>
 
-  #define mi_track_block(p, size, is_zero)   ASAN_UNPOISON_MEMORY_REGION(p, size)
-  #define mi_track_unblock(p)                ((void)(p))
-  #define mi_track_resize(p, size, new_size) ASAN_UNPOISON_MEMORY_REGION(p, new_size)
-  #define mi_track_readable(p, n)            ASAN_UNPOISON_MEMORY_REGION(p, n)
-  #define mi_track_writable(p, n)            ASAN_UNPOISON_MEMORY_REGION(p, n)
-  #define mi_track_closed(p, n)              ASAN_POISON_MEMORY_REGION(p, n)
+  #define mi_track_block(p, size, is_zero) ASAN_UNPOISON_MEMORY_REGION(p, size)
+  #define mi_track_unblock(p)              ((void)(p))
+  // Of the new size what is added is opened; what it no longer has the caller closes.
+  #define mi_track_resize(p, size, new_size) \
+    ((new_size) > (size) ? ASAN_UNPOISON_MEMORY_REGION((char*)(p) + (size), (new_size) - (size)) : (void)0)
+  #define mi_track_readable(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+  #define mi_track_writable(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)
+  #define mi_track_closed(p, n)   ASAN_POISON_MEMORY_REGION(p, n)
   // Blocks of other allocators may be known by pointers in ours alone.
-  #define mi_track_reserved(p, n)            __lsan_register_root_region(p, n)
-  #define mi_track_released(p, n)            __lsan_unregister_root_region(p, n)
+  #define mi_track_reserved(p, n) __lsan_register_root_region(p, n)
+  #define mi_track_released(p, n) __lsan_unregister_root_region(p, n)
   // The sanitizer looks at accesses; frees of what is no block are found by us, and it says where.
-  #define mi_track_report(kind)              (__sanitizer_print_stack_trace(), __sanitizer_report_error_summary(kind))
-  #define mi_track_is_on()                   true
+  #define mi_track_report(kind)   (__sanitizer_print_stack_trace(), __sanitizer_report_error_summary(kind))
+  #define mi_track_is_on()        true
 
 #else
   #define mi_track_block(p, size, is_zero)   ((void)0)

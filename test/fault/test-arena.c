@@ -9,6 +9,7 @@
 #include "../modes/support.h"
 #include "../os_pages.h"
 #include "arena/arena.h"
+#include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
 #include "support/stat.h"
@@ -27,12 +28,14 @@ static void use(size_t index, size_t n) {
   if (!is_told(run.region != NULL)) return;
   CHECK_EQ(_mi_region_index(run.region), index);
   char* p = _mi_region_slice_start(run.region, run.slice);
+  mi_track_readable(p, n * MI_SLICE_SIZE); // slices without blocks are out of bounds to tools
   for (size_t i = 0; i < n; i++) {
     if (run.is_zero) CHECK(is_zero(p + i * MI_SLICE_SIZE, 0, 4096));
     memset(p + i * MI_SLICE_SIZE, (int)i, 4096);
   }
   bool   says_zero = false;
   size_t more = (is_told(_mi_slices_extend(run.region, run.slice + n, 3, &says_zero)) ? 3 : 0);
+  mi_track_writable(p + n * MI_SLICE_SIZE, more * MI_SLICE_SIZE);
   if (more > 0) memset(p + n * MI_SLICE_SIZE, 1, more * MI_SLICE_SIZE);
   is_told(_mi_region_open_owners(run.region));
   for (size_t i = 0; i < n; i++) CHECK_FOR(p[i * MI_SLICE_SIZE + 4095] == (char)i, "slice %zu", i);

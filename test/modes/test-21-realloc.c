@@ -129,9 +129,10 @@ int main(int argc, char** argv) {
   watchdog(120);
   size_t slow = TEST_SANITIZED ? 4 : 1;
   check_linear(0, 2 * MiB / slow, 1);
-  check_linear(512 * KiB, 64 * MiB / slow, 4096);
+  // For tools, large blocks that outgrow their room are copied.
+  if (!MI_TRACK) check_linear(512 * KiB, 64 * MiB / slow, 4096);
   // In hardened builds large blocks are guarded, and copied when they have no room.
-  if (!TEST_SANITIZED && !MI_HARDENED) check_doubling();
+  if (!TEST_SANITIZED && !MI_TRACK && !MI_HARDENED) check_doubling();
   check_to_and_fro();
   check_shrink();
   check_large_walk(seed);

@@ -328,6 +328,7 @@ int main(void) {
     CHECK(before.sa_handler == after.sa_handler); // the sanitizer's handler stays
     return check_result();
   }
+  if (MI_TRACK) return 77; // nothing is guarded, and so there are no such faults
   watchdog(300);
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
     if (!MI_HARDENED || !cases[i].is_later) check_case(&cases[i]);

@@ -586,6 +586,11 @@ static void check_fork(void) {
 int main(void) {
   pthread_t thread;
   watchdog(600);
+  if (MI_TRACK) { // the tool watches every block: none is guarded, whatever is asked for
+    set_rate(1);
+    for (int i = 0; i < 1000; i++) CHECK(!next_is_guarded());
+    return check_result();
+  }
   check_switch();
   check_blocks();
   check_errors();

@@ -25,8 +25,9 @@ endfunction()
 function(mi_add_tools_program name source library)
   add_executable(tools-${name} tools/${source})
   target_include_directories(tools-${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
-  # What is wrong with them, compilers would say too; they are not to mend it.
-  target_compile_options(tools-${name} PRIVATE -fno-builtin -w -g -O1 ${mi_sanitize_flags})
+  # What is wrong with them, compilers would say too; they are not to mend it.  A function that ends with free is to be in the
+  # stack, too.
+  target_compile_options(tools-${name} PRIVATE -fno-builtin -fno-optimize-sibling-calls -w -g -O1 ${mi_sanitize_flags})
   target_link_libraries(tools-${name} PRIVATE ${library} Threads::Threads)
   if(library)
     target_compile_definitions(tools-${name} PRIVATE MI_TEST_API=1 ${mi_feature_defines})

@@ -33,6 +33,11 @@ static bool is_filled(const char* p, size_t size, int c) {
   return true;
 }
 
+static inline bool is_zero_memory(const char* p, size_t size) {
+  mi_track_readable(p, size);
+  return is_zero(p, 0, size);
+}
+
 // Not committed: no access yet.
 static void given_make(given_t* g, size_t n_chunks, rng_t* r, bool is_committed, bool is_zero) {
   size_t before = 1 + rng_below(r, MI_SLICE_SIZE - 1), behind = rng_below(r, MI_CHUNK_SIZE - MI_SLICE_SIZE);

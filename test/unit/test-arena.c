@@ -99,7 +99,8 @@ static void check_refusals(rng_t* r) {
     memset(_mi_region_slice_start(run.region, run.slice), 1, n * MI_SLICE_SIZE);
     bool   says_zero = false;
     size_t more = (_mi_slices_extend(run.region, run.slice + n, 2, &says_zero) ? 2 : 0);
-    if (more > 0 && says_zero) CHECK(is_zero(_mi_region_slice_start(run.region, run.slice + n), 0, 2 * MI_SLICE_SIZE));
+    if (more > 0 && says_zero)
+      CHECK(is_zero_memory(_mi_region_slice_start(run.region, run.slice + n), 2 * MI_SLICE_SIZE));
     _mi_slices_free(run.region, run.slice, n + more, false);
     if (i % 5 == 0) _mi_slices_purge(SIZE_MAX);
   }
@@ -454,7 +455,7 @@ static void check_discard(void) {
   mi_collect(true);
   run = run_of(40 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(run.is_zero); // now it is known
-  CHECK(is_zero(_mi_region_slice_start(run.region, run.slice), 0, 40 * MiB));
+  CHECK(is_zero_memory(_mi_region_slice_start(run.region, run.slice), 40 * MiB));
   free_run(run);
 }
 

@@ -236,7 +236,9 @@ static void check_arming(void) {
 static void* exit_armed(void* arg) {
   (void)arg;
   fill_bins();
-  CHECK(_mi_thread_theap()->sampler->is_armed);
+  // In a new thread; where a tool watches every block (MI_TRACK), allocating does not ask for a sampler, and there is none.
+  const mi_sampler_t* sampler = _mi_thread_theap()->sampler;
+  CHECK(MI_TRACK ? sampler == NULL : sampler != NULL && sampler->is_armed);
   return NULL;
 }
 
@@ -309,10 +311,12 @@ int main(void) {
   watchdog(300);
   check_arming();
   check_giving_up();
-  check_places();
-  check_records();
-  check_resize();
-  check_failures();
-  check_nesting();
+  if (!MI_TRACK) { // a tool watches every block: none is guarded, and it is not told of guards' memory
+    check_places();
+    check_records();
+    check_resize();
+    check_failures();
+    check_nesting();
+  }
   return check_result();
 }
