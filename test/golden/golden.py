@@ -25,9 +25,8 @@ import tempfile
 
 TABLE = pathlib.Path(__file__).resolve().parent / "fastpath.csv"
 COLUMNS = ["instructions", "loads", "stores", "atomics"]
-TOLERANCE = 0.03       # of a count, where slow paths have a share ...
-TOLERANCE_HIT = 0.03  # ... also in pattern `hit`
-SLACK = 0.05           # always allowed there: counts near 0, such as 0.03 atomic operations a call
+TOLERANCE = 0.03  # of a count, where slow paths have a share
+SLACK = 0.05      # always allowed there: counts near 0, such as 0.03 atomic operations a call
 
 # Addresses decide how calls spread over pages, and clocks decide when memory is given back: neither may change counts.
 ENVIRONMENT = {"LD_BIND_NOW": "1", "MIMALLOC_PURGE_DELAY": "-1", "MIMALLOC_BACKGROUND_THREAD": "0"}
@@ -105,8 +104,7 @@ def differences(pattern, old, new):
     """Which counts of a row differ from the golden ones."""
     if pattern == "hit" and all(count == int(count) for count in old):
         return [a != b for a, b in zip(old, new)]
-    tolerance = TOLERANCE_HIT if pattern == "hit" else TOLERANCE
-    return [abs(b - a) > max(SLACK, tolerance * a) for a, b in zip(old, new)]
+    return [abs(b - a) > max(SLACK, TOLERANCE * a) for a, b in zip(old, new)]
 
 
 def show(rows, golden=None):
