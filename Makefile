@@ -51,7 +51,7 @@ demo: ## factors NUMBER with this allocator and with the system's; shows statist
 	@$(call user-build,mimalloc demo)
 	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
 
-test: test-release test-debug test-cxx test-secure test-sanitizers test-clang ## all tests in all builds, and quick real programs
+test: test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang ## all tests in all builds, and quick real programs
 
 test-release: ## style, golden counts, packaging, quick programs, and all tests of the release build
 	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
@@ -72,7 +72,7 @@ test-secure: ## with security measures, the cheap ones and all
 	@$(call check,secure,-L 'unit|api|bugs')
 	@$(call check,secure-full,-L 'unit|api|modes|bugs')
 
-test-level3: ## a build for level 3 of the interface alone; test-release has the tests of the interface at that level
+test-level3: ## a build for level 3 of the interface
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call check,level3,-L 'unit|api|modes')
 
