@@ -5,8 +5,8 @@
 // oscillates keeps what it swings by, one that went idle gives back all.
 //
 // P1  An idle process gives its memory back without a call of its own: a background thread does it.  The thread exists
-//     only while there is something to give back (but see P3), and it is never the program's business: signals blocked, no locks of
-//     libc while it runs, gone in the child of a fork.
+//     only while there is something to give back (but see P3), and it is never the program's business: signals blocked,
+//     no locks of libc while it runs, gone in the child of a fork.
 // P2  Where there may be no thread (option background_thread off, or it cannot be started), the calls that free slices
 //     look at the clock instead.
 // P3  Starting a thread takes a lock of libc, that of the stacks it keeps, which it also holds while it frees what belongs

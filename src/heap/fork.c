@@ -137,7 +137,7 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   mi_store_relaxed(&theap->revoked, 0);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
-  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+  mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
 }
 
 static void fork_child(void) {
@@ -185,7 +185,7 @@ void _mi_fork_adopt_orphans(void) {
     fork_for_pages(&fork_adopt);
     _mi_thread_visit_theaps(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
-    mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+    mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

@@ -176,7 +176,7 @@ static void sampler_look(mi_theap_t* theap) {
 
 // The first one starts the background thread (S3).
 static void sampler_add_notice(void) {
-  if (mi_fetch_add_relaxed(&_mi_theap_notices, 1) == 0) _mi_purge_wake(false);
+  if (!_mi_theap_is_sampled(mi_fetch_add_relaxed(&_mi_theap_notices, 1))) _mi_purge_wake(false);
 }
 
 // The program's other threads see the new version at their next slow path.
@@ -192,7 +192,7 @@ static void sampler_options_changed(void) {
     if (has_rate) sampler_add_notice();
     else mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
   } while (has_rate != (_mi_option_get_fast(mi_option_guarded_sample_rate) > 0));
-  if (mi_load_relaxed(&_mi_theap_notices) != 0) _mi_thread_visit_own(&sampler_look);
+  if (_mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices))) _mi_thread_visit_own(&sampler_look);
 }
 
 void _mi_sampler_init(void) {

@@ -110,8 +110,15 @@ extern mi_theap_t                  _mi_theap_dead;
 extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
 
 // How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
-// (heap/sampler.h), a background thread to start (arena/purge.h).  So they test one word, which is nearly always 0.
+// (heap/sampler.h), a background thread to start (arena/purge.h).  So they test one word, which is nearly always 0.  Blocks to
+// guard count one each, the others MI_NOTICE_OTHER.
 extern mi_atomic(uint32_t) _mi_theap_notices;
+
+#define MI_NOTICE_OTHER (1u << 24)
+
+static inline bool _mi_theap_is_sampled(uint32_t notices) {
+  return notices % MI_NOTICE_OTHER != 0;
+}
 
 // A bin takes so many blocks of a page when it is filled for the first time, then twice as many each time, and soon all
 // there are: what a bin holds when its thread ends has to be given back block by block, so a thread that uses few blocks

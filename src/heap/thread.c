@@ -506,8 +506,8 @@ static int thread_start(void (*run)(void)) {
 
 // A reason for slow mallocs to look closer.
 static void thread_note_wanted(bool is_wanted) {
-  if (is_wanted) mi_fetch_add_relaxed(&_mi_theap_notices, 1);
-  else mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+  if (is_wanted) mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  else mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
 }
 
 // A theap is idle when its thread has taken no slow path since the last look.
@@ -535,7 +535,7 @@ static void theap_take_back(mi_theap_t* theap) {
 // One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
 static bool thread_tick(void) {
   bool any = false;
-  bool is_sampled = (mi_load_relaxed(&_mi_theap_notices) != 0);
+  bool is_sampled = _mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices));
   if (!thread_can_revoke && !is_sampled) return false;
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {

@@ -4,6 +4,7 @@
 #include "../check.h"
 #include <pthread.h>
 #include "../modes/support.h"
+#include "arena/purge.h"
 #include "heap/guard.h"
 #include "heap/sampler.h"
 #include "heap/thread.h"
@@ -307,6 +308,32 @@ static void check_nesting(void) {
             (long long)stats.pages_abandoned.current);
 }
 
+// ---- ticks ----------------------------------------------------------------------------------------------------------
+
+// Bins that have no room left, after some rounds of the background thread.
+static size_t count_without_room(void) {
+  const mi_theap_t* theap = _mi_thread_theap();
+  size_t            n = 0;
+  fill_bins();
+  for (int i = 0; i < 10; i++) {
+    _mi_purge_wake(false);
+    sleep_ms(20);
+  }
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += (theap->bins[cls].left < MI_SAMPLER_NO_ROOM / 2);
+  return n;
+}
+
+// Slow mallocs may be wanted for something else than to count.
+static void check_ticks(void) {
+  mi_option_set(mi_option_purge_delay, 10);
+  mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  CHECK_EQ(count_without_room(), 0);
+  mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  mi_option_set(mi_option_guarded_sample_rate, 100000000);
+  if (!MI_TSAN) CHECK(count_without_room() > 0);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+}
+
 int main(void) {
   watchdog(300);
   check_arming();
@@ -317,6 +344,7 @@ int main(void) {
     check_resize();
     check_failures();
     check_nesting();
+    check_ticks();
   }
   return check_result();
 }
