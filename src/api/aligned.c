@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../heap/guard.h"
 #include "../heap/sampler.h"
 #include "../support/message.h"
 #include "api.h"
@@ -75,7 +74,7 @@ void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t al
   mi_page_t* page = _mi_realloc_page(p, &old_size);
   if (mi_unlikely(page == NULL)) return NULL;
   bool  is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p)) && !_mi_page_has(page, MI_PAGE_GUARDED);
+  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p));
   void* q = (may_stay && is_aligned) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
   if (q != NULL) return q;
   q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);

@@ -21,7 +21,7 @@ void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset
 // Any block, from the bin if it has one.
 void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero);
 
-// The same for a block that has grown before, and may again.
+// The same for a large block that has grown before, and may again.
 void* _mi_malloc_growing(mi_heap_t* heap, size_t size);
 
 // As mi_malloc_aligned_at.

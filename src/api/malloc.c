@@ -26,7 +26,6 @@
 // Sizes that a class serves, with the padding.
 #define MALLOC_SMALL_MAX  (MI_SMALL_MAX - MI_PADDING_SIZE)
 #define MALLOC_MEDIUM_MAX (MI_MEDIUM_MAX - MI_PADDING_SIZE)
-#define MALLOC_CLASS_MAX  (MI_CLASS_SIZE_MAX - MI_PADDING_SIZE)
 
 static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
   void* p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
@@ -36,7 +35,7 @@ static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
 }
 
 static mi_noinline void* malloc_big(size_t size) {
-  if (mi_unlikely(size > MALLOC_CLASS_MAX)) return _mi_malloc_slow(size, false);
+  if (mi_unlikely(size > MI_CLASS_ASKED_MAX)) return _mi_malloc_slow(size, false);
   return malloc_pop(_mi_size_class_of_big(size + MI_PADDING_SIZE) << MI_BIN_SHIFT, size);
 }
 
@@ -161,23 +160,21 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
 }
 
 // Hardened builds: large blocks and those of no bytes are guarded, as far as there can be so many (heap/guard.h).
-static void* malloc_guarded(mi_heap_t* heap, size_t size, size_t align, size_t offset) {
-  mi_guard_request_t request = {size, align, offset, false, false, 0};
+static void* malloc_guarded(mi_heap_t* heap, size_t size, size_t align, size_t offset, size_t room) {
+  mi_guard_request_t request = {size, align, offset, false, false, room};
   return MI_HARDENED ? _mi_guard_malloc(heap, &request) : NULL;
 }
 
 void* _mi_malloc_growing(mi_heap_t* heap, size_t size) {
-  mi_guard_request_t request = {size, 1, 0, false, false, size / 4};
-  mi_theap_t*        theap;
-  bool               is_large = (size > MALLOC_CLASS_MAX && size <= PTRDIFF_MAX);
-  mi_heap_t*         from = (MI_HARDENED && is_large ? malloc_from(heap, &theap) : NULL);
-  void*              p = (from != NULL ? _mi_guard_malloc(from, &request) : NULL);
+  mi_theap_t* theap;
+  mi_heap_t*  from = (MI_HARDENED && size <= PTRDIFF_MAX ? malloc_from(heap, &theap) : NULL);
+  void*       p = (from != NULL ? malloc_guarded(from, size, 1, 0, size / 4) : NULL);
   return p != NULL ? p : _mi_malloc_in(heap, size, false);
 }
 
 static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
   if (size > PTRDIFF_MAX) return NULL;
-  void* p = malloc_guarded(heap, size, 1, 0);
+  void* p = malloc_guarded(heap, size, 1, 0, 0);
   if (p != NULL) return p;
   if (theap != NULL && heap == &_mi_heap_main)
     p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), size + MI_PADDING_SIZE, zero);
@@ -218,7 +215,7 @@ void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset
   heap = malloc_from(heap, &theap);
   if (heap == NULL) return NULL;
   void* p = (malloc_has_notices() ? malloc_noticed(theap, size, align, offset) : NULL);
-  if (p == NULL) p = malloc_guarded(heap, size, align, offset);
+  if (p == NULL) p = malloc_guarded(heap, size, align, offset, 0);
   if (p != NULL) return p;
   return malloc_issue_large(_mi_large_malloc(heap, size + MI_PADDING_SIZE, align, offset, zero), size, zero);
 }
@@ -226,7 +223,7 @@ void* _mi_malloc_large(mi_heap_t* heap, size_t size, size_t align, size_t offset
 static mi_noinline void* malloc_any_noticed(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool zero) {
   void* p = malloc_noticed(theap, size, 1, 0);
   if (p != NULL) return p;
-  if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
+  if (size > MI_CLASS_ASKED_MAX) return malloc_large(heap, theap, size, zero);
   return malloc_class_noticed(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
 }
 
@@ -236,10 +233,10 @@ static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
   if (mi_unlikely(heap == NULL)) return NULL;
   if (malloc_has_notices()) return malloc_any_noticed(heap, theap, size, zero);
   if (MI_HARDENED && mi_unlikely(size == 0)) {
-    void* p = malloc_guarded(heap, size, 1, 0);
+    void* p = malloc_guarded(heap, size, 1, 0, 0);
     if (p != NULL) return p;
   }
-  if (size > MALLOC_CLASS_MAX) return malloc_large(heap, theap, size, zero);
+  if (size > MI_CLASS_ASKED_MAX) return malloc_large(heap, theap, size, zero);
   return malloc_class(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
 }
 
@@ -367,7 +364,7 @@ size_t mi_usable_size(const void* p) mi_attr_noexcept {
 }
 
 size_t mi_good_size(size_t size) mi_attr_noexcept {
-  if (size <= MALLOC_CLASS_MAX) return _mi_class_block_size(_mi_size_class_of(size + MI_PADDING_SIZE));
+  if (size <= MI_CLASS_ASKED_MAX) return _mi_class_block_size(_mi_size_class_of(size + MI_PADDING_SIZE));
   if (size > (size_t)PTRDIFF_MAX - MI_SLICE_SIZE) return size;
   return mi_align_up(size + MI_PADDING_SIZE, MI_SLICE_SIZE);
 }

@@ -13,14 +13,14 @@
 
 // A new block with the contents of the old one; what is new is zero if asked for.
 static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
-  bool  is_growing = (MI_HARDENED && old_size > MI_CLASS_SIZE_MAX - MI_PADDING_SIZE && new_size > old_size);
+  bool  is_growing = (MI_HARDENED && old_size > MI_CLASS_ASKED_MAX && new_size > old_size);
   void* q = (is_growing ? _mi_malloc_growing(heap, new_size) : _mi_malloc_in(heap, new_size, false));
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   // To the end of the block, for when it grows in place.
   if (zero) memset((char*)q + n, 0, mi_usable_size(q) - n);
   if (new_size == 0 && !MI_PADDING) *(char*)q = 0; // some programs read it
-  if (MI_HARDENED && n > MI_CLASS_SIZE_MAX) _mi_guard_populate(q, n);
+  if (MI_HARDENED && n > MI_CLASS_ASKED_MAX) _mi_guard_populate(q, n);
   memcpy(q, p, n);
   mi_free(p);
   return q;
@@ -44,6 +44,11 @@ static size_t realloc_room(const mi_page_t* page) {
 }
 
 void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    bool may_stay = (MI_HARDENED && old_size > MI_CLASS_ASKED_MAX && new_size > MI_CLASS_ASKED_MAX);
+    if (!may_stay || !_mi_guard_resize(page, new_size)) return NULL;
+    return realloc_keep(page, p, old_size, new_size, new_size, zero);
+  }
   size_t room = realloc_room(page);
   size_t needed = new_size + MI_PADDING_SIZE;
   if (needed > room || needed < room / 2 || new_size == 0) return NULL;
@@ -52,19 +57,12 @@ void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_siz
 
 // A block that fits, or can be made to, without copying; NULL if not.
 static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    size_t least = MI_CLASS_SIZE_MAX - MI_PADDING_SIZE;
-    bool   may_stay = (MI_HARDENED && old_size > least && new_size > least);
-    return may_stay && _mi_guard_resize(page, new_size) ? realloc_keep(page, p, old_size, new_size, new_size, zero)
-                                                        : NULL;
-  }
   size_t room = realloc_room(page);
   void*  q = _mi_realloc_stay(page, p, old_size, new_size, zero);
-  if (q != NULL) return q;
-  size_t needed = new_size + MI_PADDING_SIZE;
+  if (q != NULL || _mi_page_has(page, MI_PAGE_GUARDED)) return q;
   // What tools know of the contents does not move with page tables, so for them large blocks are copied.
-  if (page->cls != MI_CLASS_NONE || needed <= MI_CLASS_SIZE_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
-  q = _mi_large_realloc(page, needed, zero); // what it adds is zero
+  if (page->cls != MI_CLASS_NONE || new_size <= MI_CLASS_ASKED_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
+  q = _mi_large_realloc(page, new_size + MI_PADDING_SIZE, zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }

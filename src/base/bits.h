@@ -34,6 +34,13 @@ static inline size_t mi_div_up(size_t x, size_t d) {
   return (x + d - 1) / d;
 }
 
+// A bijection whose every bit depends on all of x: the finalizer of splitmix64 (S. Vigna).
+static inline uint64_t mi_mix64(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
 static inline size_t mi_min(size_t a, size_t b) {
   return a < b ? a : b;
 }

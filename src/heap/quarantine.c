@@ -4,18 +4,18 @@
 #include "../page/verify.h"
 #include "thread.h"
 
-// The place that the next block takes, of a thread's own sequence of numbers (D. Knuth's MMIX).  What waits there is
-// likely not in the cache any more: it will be when it is needed.
+// The place that the next block takes.
+static mi_block_t** quarantine_place(mi_theap_t* thread) {
+  return &thread->quarantine[thread->quarantine_random >> 32 & (MI_QUARANTINE_SIZE - 1)];
+}
+
+// Chooses another, of a thread's own sequence of numbers (D. Knuth's MMIX).  What waits there is likely not in the cache any
+// more: it will be when it is needed.
 static void quarantine_choose(mi_theap_t* thread) {
   uint64_t x = thread->quarantine_random;
   if (mi_unlikely(x == 0)) x = _mi_block_random(thread) | 1;
-  x = x * 6364136223846793005u + 1442695040888963407u;
-  thread->quarantine_random = x;
-  mi_prefetch_w(thread->quarantine[x >> 32 & (MI_QUARANTINE_SIZE - 1)]);
-}
-
-static mi_block_t** quarantine_place(mi_theap_t* thread) {
-  return &thread->quarantine[thread->quarantine_random >> 32 & (MI_QUARANTINE_SIZE - 1)];
+  thread->quarantine_random = x * 6364136223846793005u + 1442695040888963407u;
+  mi_prefetch_w(*quarantine_place(thread));
 }
 
 // Its time has come; what of it was written to meanwhile is found when it is used again, but for the link that it gets.

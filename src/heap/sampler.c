@@ -40,10 +40,7 @@ static size_t        sampler_n_made;
 // ---- chance ---------------------------------------------------------------------------------------------------------
 
 static uint64_t sampler_random(mi_sampler_t* s) {
-  uint64_t x = (s->random += 0x9E3779B97F4A7C15u);
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
+  return mi_mix64(s->random += MI_MIX);
 }
 
 static size_t sampler_random_below(mi_sampler_t* s, size_t n) {

@@ -20,6 +20,9 @@
 
 #include "page.h"
 
+// The largest size that a class serves, with the padding: larger blocks are large.
+#define MI_CLASS_ASKED_MAX (MI_CLASS_SIZE_MAX - MI_PADDING_SIZE)
+
 #define MI_PADDING_FILLED (0x0101010101010101u * MI_FILL_PADDING)
 
 static mi_always_inline uint64_t _mi_padding_last(const void* p, size_t block_size) {

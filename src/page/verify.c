@@ -13,14 +13,11 @@ void _mi_block_init(void) {
   _mi_block_keys.padding = _mi_prim_random();
 }
 
-// Keys, address and a counter, mixed by the finalizer of splitmix64 (S. Vigna).
+// Keys, address and a counter.
 uint64_t _mi_block_random(const void* where) {
   static mi_atomic(uint64_t) counter;
   uint64_t                   x = _mi_block_keys.link ^ ((uint64_t)(uintptr_t)where + _mi_block_keys.padding);
-  x += (mi_fetch_add_relaxed(&counter, 1) + 1) * 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
+  return mi_mix64(x + (mi_fetch_add_relaxed(&counter, 1) + 1) * MI_MIX);
 }
 
 // ---- free blocks ----------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked);
 
 #define MI_FREED_WORD (0x0101010101010101u * MI_FILL_FREED)
 
-void _mi_block_fill_freed_any(void* p, size_t block_size);
+void _mi_block_fill_freed_any(void* p, size_t size);
 bool _mi_block_check_freed_any(const void* p, size_t block_size);
 
 // Fills a block that is no longer in use, up to its last word.

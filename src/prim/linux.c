@@ -81,8 +81,8 @@ static void* prim_reserve_hint(void) {
 // and not read, but it takes the kernel's word.
 void _mi_prim_hide(void* start, size_t size) {
   size_t    page = _mi_prim_os_page_size();
-  uintptr_t from = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
-  uintptr_t to = ((uintptr_t)start + size) & ~(uintptr_t)(page - 1);
+  uintptr_t from = mi_align_up((uintptr_t)start, page);
+  uintptr_t to = mi_align_down((uintptr_t)start + size, page);
   int       saved = errno;
   if (MI_TRACK_VALGRIND && mi_track_is_on() && from < to) mprotect((void*)from, to - from, PROT_WRITE);
   errno = saved;
