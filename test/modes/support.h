@@ -264,10 +264,11 @@ static inline size_t proc_bytes(const char* path, const char* key) {
   return at == NULL ? 0 : (size_t)strtoull(at + strlen(key), NULL, 10) * KiB;
 }
 
-// Resident bytes, 0 where unknown.  smaps_rollup counts; statm may be off by many pages for each CPU.
+// Resident bytes that are no file's, 0 where unknown: those of programs and libraries come and go as the system likes (a
+// megabyte of libc at once).  smaps_rollup counts; statm and status may be off by many pages for each CPU.
 static inline size_t rss_now(void) {
-  size_t rss = proc_bytes("/proc/self/smaps_rollup", "\nRss:");
-  return rss != 0 ? rss : proc_bytes("/proc/self/status", "\nVmRSS:");
+  size_t rss = proc_bytes("/proc/self/smaps_rollup", "\nAnonymous:");
+  return rss != 0 ? rss : proc_bytes("/proc/self/status", "\nRssAnon:");
 }
 
 static inline size_t rss_peak(void) {
