@@ -5,19 +5,10 @@
 #include <mimalloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
-#include "rest.h"
+#include "forks.h"
 #include "support.h"
 
-#if TEST_TSAN
-// The allocator's own thread starts in the child as soon as there is something to give back.
-const char* __tsan_default_options(void);
-const char* __tsan_default_options(void) {
-  return "die_after_fork=0";
-}
-#endif
-
-enum { n_workers = 4, n_heaps = 5, n_inherited = 300, child_seconds = 30 };
+enum { n_workers = 4, n_heaps = 5, n_inherited = 300 };
 
 static atomic_bool    must_stop;
 static mi_heap_t*     heaps[n_heaps]; // that live as long as the parent
@@ -101,8 +92,6 @@ static bool on_area(const mi_heap_t* heap, const mi_heap_area_t* area, void* blo
 
 static int run_child(size_t number) {
   size_t n_live = 0;
-  alarm(child_seconds); // a lock that nobody will release shows as a death by SIGALRM
-  signal(SIGALRM, SIG_DFL);
   if (number % 3 == 0 && !mi_heap_check(NULL)) return 1;
   for (size_t i = 0; i < n_inherited; i++) {
     if (pattern_check(inherited[i], inherited_size(i), i) != inherited_size(i)) return 2;
@@ -143,26 +132,9 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < n_workers; i++) {
     CHECK_EQ(pthread_create(&workers[i], NULL, &work, (void*)(uintptr_t)(seed + i)), 0);
   }
-  size_t n_forks = TEST_SANITIZED ? 50 : 300 * (test_scale() > 10 ? 10 : test_scale()), n_bad = 0;
-  for (size_t n = 0; n < n_forks && n_bad < 5; n++) {
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-      int code = run_child(n);
-      if (n % 2 == 0 || TEST_SANITIZED) _exit(code);
-      exit(code);
-    }
-    int status = 0;
-    rest_begin();
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-      n_bad++;
-      CHECK_FOR(status == 0 && pid > 0, "fork %zu: status %x", n, (unsigned)status);
-    }
-    rest_end();
-  }
+  fork_often(300, &run_child);
   atomic_store(&must_stop, true);
   for (size_t i = 0; i < n_workers; i++) pthread_join(workers[i], NULL);
-  CHECK_EQ(n_bad, 0);
   for (size_t i = 0; i < n_inherited; i++) {
     CHECK_EQ(pattern_check(inherited[i], inherited_size(i), i), inherited_size(i));
     mi_free(inherited[i]);

@@ -5,18 +5,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
-#include "rest.h"
+#include "forks.h"
 #include "support.h"
 
-#if TEST_TSAN
-// The allocator's own thread starts in the child as soon as there is something to give back.
-const char* __tsan_default_options(void);
-const char* __tsan_default_options(void) {
-  return "die_after_fork=0";
-}
-#endif
-
-enum { n_workers = 4, n_inherited = 200, child_seconds = 20 };
+enum { n_workers = 4, n_inherited = 200 };
 
 static atomic_bool    must_stop;
 static void*          inherited[n_inherited];
@@ -50,8 +42,6 @@ static void* work(void* arg) {
 }
 
 static int run_child(size_t number) {
-  alarm(child_seconds); // a lock that nobody will release shows as a death by SIGALRM
-  signal(SIGALRM, SIG_DFL);
   for (size_t i = 0; i < n_inherited; i++) {
     size_t size = 10 + i * i;
     if (pattern_check(inherited[i], size, i) != size) return 1;
@@ -136,25 +126,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < n_workers; i++) {
     CHECK_EQ(pthread_create(&workers[i], NULL, &work, (void*)(uintptr_t)(seed + i)), 0);
   }
-  size_t n_forks = TEST_SANITIZED ? 50 : 1000 * (test_scale() > 10 ? 10 : test_scale()), n_bad = 0;
-  for (size_t n = 0; n < n_forks && n_bad < 5; n++) {
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-      int code = run_child(n);
-      if (n % 2 == 0 || TEST_SANITIZED) _exit(code); // a leak check in a child of many threads proves nothing
-      exit(code);
-    }
-    int status = 0;
-    rest_begin();
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
-      n_bad++;
-      CHECK_FOR(status == 0 && pid > 0, "fork %zu: status %x", n, (unsigned)status);
-    }
-    rest_end();
-    mi_free(mi_malloc(100)); // the parent goes on
-  }
-  printf("%zu forks\n", n_forks);
+  fork_often(1000, &run_child);
   atomic_store(&must_stop, true);
   for (size_t i = 0; i < n_workers; i++) pthread_join(workers[i], NULL);
   for (size_t i = 0; i < n_inherited; i++) {

@@ -8,7 +8,8 @@ import re
 import time
 import xml.etree.ElementTree as xml
 
-from run import ROOT, Failed, Skipped, program
+from outcome import Failed, Skipped
+from run import ROOT, program
 
 # ---- languages ------------------------------------------------------------------------------------------------------
 

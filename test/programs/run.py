@@ -26,14 +26,8 @@ import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
+sys.path.insert(0, str(ROOT / "test"))
+from outcome import SKIPPED, Failed, Skipped  # noqa: E402
 
 
 class Result:
@@ -234,7 +228,7 @@ def main():
     print(f"{len(outcomes)} programs: {outcomes.count('ok')} ok, {outcomes.count('FAIL')} failed, {outcomes.count('SKIP')} skipped")
     if "FAIL" in outcomes:
         return 1
-    return 77 if outcomes.count("SKIP") == len(outcomes) else 0
+    return SKIPPED if outcomes.count("SKIP") == len(outcomes) else 0
 
 
 if __name__ == "__main__":

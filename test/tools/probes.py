@@ -16,19 +16,8 @@ import shutil
 import subprocess
 import sys
 
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
-
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from outcome import Skipped, exit_status, expect  # noqa: E402
 
 def run(argv, timeout=600, **more):
     done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, errors="replace", timeout=timeout, **more)
@@ -158,15 +147,8 @@ def main():
     parser.add_argument("--cxx", action="store_true")
     parser.add_argument("--program", type=pathlib.Path)
     options = parser.parse_args()
-    try:
-        {"list": do_list, "hit": do_hit}[options.what](options)
-    except Failed as error:
-        print(f"FAILED: {error}")
-        return 1
-    except Skipped as reason:
-        print(f"SKIP: {reason}")
-        return 77
-    return 0
+    tests = {"list": do_list, "hit": do_hit}
+    return exit_status(lambda: tests[options.what](options))
 
 
 sys.exit(main())

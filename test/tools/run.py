@@ -21,22 +21,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from outcome import Failed, Skipped, exit_status, expect  # noqa: E402
+
 # Else valgrind puts its own functions in the place of our malloc.
 OURS = "--soname-synonyms=somalloc=nouserintercepts"
 STATUS_OF_ERRORS = 99
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def expect(condition, text):
-    if not condition:
-        raise Failed(text)
 
 
 class Result:
@@ -315,17 +305,10 @@ def main():
     parser.add_argument("--tool", choices=["memcheck", "asan"])
     parser.add_argument("names", nargs="*")
     options = parser.parse_intermixed_args() # names come after options
-    try:
-        {"valgrind": do_valgrind, "valgrind-own": do_valgrind_own, "reports": do_reports,
-         "valgrind-programs": lambda o: run_programs(o, check_tracked),
-         "valgrind-untracked": lambda o: run_programs(o, check_untracked)}[options.what](options)
-    except Failed as error:
-        print(f"FAILED: {error}")
-        return 1
-    except Skipped as reason:
-        print(f"SKIP: {reason}")
-        return 77
-    return 0
+    tests = {"valgrind": do_valgrind, "valgrind-own": do_valgrind_own, "reports": do_reports,
+             "valgrind-programs": lambda o: run_programs(o, check_tracked),
+             "valgrind-untracked": lambda o: run_programs(o, check_untracked)}
+    return exit_status(lambda: tests[options.what](options))
 
 
 sys.exit(main())
