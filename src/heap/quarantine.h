@@ -17,3 +17,7 @@ void _mi_quarantine_free(mi_page_t* slice, void* p);
 
 // All of the theap's blocks go on; by its own thread.
 void _mi_quarantine_flush(mi_theap_t* theap);
+
+// All go to their pages; by whoever has revoked the theap, for its bins are its thread's.  Blocks of a thread that sleeps would
+// else keep a page each, 4 MiB.
+void _mi_quarantine_take_back(mi_theap_t* theap);

@@ -4,8 +4,8 @@
 //   free:    bin, while it has room  --overflow-->  the block's page (ours)  |  outbox (not ours)  --batch-->  page word
 //
 // H1  bins are touched by their thread only, without any mark: they are the fast path.
-// H2  All else of a theap (queues, outbox, plain fields of its pages) is touched between enter and leave only, by its
-//     thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
+// H2  All else of a theap (queues, outbox, quarantine, plain fields of its pages) is touched between enter and leave only,
+//     by its thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
 // H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
 //     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
@@ -90,7 +90,7 @@ struct mi_theap_s {
   bool                   is_late;     // threads past their exit share it
   bool                   is_orphan;   // its thread did not survive a fork
   bool                   is_released; // it was idle and has nothing left to give
-  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap, its own thread only (heap/quarantine.h)
+  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
   uint64_t               quarantine_random;
   bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
   mi_class_state_t       classes[MI_CLASS_COUNT];

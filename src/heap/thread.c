@@ -18,6 +18,7 @@
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
+#include "quarantine.h"
 #include "sampler.h"
 #include "walk.h"
 
@@ -523,6 +524,7 @@ static bool theap_is_idle(mi_theap_t* theap) {
 
 static void theap_take_back(mi_theap_t* theap) {
   while (mi_load_acquire(&theap->presence) == MI_THEAP_INSIDE) _mi_prim_yield(); // it woke up just now
+  if (MI_HARDENED) _mi_quarantine_take_back(theap);
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);
   _mi_large_drop_kept(theap);
