@@ -70,7 +70,7 @@ test-cxx: ## the library compiled as C++
 test-secure: ## with security measures, the cheap ones and all
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(call check,secure,-L 'unit|api|bugs')
-	@$(call check,secure-full,-L 'unit|api|modes|bugs')
+	@$(call check,secure-full,-L 'unit|api|modes|fault|bugs')
 
 test-level3: ## a build for level 3 of the interface
 	@scripts/need.sh $(NEED_BUILD)

@@ -22,6 +22,7 @@ mi_lock_t _mi_guard_lock;
 
 static mi_atomic(mi_guard_t*) guard_slabs[GUARD_SLABS]; // written under the lock
 static mi_guard_t*            guard_unused;
+static mi_guard_t*            guard_stuck; // runs without a page that could not be given back yet
 static mi_guard_t *           guard_freed_first, *guard_freed_last;
 static size_t                 guard_n_freed, guard_n_freed_slices;
 static size_t                 guard_n_live; // and those that are being made
@@ -124,17 +125,30 @@ size_t _mi_guard_freed_count(void) {
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
 
-// A run that the record has, without a page, goes back to the arena.
-static void guard_release_run(mi_guard_t* guard) {
-  // If that fails the run is lost: nobody could use it.
-  if (_mi_prim_commit(guard->start, (size_t)(guard->end - guard->start)) != 0) return;
-  _mi_slices_free(_mi_page_region(guard->page), _mi_page_slice(guard->page), guard->n_slices, guard->is_zero);
+static void guard_put_record(mi_guard_t* guard, mi_guard_t** list, bool was_live) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  guard->next = *list;
+  *list = guard;
+  if (was_live) guard_n_live--;
+  _mi_lock_release(&_mi_guard_lock);
 }
 
-// A new run, all of it inaccessible and unbacked.
+// The record's run, which has no page, goes back to the arena.  If it cannot be made accessible nobody could use it: then
+// it waits until it can (false).
+static bool guard_release_run(mi_guard_t* guard, bool was_live) {
+  bool can = (_mi_prim_commit(guard->start, (size_t)(guard->end - guard->start)) == 0);
+  if (can) _mi_slices_free(_mi_page_region(guard->page), _mi_page_slice(guard->page), guard->n_slices, guard->is_zero);
+  guard_put_record(guard, can ? &guard_unused : &guard_stuck, was_live);
+  return can;
+}
+
+// A new run for a record that counts as live, all of it inaccessible and unbacked.  Without one the record is put back.
 static bool guard_new_run(mi_guard_t* guard, const mi_guard_place_t* place) {
   mi_run_t run = _mi_slices_alloc(place->n_slices, place->align, MI_CHUNK_META, MI_ARENA_ANY);
-  if (run.region == NULL) return false;
+  if (run.region == NULL) {
+    guard_put_record(guard, &guard_unused, true);
+    return false;
+  }
   size_t size = run.n_slices * MI_SLICE_SIZE;
   guard->start = _mi_region_slice_start(run.region, run.slice);
   guard->end = guard->start + size;
@@ -143,16 +157,8 @@ static bool guard_new_run(mi_guard_t* guard, const mi_guard_place_t* place) {
   guard->page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   guard->page->region = (uint8_t)_mi_region_index(run.region);
   if (_mi_prim_protect(guard->start, size) == 0) return true;
-  _mi_slices_free(run.region, run.slice, run.n_slices, guard->is_zero);
+  guard_release_run(guard, true); // a part of it may be inaccessible
   return false;
-}
-
-static void guard_drop_record(mi_guard_t* guard, bool was_live) {
-  _mi_lock_acquire(&_mi_guard_lock);
-  guard->next = guard_unused;
-  guard_unused = guard;
-  if (was_live) guard_n_live--;
-  _mi_lock_release(&_mi_guard_lock);
 }
 
 // A record with a run that fits: that of the block which has been free for longest, when there are enough of those.
@@ -173,23 +179,33 @@ static mi_guard_t* guard_take(const mi_guard_place_t* place) {
     _mi_page_delete_large(guard->page);
     return guard;
   }
-  if (guard_new_run(guard, place)) return guard;
-  guard_drop_record(guard, true);
-  return NULL;
+  return guard_new_run(guard, place) ? guard : NULL;
 }
 
-// Too many, or too large ones, are free: the oldest go back to the arena.
+static mi_guard_t* guard_take_over(void) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  bool        is_over = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
+  mi_guard_t* guard = (is_over ? guard_take_freed() : NULL);
+  _mi_lock_release(&_mi_guard_lock);
+  return guard;
+}
+
+static mi_guard_t* guard_take_stuck(void) {
+  _mi_lock_acquire(&_mi_guard_lock);
+  mi_guard_t* guard = guard_stuck;
+  if (guard != NULL) guard_stuck = guard->next;
+  _mi_lock_release(&_mi_guard_lock);
+  return guard;
+}
+
+// Too many, or too large ones, are free: the oldest go back to the arena.  And so does what could not before.
 static void guard_trim(void) {
-  for (;;) {
-    mi_guard_t* guard = NULL;
-    _mi_lock_acquire(&_mi_guard_lock);
-    bool is_over = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
-    if (is_over) guard = guard_take_freed();
-    _mi_lock_release(&_mi_guard_lock);
-    if (guard == NULL) return;
+  mi_guard_t* guard;
+  while ((guard = guard_take_over()) != NULL) {
     _mi_page_delete_large(guard->page);
-    guard_release_run(guard);
-    guard_drop_record(guard, false);
+    guard_release_run(guard, false);
+  }
+  while ((guard = guard_take_stuck()) != NULL && guard_release_run(guard, false)) {
   }
 }
 
@@ -264,8 +280,7 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   bool is_empty = (guard->size == 0); // G6
   if ((!is_empty && _mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) ||
       guard_new_page(heap, guard) == NULL) {
-    guard_release_run(guard);
-    guard_drop_record(guard, true);
+    guard_release_run(guard, true);
     return NULL;
   }
   if (!guard->is_zero && !is_empty) memset(guard->block, 0, guard->size);
@@ -288,7 +303,8 @@ static bool guard_move_end(mi_guard_t* guard, char* end) {
   if (end > guard->data_end && _mi_prim_commit(guard->data_end, (size_t)(end - guard->data_end)) != 0) return false;
   if (end < guard->data_end) {
     size_t n = (size_t)(guard->data_end - end);
-    if (_mi_prim_purge(end, n) != 0 || _mi_prim_protect(end, n) != 0) return false;
+    if (_mi_prim_purge(end, n) != 0) memset(end, 0, n); // it is zero when the block grows again
+    _mi_prim_protect(end, n);                           // if that fails, uses of it are not noticed
   }
   guard->data_end = end;
   return true;

@@ -7,7 +7,8 @@
 // G1  A guarded block has a page of its own (LARGE, GUARDED) whose descriptor has the exact size, and a record.
 // G2  A run keeps its record from the time when it is taken from the arena until it is given back.  LIVE: all but
 //     [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
-//     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.
+//     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
+//     system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
 // G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed.
 // G4  The guard lock guards lists, counts and states of records.  The arena lock may be taken while it is held.  The handler
 //     of faults reads records without it: what it finds is as good as the program's own synchronisation.
