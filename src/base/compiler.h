@@ -84,8 +84,8 @@
 #endif
 
 // Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)
-#if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && \
-    !defined(__cplusplus) && !MI_TSAN && !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
+#if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !MI_TSAN && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
   #define MI_HAS_IFUNC 1
 #else
   #define MI_HAS_IFUNC 0

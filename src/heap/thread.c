@@ -54,13 +54,22 @@ static bool thread_can_revoke;
 
 static void thread_nothing(void) {}
 
-static void (*thread_early(void))(void) {
+typedef void (*thread_early_t)(void);
+
+  #if defined(__cplusplus)
+extern "C" { // the attribute has the name as the assembler knows it
+  #endif
+mi_hidden thread_early_t _mi_thread_early_resolver(void);
+mi_hidden void           _mi_thread_early(void) __attribute__((ifunc("_mi_thread_early_resolver")));
+  #if defined(__cplusplus)
+}
+  #endif
+
+thread_early_t _mi_thread_early_resolver(void) {
   // In a static program it runs before there is thread-local storage at all; then nobody can allocate yet.
   if (_mi_prim_has_thread_storage() && _mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
   return &thread_nothing;
 }
-
-mi_hidden void _mi_thread_early(void) __attribute__((ifunc("thread_early")));
 
   // Referred to by address: such functions are resolved before those that are only called.
   #if defined(__clang__) && defined(__LP64__)
@@ -68,13 +77,13 @@ mi_hidden void _mi_thread_early(void) __attribute__((ifunc("thread_early")));
 __asm__(".pushsection .data.rel,\"aw\"\n.balign 8\n"
         ".globl _mi_thread_early_pointer\n.hidden _mi_thread_early_pointer\n"
         "_mi_thread_early_pointer: .quad _mi_thread_early\n.popsection");
-extern mi_hidden void (*volatile _mi_thread_early_pointer)(void);
+extern mi_hidden volatile thread_early_t _mi_thread_early_pointer;
 
 static void thread_resolve_early(void) {
   _mi_thread_early_pointer();
 }
   #else
-static void (*volatile thread_early_pointer)(void) = &_mi_thread_early;
+static volatile thread_early_t thread_early_pointer = &_mi_thread_early;
 
 static void thread_resolve_early(void) {
   thread_early_pointer();
