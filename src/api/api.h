@@ -7,10 +7,10 @@
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
 // report when out of memory.
-void* _mi_malloc_slow(size_t size, bool zero);
+void* _mi_malloc_slow(size_t size, bool zero) mi_attr_noexcept;
 
 // Here and below `heap` is NULL for the default heap of the thread.
-void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero);
+void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept;
 
 // A block of a class, for those who have chosen it for that size and alignment; NULL without a report.
 void* _mi_malloc_class(mi_heap_t* heap, size_t cls, size_t size, size_t align, bool zero);

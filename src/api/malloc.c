@@ -34,7 +34,7 @@ static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
   return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
-static mi_noinline void* malloc_big(size_t size) {
+static mi_noinline void* malloc_big(size_t size) mi_attr_noexcept {
   if (mi_unlikely(size > MI_CLASS_ASKED_MAX)) return _mi_malloc_slow(size, false);
   return malloc_pop(_mi_size_class_of_big(size + MI_PADDING_SIZE) << MI_BIN_SHIFT, size);
 }
@@ -47,7 +47,7 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   return malloc_big(size);
 }
 
-static mi_noinline void free_slow(void* p);
+static mi_noinline void free_slow(void* p) mi_attr_noexcept;
 
 static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
   if (!_mi_block_verify(slice - slice->back, p, "free")) return;
@@ -240,7 +240,7 @@ static void* malloc_any(mi_heap_t* heap, size_t size, bool zero) {
   return malloc_class(heap, theap, _mi_size_class_of(size + MI_PADDING_SIZE), size, zero);
 }
 
-mi_noinline void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) {
+mi_noinline void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept {
   void* p = malloc_any(heap, size, zero);
   if (mi_likely(p != NULL)) return p;
   if (size <= PTRDIFF_MAX) {
@@ -251,7 +251,7 @@ mi_noinline void* _mi_malloc_slow_in(mi_heap_t* heap, size_t size, bool zero) {
   return _mi_malloc_failed(size);
 }
 
-mi_noinline void* _mi_malloc_slow(size_t size, bool zero) {
+mi_noinline void* _mi_malloc_slow(size_t size, bool zero) mi_attr_noexcept {
   return _mi_malloc_slow_in(NULL, size, zero);
 }
 
@@ -296,7 +296,7 @@ static void free_large(mi_page_t* page, void* p) {
   if (p != _mi_page_large_block(page) || !_mi_large_free(_mi_theap_backing(), page)) free_large_invalid(page, p);
 }
 
-static mi_noinline void free_slow(void* p) {
+static mi_noinline void free_slow(void* p) mi_attr_noexcept {
   if (p == NULL) return;
   mi_page_t* page = _mi_page_of(p);
   if (mi_unlikely(page == NULL)) {

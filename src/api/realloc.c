@@ -88,7 +88,7 @@ mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
   return page;
 }
 
-static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) {
+static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) mi_attr_noexcept {
   size_t old_size;
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   mi_page_t* page = _mi_realloc_page(p, &old_size);

@@ -259,7 +259,7 @@ static void theap_look(mi_theap_t* theap) {
 }
 
 // The rest of a free, after enter: up to leaving.
-mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
   theap_give_back(theap, page, block);
   if (++theap->n_slow_frees >= MI_THEAP_FREES_PER_LOOK) {
     theap->n_slow_frees = 0;
@@ -269,13 +269,13 @@ mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_bloc
 }
 
 // The same, after the block was pushed to its page.
-mi_noinline void _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) {
+mi_noinline void _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
   if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
   theap_look(theap);
   _mi_theap_leave_slow(theap);
 }
 
-void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) {
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) mi_attr_noexcept {
   _mi_theap_enter(theap);
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
@@ -287,7 +287,7 @@ void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) {
   }
 }
 
-mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
   _mi_theap_wait_revoked(theap);
   _mi_theap_free_slow(theap, page, block);
 }

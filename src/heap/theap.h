@@ -178,6 +178,7 @@ static mi_always_inline mi_theap_t* _mi_theap_backing(void) {
 }
 
 // ---- the slow paths of malloc and free ------------------------------------------------------------------------------
+// That they throw nothing is said where fast paths end with them: as C++ these would else need a frame.
 
 void _mi_theap_init(mi_theap_t* theap);
 
@@ -186,14 +187,14 @@ void _mi_theap_init(mi_theap_t* theap);
 void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
 
 // The rest of a free, after enter: up to leaving.
-void         _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+void         _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
 // The same, when the block has been pushed to its page.
-void         _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page);
+void         _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept;
 // The same as slow, after a failed try to enter.
-mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
 
 // Frees a block of a page whose home is another theap.
-void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p);
+void _mi_theap_free_remote(mi_theap_t* theap, mi_page_t* page, void* p) mi_attr_noexcept;
 
 // The same for a thread that has no theap.
 void _mi_page_free_remote(mi_page_t* page, void* block);
