@@ -8,45 +8,43 @@
 
 enum { n_workers = 12, n_slots = 400, n_kept = 60, n_naps = 500, ops_per_nap = 40 };
 
-static _Atomic(uint32_t*) slots[n_slots];
-static atomic_size_t      n_wrong, n_awake = n_workers;
+typedef struct block_s {
+  size_t  size; // of the rest, a pattern that comes from the address
+  uint8_t data[];
+} block_t;
 
-// The first word is the number of words, all others come from it and from the address.
-static uint32_t* block_get(rng_t* rng) {
-  size_t    n = 4 + rng_size(rng, 600);
-  uint32_t* p = (uint32_t*)mi_malloc(n * sizeof(*p));
-  if (p == NULL) return NULL;
-  p[0] = (uint32_t)n;
-  for (size_t i = 1; i < n; i++) p[i] = (uint32_t)((uintptr_t)p + i * n);
-  return p;
+static _Atomic(block_t*) slots[n_slots];
+static atomic_size_t     n_wrong, n_awake = n_workers;
+
+static block_t* block_get(rng_t* rng) {
+  size_t   size = 8 + rng_size(rng, 2400);
+  block_t* b = (block_t*)mi_malloc(sizeof(*b) + size);
+  if (b == NULL) return NULL;
+  b->size = size;
+  pattern_fill(b->data, 0, size, (uintptr_t)b);
+  return b;
 }
 
-static void block_put(uint32_t* p) {
-  if (p == NULL) return;
-  size_t n = p[0], i = 1;
-  while (i < n && i < 1000 && p[i] == (uint32_t)((uintptr_t)p + i * n)) i++;
-  if (i != n && atomic_fetch_add(&n_wrong, 1) < 10) printf("word %zu of the %zu of %p is wrong\n", i, n, (void*)p);
-  memset(p, 0xEE, n < 1000 ? n * sizeof(*p) : sizeof(*p)); // whoever else has it will notice
-  mi_free(p);
-}
-
-static void sleep_us(size_t us) {
-  struct timespec t = {0, (long)us * 1000};
-  nanosleep(&t, NULL);
+static void block_put(block_t* b) {
+  if (b == NULL) return;
+  size_t length = pattern_check(b->data, b->size, (uintptr_t)b);
+  if (length != b->size && atomic_fetch_add(&n_wrong, 1) < 10) printf("byte %zu of %p is wrong\n", length, (void*)b);
+  memset(b->data, 0xEE, 8); // whoever else has it will notice
+  mi_free(b);
 }
 
 static void* work(void* arg) {
-  rng_t     rng = rng_make((uint64_t)(uintptr_t)arg);
-  uint32_t* kept[n_kept] = {NULL};
-  size_t    n = (TEST_SANITIZED ? n_naps / 4 : n_naps) * test_scale();
+  rng_t    rng = rng_make((uint64_t)(uintptr_t)arg);
+  block_t* kept[n_kept] = {NULL};
+  size_t   n = (TEST_SANITIZED ? n_naps / 4 : n_naps) * test_scale();
   for (size_t nap = 0; nap < n; nap++) {
     for (size_t i = rng_below(&rng, ops_per_nap); i > 0; i--) {
-      uint32_t** place = &kept[rng_below(&rng, n_kept)];
+      block_t** place = &kept[rng_below(&rng, n_kept)];
       if (rng_below(&rng, 4) == 0) *place = atomic_exchange(&slots[rng_below(&rng, n_slots)], *place);
       block_put(*place);
       *place = (rng_below(&rng, 2) == 0 ? block_get(&rng) : NULL);
     }
-    sleep_us(rng_below(&rng, 10000));
+    sleep_ms((unsigned)rng_below(&rng, 10));
   }
   for (size_t i = 0; i < n_kept; i++) block_put(kept[i]);
   atomic_fetch_sub(&n_awake, 1);

@@ -336,7 +336,8 @@ int main(int argc, char** argv) {
   CHECK_EQ(atomic_load(&n_wrong), 0);
   CHECK_EQ(atomic_load(&n_refused), 0);
   int64_t n_pages = pages_now();
-  CHECK_FOR(n_pages <= 5, "%lld pages left", (long long)n_pages); // those of libc and libstdc++, where we serve them
+  CHECK_FOR(n_pages <= 4 + MI_USE_CXX, "%lld pages left",
+            (long long)n_pages); // libc's and libstdc++'s, where we serve them
   CHECK_EQ(huge_now(), 0);
   return check_result();
 }
