@@ -248,7 +248,7 @@ static void check_here(bool repeat, uint64_t seed) {
   CHECK(rss_within("growth of resident memory", minus(rss_now(), first_rss), 6 * MiB));
   // What is being purged when memory is needed is not there, and new chunks are opened: up to 16 MiB at a time.
   // Of guarded blocks that are free, 64 MiB more are kept, and what lies between those is not always large enough: up to
-  // 142 MiB in six seeds.  While the system refuses all, each that is asked for takes address space that cannot be given back
+  // 142 MiB in five seeds.  While the system refuses all, each that is asked for takes address space that cannot be given back
   // before it is willing again: up to 476 MiB, of which 136 in the second half.  When that was lost it was 5270.
   size_t kept = (MI_HARDENED ? (repeat ? 1024 : 192) : 0) * MiB;
   CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), kept + 48 * MiB));
