@@ -12,6 +12,7 @@ set(mi_sources
   src/arena/arena.c
   src/arena/chunk.c
   src/arena/commit.c
+  src/arena/hole.c
   src/arena/numa.c
   src/arena/part.c
   src/arena/purge.c

@@ -21,6 +21,7 @@
 #include "arena/arena.c"
 #include "arena/chunk.c"
 #include "arena/commit.c"
+#include "arena/hole.c"
 #include "arena/numa.c"
 #include "arena/part.c"
 #include "arena/purge.c"

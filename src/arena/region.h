@@ -56,7 +56,7 @@ typedef struct mi_chunk_s {
   uint32_t next[MI_CHUNK_LISTS], prev[MI_CHUNK_LISTS]; // neighbours in its buckets, as chunk index + 1; 0 at the ends
   uint8_t  bucket[MI_CHUNK_LISTS];                     // how much it can still give (chunk.c); 0: in no bucket
   uint8_t  kind;                                       // mi_chunk_kind_t
-  uint8_t  unused;
+  uint8_t  has_holes;                                  // hole.h; owned by the purge lock
 } mi_chunk_t;
 
 // Where the memory of a region comes from.

@@ -8,6 +8,7 @@
 #include "../support/stat.h"
 #include "chunk.h"
 #include "commit.h"
+#include "hole.h"
 #include "numa.h"
 
 // So many chunks of region 0 were used before the first dense one is opened.
@@ -389,6 +390,7 @@ static size_t purge_free_chunks(mi_region_t* region, size_t* end, size_t most) {
   }
   for (size_t c = i; c < i + n; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
   _mi_lock_release(&_mi_arena_lock);
+  _mi_hole_close(region, i, n);
   if (n > 0) slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES);
   *end = i;
   return n_dirty;
@@ -406,6 +408,7 @@ static size_t purge_partial_chunk(mi_region_t* region, size_t* end) {
   }
   if (bits != 0) _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
   _mi_lock_release(&_mi_arena_lock);
+  if (bits != 0) _mi_hole_open(region, i);
   for (uint32_t rest = bits; rest != 0;) {
     size_t at = mi_ctz32(rest);
     size_t n = (~(rest >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(rest >> at)));
@@ -437,5 +440,6 @@ size_t _mi_slices_purge(size_t n) {
   for (size_t i = 0; i < _mi_region_count() && done < n && _mi_slices_purgeable() > 0; i++) {
     if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], n - done);
   }
+  _mi_hole_close_filled();
   return done;
 }

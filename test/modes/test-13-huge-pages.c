@@ -12,6 +12,10 @@
 #include "base/mode.h"
 #include "support.h"
 
+#if !defined(MADV_COLLAPSE)
+  #define MADV_COLLAPSE 25
+#endif
+
 enum { code_wrong_state = 253 }; // more than any size that is told
 
 // Resident bytes of a program that allocates `n_blocks` small blocks, in units of 64 KiB so that it fits an exit code.
@@ -154,6 +158,49 @@ static void check_dense(void) {
   mi_collect(true);
 }
 
+// Makes huge pages of those around these addresses, as an idle system does where they are asked for; how many times it did.
+static size_t collapse(char** blocks, size_t n, size_t step) {
+  size_t n_collapsed = 0;
+  for (size_t i = 0; i < n; i += step) {
+    uintptr_t start = (uintptr_t)blocks[i] & ~(uintptr_t)(2 * MiB - 1);
+    n_collapsed += (madvise((void*)start, 2 * MiB, MADV_COLLAPSE) == 0);
+  }
+  return n_collapsed;
+}
+
+static bool system_collapses(void) {
+  char* memory = (char*)mmap(NULL, 4 * MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  char* middle = memory + 2 * MiB;
+  *middle = 1;
+  bool ok = (collapse(&middle, 1, 1) != 0);
+  munmap(memory, 4 * MiB);
+  return ok;
+}
+
+// What went back stays away, though the rest of each huge page is in use; huge pages come back where it is used again.
+static void check_holes(void) {
+  enum { n = 1 << 16, size = 1024, step = 256 };
+  static char* blocks[n];
+  for (size_t i = 0; i < n; i++) blocks[i] = (char*)memset(mi_malloc(size - MI_PADDING_SIZE), 0xAB, 1);
+  for (size_t i = 0; i < n; i++) {
+    if (i % step != 0) mi_free(blocks[i]);
+  }
+  mi_collect(true);
+  size_t before = rss_now(), n_holed = collapse(blocks, n, step);
+  CHECK(rss_within("huge pages made of what is left of 64 MiB", minus(rss_now(), before), 4 * MiB));
+  for (size_t i = 0; i < n; i++) {
+    if (i % step != 0) blocks[i] = (char*)memset(mi_malloc(size - MI_PADDING_SIZE), 0xAB, 1);
+  }
+  mi_free(memset(mi_malloc(MiB), 1, MiB));
+  mi_collect(true); // looks for what is used again while it looks for what can go back
+  size_t n_full = collapse(blocks, n, step);
+  printf("huge pages made around %d blocks: %zu, and %zu when others are between them\n", n / step, n_holed, n_full);
+  CHECK(!system_collapses() || n_full >= n / step / 2);
+  for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
+  mi_collect(true);
+}
+
 // With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
 static void check_process_setting(void) {
   int          before = prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
@@ -179,6 +226,8 @@ int main(int argc, char** argv) {
   test_seed(argc, argv);
   check_small_programs(argv[0]);
   check_dense();
+  check_holes();
+  check_dense(); // huge pages again
   mi_option_set(mi_option_allow_thp, 0);
   check_dense();
   mi_option_set(mi_option_allow_thp, 1);

@@ -1,0 +1,19 @@
+// Holes in dense chunks: parts of them that went back to the system.  Layer: arena.
+//
+// A chunk with holes asks for no huge OS page.  Else an idle system would fill its holes again, unseen by us: khugepaged makes
+// a huge page of any that asks for it, if a single OS page of it is in use (docs/decisions/003).  It asks again when all of it
+// went back, or is in use.
+//
+// All under the purge lock.
+#pragma once
+
+#include "region.h"
+
+// Before a part of chunk i goes back.
+void _mi_hole_open(mi_region_t* region, size_t i);
+
+// Before all of the chunks [i, i + n) does.
+void _mi_hole_close(mi_region_t* region, size_t i, size_t n);
+
+// All chunks whose holes were filled by use.  Takes the purge lock.
+void _mi_hole_close_filled(void);
