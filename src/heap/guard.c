@@ -266,6 +266,16 @@ static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
   return page;
 }
 
+// All of the block that has memory is made before the page is seen by others: at a fork it is whole, or not there.
+static bool guard_open_data(mi_guard_t* guard) {
+  if (guard->size == 0) return true; // G6
+  if (_mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) return false;
+  if (!guard->is_zero) memset(guard->block, 0, guard->size);
+  guard->is_zero = false;
+  guard_fill(guard);
+  return true;
+}
+
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   mi_guard_place_t place;
   if (heap->arena != MI_ARENA_ANY || !_mi_guard_place(request, &place)) return NULL;
@@ -277,14 +287,10 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   guard->size = (MI_HARDENED ? request->size : mi_max(request->size, 1));
   guard->freed.n_frames = guard->freed.thread = 0;
   _mi_guard_trace(&guard->allocated);
-  bool is_empty = (guard->size == 0); // G6
-  if ((!is_empty && _mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) ||
-      guard_new_page(heap, guard) == NULL) {
+  if (!guard_open_data(guard) || guard_new_page(heap, guard) == NULL) {
     guard_release_run(guard, true);
     return NULL;
   }
-  if (!guard->is_zero && !is_empty) memset(guard->block, 0, guard->size);
-  if (!is_empty) guard_fill(guard);
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_LIVE);
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(guard->n_slices * MI_SLICE_SIZE));
   _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
@@ -310,31 +316,43 @@ static bool guard_move_end(mi_guard_t* guard, char* end) {
   return true;
 }
 
-// Bytes of the fill behind the block become the block's: nobody has written to them, and they are zero now.
-static void guard_take_fill(const mi_page_t* page, const mi_guard_t* guard, size_t n) {
+// Of a block that grows, the first n bytes behind it will be its own: has somebody written to them?
+static void guard_check_taken(const mi_page_t* page, const mi_guard_t* guard, size_t n) {
   const unsigned char* p = (const unsigned char*)guard->block + guard->size;
   size_t               at = 0;
   while (at < n && p[at] == GUARD_FILL) at++;
   if (at < n) guard_check_fill(page, guard);
-  memset(guard->block + guard->size, 0, n);
 }
 
-bool _mi_guard_resize(mi_page_t* page, size_t size) {
+// Bytes of the fill that become the block's are zero then.  Caller holds the lock: the child of a fork finds an old end, or a
+// new one.
+static bool guard_set_size(mi_page_t* page, size_t size) {
   mi_guard_t* guard = page->guard;
-  size_t      os_page = _mi_prim_os_page_size();
-  char*       end = (char*)mi_align_up((uintptr_t)guard->block + size, os_page);
-  if (size < guard->size / 2 || guard->size == 0 || size > (size_t)(guard->end - guard->block)) return false;
-  if (end + os_page > guard->end) return false;
-  char* old_end = guard->block + guard->size;
-  char* old_fill_end = guard_fill_end(guard);
+  char*       end = (char*)mi_align_up((uintptr_t)guard->block + size, _mi_prim_os_page_size());
+  char*       old_end = guard->block + guard->size;
+  char*       old_fill_end = guard_fill_end(guard);
   if (end != guard->data_end && !guard_move_end(guard, end)) return false;
-  if (size > guard->size) guard_take_fill(page, guard, mi_min(size - guard->size, (size_t)(old_fill_end - old_end)));
+  if (size > guard->size) memset(old_end, 0, mi_min(size - guard->size, (size_t)(old_fill_end - old_end)));
   bool keeps_fill = (size > guard->size && old_fill_end > guard->block + size);
   guard->size = page->asked = size;
   char* fill_start = (keeps_fill ? old_fill_end : guard->block + size);
   char* fill_end = guard_fill_end(guard);
   if (fill_end > fill_start) memset(fill_start, GUARD_FILL, (size_t)(fill_end - fill_start));
   return true;
+}
+
+bool _mi_guard_resize(mi_page_t* page, size_t size) {
+  const mi_guard_t* guard = page->guard;
+  size_t            os_page = _mi_prim_os_page_size();
+  if (size < guard->size / 2 || guard->size == 0 || size > (size_t)(guard->end - guard->block) - os_page) return false;
+  if (size > guard->size) {
+    size_t n_filled = (size_t)(guard_fill_end(guard) - guard->block) - guard->size;
+    guard_check_taken(page, guard, mi_min(size - guard->size, n_filled));
+  }
+  _mi_lock_acquire(&_mi_guard_lock);
+  bool ok = guard_set_size(page, size);
+  _mi_lock_release(&_mi_guard_lock);
+  return ok;
 }
 
 void _mi_guard_free(mi_page_t* page) {

@@ -8,7 +8,7 @@
 #include "forks.h"
 #include "support.h"
 
-enum { n_workers = 4, n_heaps = 5, n_inherited = 300 };
+enum { n_workers = 5, n_heaps = 5, n_inherited = 300 };
 
 static atomic_bool    must_stop;
 static mi_heap_t*     heaps[n_heaps]; // that live as long as the parent
@@ -62,6 +62,20 @@ static void* work(void* arg) {
     void*      p = mi_heap_malloc(heap, rng_size(&rng, kind > 990 ? 2 * MiB : 4000));
     if (kind < 100) p = mi_heap_realloc(heap, p, rng_size(&rng, 9000));
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
+  }
+  return NULL;
+}
+
+// Large blocks come, grow and shrink where they are, and go, most of the time.
+static void* work_large(void* arg) {
+  rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
+  while (!atomic_load(&must_stop)) {
+    rest_if_due();
+    mi_heap_t* heap = heaps[rng_below(&rng, n_heaps)];
+    size_t     size = 1 * MiB + rng_below(&rng, 100 * KiB);
+    void*      p = mi_heap_malloc(heap, size);
+    for (int i = 0; i < 10; i++) p = mi_heap_realloc(heap, p, size + rng_below(&rng, 100 * KiB));
+    mi_free(p);
   }
   return NULL;
 }
@@ -130,7 +144,8 @@ int main(int argc, char** argv) {
     pattern_fill(inherited[i], 0, inherited_size(i), i);
   }
   for (size_t i = 0; i < n_workers; i++) {
-    CHECK_EQ(pthread_create(&workers[i], NULL, &work, (void*)(uintptr_t)(seed + i)), 0);
+    void* (*body)(void*) = (i == 0 ? &work_large : &work);
+    CHECK_EQ(pthread_create(&workers[i], NULL, body, (void*)(uintptr_t)(seed + i)), 0);
   }
   fork_often(300, &run_child);
   atomic_store(&must_stop, true);
