@@ -769,8 +769,10 @@ mi_decl_export void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t mi
 
 /* Only here, mimalloc has no such functions:
 
-   Looks through all pages and free blocks of a heap (NULL: of all heaps) for what cannot be.  True if all is well;
-   otherwise each fault is reported (EFAULT).  Meanwhile no other thread may use the heap. */
+   Looks through all pages and free blocks of a heap (NULL: of all heaps) for what cannot be; in builds that check blocks
+   (secure, debug) also for blocks in use that were written to beyond their end, and in all builds next to guarded ones.  True
+   if all is well; otherwise each fault is reported (EFAULT).  Meanwhile no other thread may use the heap.  In the child of a
+   fork that had more threads, blocks in use are not looked at. */
 mi_decl_export bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept;
 
 /* Prints what is in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of

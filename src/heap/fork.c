@@ -23,6 +23,7 @@
 #define FORK_SLICES_MAX 8 // of a page of blocks
 
 mi_atomic(bool) _mi_fork_has_orphans;
+mi_atomic(bool) _mi_fork_has_lost;
 
 static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all other locks
 
@@ -135,6 +136,7 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
+  mi_store_relaxed(&_mi_fork_has_lost, true);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
   mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);

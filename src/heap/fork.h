@@ -13,3 +13,6 @@ void _mi_fork_unlock_all(void);
 // enter and leave.
 extern mi_atomic(bool) _mi_fork_has_orphans;
 void                   _mi_fork_adopt_orphans(void);
+
+// A fork has left threads behind: some blocks that count as used are not, or were just being made or freed (F2).
+extern mi_atomic(bool) _mi_fork_has_lost;

@@ -227,15 +227,25 @@ static void guard_fill(const mi_guard_t* guard) {
   memset(block_end, GUARD_FILL, (size_t)(guard_fill_end(guard) - block_end));
 }
 
+static bool guard_is_filled(const char* from, const char* to) {
+  while (from < to && (unsigned char)*from == GUARD_FILL) from++;
+  return from == to;
+}
+
+bool _mi_guard_is_whole(const mi_guard_t* guard) {
+  return guard->size == 0 || (guard_is_filled(guard_fill_start(guard), guard->block) &&
+                              guard_is_filled(guard->block + guard->size, guard_fill_end(guard)));
+}
+
 static void guard_check_fill(const mi_page_t* page, const mi_guard_t* guard) {
   const unsigned char* block = (const unsigned char*)guard->block;
   const unsigned char* start = (const unsigned char*)guard_fill_start(guard);
   const unsigned char* end = (const unsigned char*)guard_fill_end(guard);
   const unsigned char* below = block;
   const unsigned char* above = block + guard->size;
+  if (_mi_guard_is_whole(guard)) return;
   while (below > start && below[-1] == GUARD_FILL) below--;
   while (above < end && *above == GUARD_FILL) above++;
-  if (below == start && above == end) return;
   _mi_guard_explain(page);
   if (above < end) {
     _mi_error_report(EFAULT, "buffer overflow: something was written %zu bytes past the block %p of %zu bytes\n",
@@ -316,14 +326,6 @@ static bool guard_move_end(mi_guard_t* guard, char* end) {
   return true;
 }
 
-// Of a block that grows, the first n bytes behind it will be its own: has somebody written to them?
-static void guard_check_taken(const mi_page_t* page, const mi_guard_t* guard, size_t n) {
-  const unsigned char* p = (const unsigned char*)guard->block + guard->size;
-  size_t               at = 0;
-  while (at < n && p[at] == GUARD_FILL) at++;
-  if (at < n) guard_check_fill(page, guard);
-}
-
 // Bytes of the fill that become the block's are zero then.  Caller holds the lock: the child of a fork finds an old end, or a
 // new one.
 static bool guard_set_size(mi_page_t* page, size_t size) {
@@ -346,8 +348,9 @@ bool _mi_guard_resize(mi_page_t* page, size_t size) {
   size_t            os_page = _mi_prim_os_page_size();
   if (size < guard->size / 2 || guard->size == 0 || size > (size_t)(guard->end - guard->block) - os_page) return false;
   if (size > guard->size) {
-    size_t n_filled = (size_t)(guard_fill_end(guard) - guard->block) - guard->size;
-    guard_check_taken(page, guard, mi_min(size - guard->size, n_filled));
+    size_t      n_filled = (size_t)(guard_fill_end(guard) - guard->block) - guard->size;
+    const char* end = guard->block + guard->size;
+    if (!guard_is_filled(end, end + mi_min(size - guard->size, n_filled))) guard_check_fill(page, guard);
   }
   _mi_lock_acquire(&_mi_guard_lock);
   bool ok = guard_set_size(page, size);

@@ -82,6 +82,9 @@ bool _mi_guard_resize(mi_page_t* page, size_t size);
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);
 
+// Is what lies next to the block in use as it was filled (G3)?
+bool _mi_guard_is_whole(const mi_guard_t* guard);
+
 // Says who allocated and who freed a block, in warnings.
 void _mi_guard_explain(const mi_page_t* page);
 

@@ -3,6 +3,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
+#include "heap/guard.h"
 #include "heap/heap.h"
 #include "heap/thread.h"
 
@@ -213,6 +214,30 @@ static void damage_descriptors(void) {
   CHECK(_mi_page_has(queued, MI_PAGE_IS_ZERO));
 }
 
+// What the program has written to behind its blocks, in builds that can know it; behind guarded blocks in all.
+static void damage_ends(void) {
+  uint8_t* block = (uint8_t*)blocks[0];
+  uint8_t* big = (uint8_t*)mi_heap_malloc(heap, large + 1);
+  size_t   block_size = _mi_page_block_size(_mi_page_of(block));
+  if (MI_CHECKED && !MI_TRACK) {
+    DAMAGE(block[block_size - 1], block[block_size - 1] ^ 0x41, "buffer overflow");
+    DAMAGE(block[block_size - 8], block[block_size - 8] ^ 1, "buffer overflow");
+    DAMAGE(block[size], 0, "buffer overflow");
+    DAMAGE(big[large + 1], 0, "buffer overflow");
+  }
+  CHECK(mi_heap_check(heap) && block_size >= size + 8 * (MI_CHECKED ? 1 : 0));
+  mi_free(big);
+  if (TEST_SANITIZED) return; // nothing is guarded
+  mi_heap_guarded_set_size_bound(heap, 0, GiB);
+  mi_heap_guarded_set_sample_rate(heap, 1, 0);
+  uint8_t* guarded = (uint8_t*)mi_heap_malloc(heap, 1001);
+  mi_heap_guarded_set_sample_rate(heap, 0, 0);
+  CHECK(_mi_guard_has(guarded));
+  DAMAGE(guarded[1001], 0, "next to the block");
+  DAMAGE(guarded[-1], 0, "next to the block");
+  mi_free(guarded);
+}
+
 static uint64_t word_of(mi_page_t* page, mi_page_state_t state, size_t count, const void* first) {
   return page_word_make(
       state, count,
@@ -354,6 +379,7 @@ int main(void) {
   damage_words();
   damage_lists();
   damage_slices();
+  damage_ends();
   damage_theaps();
   damage_much();
   pthread_barrier_wait(&barrier);
