@@ -128,11 +128,11 @@ static void purge_by_clock(int64_t interval) {
 }
 
 void _mi_purge_schedule(bool by_free) {
-  if (mi_likely(_mi_slices_purgeable() < PURGE_START_SLICES)) return;
+  size_t  n = _mi_slices_purgeable();
   int64_t interval = purge_interval();
-  if (interval < 0) return;
-  if (interval == 0) _mi_slices_purge(SIZE_MAX);
-  else if (!purge_start_thread(by_free)) purge_by_clock(interval);
+  if (mi_unlikely(interval == 0) && n > 0) _mi_slices_purge(SIZE_MAX);
+  if (mi_likely(n < PURGE_START_SLICES) || interval <= 0) return;
+  if (!purge_start_thread(by_free)) purge_by_clock(interval);
 }
 
 void _mi_purge_wake(bool by_free) {

@@ -69,6 +69,22 @@ static void check_handed_over(uint64_t seed) {
   CHECK(rss_within("resident after two idle seconds", after, full / 50));
 }
 
+// With a delay of 0 nothing waits, however little it is.
+static void check_at_once(void) {
+  enum { n = 150, size = 20000 };
+  static void* p[n];
+  long         delay = mi_option_get(mi_option_purge_delay);
+  mi_option_set(mi_option_purge_delay, 0);
+  mi_collect(true);
+  size_t before = rss_now();
+  for (size_t i = 0; i < n; i++) p[i] = memset(mi_malloc(size), 1, size);
+  size_t full = minus(rss_now(), before);
+  for (size_t i = 0; i < n; i++) mi_free(p[i]);
+  CHECK(full >= n * size || !rss_is_meaningful());
+  CHECK(rss_within("resident when 3 MiB were freed, without a delay", minus(rss_now(), before), 1 * MiB));
+  mi_option_set(mi_option_purge_delay, delay);
+}
+
 // ---- a pool ---------------------------------------------------------------------------------------------------------
 
 static pthread_barrier_t barrier; // stages: allocated, shuffled, freed, measured
@@ -126,6 +142,7 @@ int main(int argc, char** argv) {
   if (MI_API_LEVEL >= 3) mi_option_set(mi_option_purge_delay, 10); // at level 3 it is a second
   memset(blocks, 0, sizeof(blocks));                               // its OS pages are not part of the account
   total_bytes = TEST_SANITIZED ? 32 * MiB : test_scale() > 1 ? GiB : 256 * MiB;
+  check_at_once();
   check_handed_over(seed);
   check_pool(seed);
   return check_result();
