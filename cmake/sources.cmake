@@ -8,6 +8,7 @@ set(mi_sources
   src/support/message.c
   src/support/option.c
   src/support/stat.c
+  src/support/trace.c
 
   src/arena/arena.c
   src/arena/chunk.c

@@ -17,6 +17,7 @@
 #include "support/message.c"
 #include "support/option.c"
 #include "support/stat.c"
+#include "support/trace.c"
 
 #include "arena/arena.c"
 #include "arena/chunk.c"

@@ -4,6 +4,7 @@
 #include "../base/public.h"
 #include "../heap/heap.h"
 #include "../page/verify.h"
+#include "../support/trace.h"
 
 // Allocation that did not find a block in a bin: any size, any state of thread and process.  NULL with errno and a
 // report when out of memory.
@@ -60,11 +61,13 @@ static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block
     mi_track_closed((char*)p + size, block_size - size);
     mi_track_block(p, size, is_zero);
   }
+  _mi_trace_allocated(p);
   return p;
 }
 
 // The block p of a class, which is sound, is going to be free.
 static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
+  _mi_trace_freed(p);
   if (MI_TRACK) mi_track_closed(p, block_size);
   if (MI_CHECKED) _mi_padding_retire(p, block_size);
   if (MI_FILL) _mi_block_fill_freed(p, block_size);

@@ -156,6 +156,7 @@ static void* malloc_issue_large(void* p, size_t size, bool zero) {
     mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);
     mi_track_block(p, size, zero);
   }
+  _mi_trace_allocated(p);
   return p;
 }
 
@@ -292,7 +293,10 @@ static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {
 }
 
 static void free_large(mi_page_t* page, void* p) {
-  if (MI_CHECKED && !_mi_page_has(page, MI_PAGE_GUARDED) && !_mi_block_verify(page, p, "free")) return;
+  if (MI_CHECKED && !_mi_page_has(page, MI_PAGE_GUARDED)) {
+    if (!_mi_block_verify(page, p, "free")) return;
+    _mi_trace_freed(p);
+  }
   if (p != _mi_page_large_block(page) || !_mi_large_free(_mi_theap_backing(), page)) free_large_invalid(page, p);
 }
 

@@ -9,6 +9,7 @@
 #include "../support/message.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "../support/trace.h"
 #include "api.h"
 #include "hooks.h"
 
@@ -37,6 +38,7 @@ void mi_process_init(void) mi_attr_noexcept {
     _mi_message_verbose("process init\n");
   }
   _mi_arena_init_options();
+  _mi_trace_init();
 }
 
 void mi_cdecl mi_process_done(void) mi_attr_noexcept {

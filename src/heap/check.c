@@ -7,6 +7,7 @@
 #include "../arena/purge.h"
 #include "../support/format.h"
 #include "../support/message.h"
+#include "../support/trace.h"
 #include "fork.h"
 #include "pool.h"
 #include "sampler.h"
@@ -201,6 +202,7 @@ static void check_report_fault(const mi_damage_t* fault) {
   else if (fault->page != NULL) {
     _mi_format(where, sizeof(where), ", page %p of a large block", (const void*)fault->page);
   }
+  _mi_trace_explain(fault->at);
   _mi_error_report(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
 }
 

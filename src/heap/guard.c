@@ -296,7 +296,7 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   guard->block = guard->start + place.block;
   guard->size = (MI_HARDENED ? request->size : mi_max(request->size, 1));
   guard->freed.n_frames = guard->freed.thread = 0;
-  _mi_guard_trace(&guard->allocated);
+  _mi_trace_take(&guard->allocated);
   if (!guard_open_data(guard) || guard_new_page(heap, guard) == NULL) {
     guard_release_run(guard, true);
     return NULL;
@@ -364,7 +364,7 @@ void _mi_guard_free(mi_page_t* page) {
   mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   _mi_page_clear(page, MI_PAGE_IN_HEAP);
   if (guard->size > 0) guard_check_fill(page, guard);
-  _mi_guard_trace(&guard->freed);
+  _mi_trace_take(&guard->freed);
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED); // from here on it may fault
   guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
   _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed

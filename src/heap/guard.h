@@ -20,21 +20,14 @@
 //     last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.
 #pragma once
 
+#include "../support/trace.h"
 #include "heap.h"
 
 #define MI_GUARD_LIVE_MAX     4096 // each has up to three mappings of the 65530 that the kernel allows by default
 #define MI_GUARD_FREED_MAX    256
 #define MI_GUARD_FREED_SLICES 1024 // in all: 64 MiB of address space
-#define MI_GUARD_FRAMES       16
 
 typedef enum mi_guard_state_e { MI_GUARD_NONE, MI_GUARD_LIVE, MI_GUARD_FREED } mi_guard_state_t;
-
-// Who did something, and from where.
-typedef struct mi_trace_s {
-  uintptr_t thread;
-  size_t    n_frames;
-  void*     frames[MI_GUARD_FRAMES];
-} mi_trace_t;
 
 // The record.
 struct mi_guard_s {
@@ -88,13 +81,10 @@ bool _mi_guard_is_whole(const mi_guard_t* guard);
 // Says who allocated and who freed a block, in warnings.
 void _mi_guard_explain(const mi_page_t* page);
 
-// For the calling thread.  No lock of ours is held.
-void _mi_guard_trace(mi_trace_t* trace);
-
 // Faults are reported from now on.
 void _mi_guard_watch(void);
 
-// The same, and traces can be taken (which loads the system's unwinder, and is not for programs that have not asked for it).
+// The same, and stacks can be taken (support/trace.h).
 void _mi_guard_start(void);
 
 // The record of the block whose run has the address, NULL if there is none.

@@ -8,13 +8,6 @@
 
 #define REPORT_LINE_MAX 320
 
-static mi_atomic(bool) report_has_stacks;
-
-void _mi_guard_trace(mi_trace_t* trace) {
-  trace->thread = _mi_prim_thread_id();
-  trace->n_frames = (mi_load_acquire(&report_has_stacks) ? _mi_prim_stack(trace->frames, MI_GUARD_FRAMES) : 0);
-}
-
 // ---- of a fault -----------------------------------------------------------------------------------------------------
 
 static void report_line(const char* fmt, ...) mi_printf(1, 2);
@@ -87,25 +80,14 @@ void _mi_guard_watch(void) {
 void _mi_guard_start(void) {
   static mi_atomic(bool) is_started;
   if (mi_exchange_acq_rel(&is_started, true)) return;
-  if (_mi_prim_stack_init()) mi_store_release(&report_has_stacks, true);
+  _mi_trace_start();
   _mi_guard_watch();
 }
 
 // ---- of an error that was noticed otherwise -------------------------------------------------------------------------
 
-static void report_explain(const char* what, const mi_page_t* page, const mi_trace_t* trace) {
-  char   frames[MI_GUARD_FRAMES * 20 + 1];
-  size_t n = 0;
-  for (size_t i = 0; i < trace->n_frames; i++) {
-    n += _mi_format(frames + n, sizeof(frames) - n, " %p", trace->frames[i]);
-  }
-  frames[n] = 0;
-  _mi_message_warning("the block %p of %zu bytes was %s by thread %zu%s%s\n", (void*)_mi_page_large_block(page),
-                      page->asked, what, (size_t)trace->thread, n == 0 ? "" : " from", frames);
-}
-
 void _mi_guard_explain(const mi_page_t* page) {
   const mi_guard_t* guard = page->guard;
-  report_explain("allocated", page, &guard->allocated);
-  if (guard->freed.thread != 0) report_explain("freed", page, &guard->freed);
+  _mi_trace_warn("allocated", guard->block, &guard->allocated);
+  if (guard->freed.thread != 0) _mi_trace_warn("freed", guard->block, &guard->freed);
 }

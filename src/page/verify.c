@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "../support/message.h"
+#include "../support/trace.h"
 
 mi_block_keys_t _mi_block_keys;
 
@@ -30,6 +31,7 @@ mi_block_t* _mi_block_next_any(const mi_block_t* block) {
     _mi_error_report(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
   }
   else {
+    _mi_trace_explain(block);
     _mi_error_report(EFAULT,
                      "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
                      "before it (page %p)\n",
@@ -59,6 +61,7 @@ mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
     return true;
   size_t at = sizeof(mi_block_t);
   while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
+  _mi_trace_explain(p);
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
                    block_size, at);
   return false;
@@ -66,6 +69,7 @@ mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
 
 bool _mi_block_check_unlinked(const void* p, size_t block_size) {
   if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FREED_WORD)) return true;
+  _mi_trace_explain(p);
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
                    block_size);
   return false;
@@ -77,6 +81,7 @@ static bool verify_is_start(const mi_page_t* page, const void* p, const char* wh
   size_t size = _mi_page_block_size(page);
   size_t at = (size_t)((const char*)p - _mi_page_start(page));
   if (at % size == 0 && at / size < page->capacity) return true;
+  _mi_trace_explain((const char*)p - at % size);
   _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies %zu bytes into the block %p of %zu bytes\n", what, p,
                    at % size, (const void*)((const char*)p - at % size), size);
   return false;
@@ -85,6 +90,7 @@ static bool verify_is_start(const mi_page_t* page, const void* p, const char* wh
 static bool verify_is_used(const mi_page_t* page, const void* p, const char* what) {
   size_t size = _mi_page_block_size(page);
   if (!_mi_padding_is_rest(_mi_padding_decode(p, ~_mi_padding_last(p, size)), size)) return true;
+  _mi_trace_explain(p);
   _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
                    strcmp(what, "free") == 0 ? "double free" : what, p, size);
   return false;
@@ -94,6 +100,7 @@ static bool verify_is_used(const mi_page_t* page, const void* p, const char* wha
 static void verify_overflow(const mi_page_t* page, const void* p, const char* what) {
   size_t   size = _mi_page_block_size(page);
   uint64_t rest = _mi_padding_decode(p, _mi_padding_last(p, size));
+  _mi_trace_explain(p);
   if (_mi_padding_is_rest(rest, size)) {
     _mi_error_report(
         EFAULT, "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s (page %p)\n",
@@ -114,16 +121,19 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
   const void* block = _mi_page_large_block(page);
   size_t      size = _mi_page_large_size(page);
   if (p != block) {
+    _mi_trace_explain(block);
     _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies within the block %p of %zu bytes\n", what, p, block,
                      size);
     return false;
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED) {
+    _mi_trace_explain(block);
     _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
                      strcmp(what, "free") == 0 ? "double free" : what, p, size);
     return false;
   }
   if (MI_PADDING && _mi_padding_read_large(page) == SIZE_MAX) {
+    _mi_trace_explain(block);
     _mi_error_report(EFAULT,
                      "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s\n", p,
                      page->asked, what);
@@ -141,6 +151,7 @@ bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
 }
 
 mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked) {
+  _mi_trace_explain(p);
   _mi_error_report(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
 }
 

@@ -137,7 +137,8 @@ typedef enum option_unit_e {
   /* our own */ \
   X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL) \
   X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL) \
-  X ("guarded_before",                  -1,                                       OPTION_PLAIN, NULL)
+  X ("guarded_before",                  -1,                                       OPTION_PLAIN, NULL) \
+  X ("debug_stacks",                    0,                                        OPTION_BOOL,  NULL)
 // clang-format on
 
 #define OPTION_NONE(name, initial, unit, legacy)

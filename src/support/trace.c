@@ -1,0 +1,129 @@
+// Stacks of those who allocate and free.  Layer: support.
+#include "trace.h"
+
+#include <string.h>
+
+#include "../base/bits.h"
+#include "../prim/prim.h"
+#include "format.h"
+#include "message.h"
+#include "option.h"
+
+static mi_atomic(bool) trace_has_stacks;
+
+void _mi_trace_start(void) {
+  if (!mi_load_acquire(&trace_has_stacks) && _mi_prim_stack_init()) mi_store_release(&trace_has_stacks, true);
+}
+
+void _mi_trace_take(mi_trace_t* trace) {
+  trace->thread = _mi_prim_thread_id();
+  trace->n_frames = (mi_load_acquire(&trace_has_stacks) ? _mi_prim_stack(trace->frames, MI_TRACE_FRAMES) : 0);
+}
+
+// " file+0x125b", or " 0x5631F515F25B" of what is in no file.
+static size_t trace_format_frame(char* to, size_t size, const void* frame) {
+  char      name[128];
+  uintptr_t offset;
+  if (!_mi_prim_find_module((uintptr_t)frame, name, sizeof(name), &offset)) return _mi_format(to, size, " %p", frame);
+  const char* slash = strrchr(name, '/');
+  return _mi_format(to, size, " %s+0x%zx", slash == NULL ? name : slash + 1, (size_t)offset);
+}
+
+#define TRACE_LINE_MAX 360 // of the 500 characters that a message may have
+
+// Frames from *i on, as many as a line has room for.
+static void trace_format(char* line, const mi_trace_t* trace, size_t* i) {
+  size_t n = 0;
+  line[0] = 0;
+  for (; *i < trace->n_frames && n + 160 < TRACE_LINE_MAX; (*i)++) {
+    n += trace_format_frame(line + n, TRACE_LINE_MAX - n, trace->frames[*i]);
+  }
+}
+
+void _mi_trace_warn(const char* what, const void* block, const mi_trace_t* trace) {
+  char   line[TRACE_LINE_MAX];
+  size_t i = 0;
+  trace_format(line, trace, &i);
+  _mi_message_warning("the block %p was %s by thread %zu%s%s\n", block, what, (size_t)trace->thread,
+                      i == 0 ? "" : " from", line);
+  while (i < trace->n_frames) {
+    trace_format(line, trace, &i);
+    _mi_message_warning("  called from%s\n", line);
+  }
+}
+
+// ---- of all blocks --------------------------------------------------------------------------------------------------
+
+#define TRACE_TABLE_SHIFT 17
+
+typedef struct trace_place_s {
+  mi_atomic(bool) is_locked; // T2
+  const void*     block;
+  mi_trace_t      allocated, freed; // thread 0: not known, or not done
+} trace_place_t;
+
+static trace_place_t*       trace_table;
+mi_atomic(bool)             _mi_trace_has_blocks;
+static mi_thread_local bool trace_is_busy; // the unwinder may allocate
+
+void _mi_trace_init(void) {
+  void*  table;
+  size_t size = sizeof(trace_place_t) << TRACE_TABLE_SHIFT;
+  if (_mi_option_get_fast(mi_option_debug_stacks) == 0) return;
+  if (!MI_TRACE_BLOCKS) {
+    _mi_message_warning("environment option mimalloc_debug_stacks has an effect in debug builds only.\n");
+    return;
+  }
+  if (trace_table != NULL || _mi_prim_reserve(size, MI_MiB, &table) != 0) return;
+  if (_mi_prim_commit(table, size) != 0) return;
+  trace_table = (trace_place_t*)table;
+  _mi_trace_start();
+  mi_store_release(&_mi_trace_has_blocks, true);
+}
+
+// The place of a block, locked; NULL if somebody else has it.
+static trace_place_t* trace_lock(const void* block) {
+  uint64_t       hash = mi_mix64((uint64_t)(uintptr_t)block);
+  trace_place_t* place = &trace_table[hash >> (64 - TRACE_TABLE_SHIFT)];
+  return mi_exchange_acq_rel(&place->is_locked, true) ? NULL : place;
+}
+
+static void trace_unlock(trace_place_t* place) {
+  mi_store_release(&place->is_locked, false);
+}
+
+void _mi_trace_remember(const void* block, bool is_free) {
+  mi_trace_t trace;
+  if (!MI_TRACE_BLOCKS || trace_is_busy) return;
+  trace_is_busy = true;
+  _mi_trace_take(&trace);
+  trace_place_t* place = trace_lock(block);
+  if (place != NULL) {
+    if (place->block != block) place->allocated.thread = 0;
+    place->block = block;
+    place->freed.thread = 0;
+    *(is_free ? &place->freed : &place->allocated) = trace;
+    trace_unlock(place);
+  }
+  trace_is_busy = false;
+}
+
+// Once: how to know more.
+static void trace_hint(void) {
+  static mi_atomic(bool) is_said;
+  if (mi_exchange_acq_rel(&is_said, true)) return;
+  _mi_message_warning("with MIMALLOC_DEBUG_STACKS=1 it is said who allocated a block\n");
+}
+
+void _mi_trace_explain(const void* block) {
+  if (!MI_TRACE_BLOCKS) return;
+  if (!mi_load_acquire(&_mi_trace_has_blocks)) {
+    trace_hint();
+    return;
+  }
+  trace_place_t* place = trace_lock(block);
+  if (place == NULL) return;
+  if (place->block == block && place->allocated.thread != 0) _mi_trace_warn("allocated", block, &place->allocated);
+  if (place->block == block && place->freed.thread != 0) _mi_trace_warn("freed", block, &place->freed);
+  trace_unlock(place);
+}

@@ -1,0 +1,159 @@
+// Proves: with MIMALLOC_DEBUG_STACKS=1, debug builds say of each error which functions of the program allocated and freed the
+// block, for blocks of all kinds and for one that was allocated anew; other builds say that the option has no effect.
+//
+// The program starts itself again, with the option.
+#include "../check.h"
+#include <mimalloc.h>
+#include <pthread.h>
+#include "base/mode.h"
+#include "support.h"
+#include "support/trace.h"
+
+extern char __executable_start; // by the linker: what offsets in reports count from
+
+static char   said[16384];
+static size_t said_length;
+
+static void on_output(const char* text, void* arg) {
+  size_t n = strlen(text);
+  (void)arg;
+  if (said_length + n < sizeof(said)) memcpy(said + said_length, text, n + 1);
+  said_length += n;
+}
+
+static int n_errors;
+
+static void on_error(int err, void* arg) {
+  (void)err;
+  (void)arg;
+  n_errors++;
+}
+
+// ---- who does it ----------------------------------------------------------------------------------------------------
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+NOINLINE static void* one_makes(size_t size) {
+  void* volatile p = mi_malloc(size);
+  return p;
+}
+
+NOINLINE static void* other_makes(size_t size) {
+  void* volatile p = mi_calloc(1, size);
+  return p;
+}
+
+NOINLINE static void one_drops(void* p) {
+  mi_free(p);
+  __asm__ volatile("" ::: "memory"); // no tail call
+}
+
+static void* drop_elsewhere(void* p) {
+  one_drops(p);
+  return NULL;
+}
+
+// Is a place within that function in the part of the report that begins with `what`?
+static bool is_said(const char* what, uintptr_t function) {
+  const char* at = strstr(said, what);
+  if (at == NULL) return false;
+  const char* end = strstr(at + 1, "the block");
+  for (; (at = strstr(at, "+0x")) != NULL && (end == NULL || at < end); at++) {
+    uintptr_t place = (uintptr_t)strtoull(at + 1, NULL, 16) + (uintptr_t)&__executable_start;
+    if (place > function && place < function + 100) return true;
+  }
+  return false;
+}
+
+static void forget_said(void) {
+  said_length = 0;
+  n_errors = 0;
+  said[0] = 0;
+}
+
+#define ADDRESS_OF(function) ((uintptr_t)&(function))
+
+static void check_said(const char* what, size_t size, uintptr_t maker, uintptr_t dropper) {
+  CHECK_FOR(n_errors > 0, "%s of %zu: %d errors", what, size, n_errors);
+  CHECK_FOR(is_said("was allocated by thread", maker), "%s of %zu: not who allocated it in\n%s", what, size, said);
+  if (dropper != 0)
+    CHECK_FOR(is_said("was freed by thread", dropper), "%s of %zu: not who freed it in\n%s", what, size, said);
+  else CHECK_FOR(strstr(said, "was freed by") == NULL, "%s of %zu: freed in\n%s", what, size, said);
+  forget_said();
+}
+
+// ---- what goes wrong ------------------------------------------------------------------------------------------------
+
+static void check_size(size_t size) {
+  uint8_t* p = (uint8_t*)one_makes(size);
+  p[size] ^= 1;
+  mi_free(p);
+  check_said("overflow", size, ADDRESS_OF(one_makes), 0);
+
+  p = (uint8_t*)other_makes(size);
+  mi_free(p + 16);
+  check_said("free of an interior pointer", size, ADDRESS_OF(other_makes), 0);
+  one_drops(p);
+  if (size > 100000) return; // its memory is gone
+  mi_free(hidden_pointer(p));
+  check_said("double free", size, ADDRESS_OF(other_makes), ADDRESS_OF(one_drops));
+
+  // Another block at the same place.
+  void* q[1000];
+  for (size_t i = 0; i < COUNT_OF(q); i++) q[i] = one_makes(size);
+  size_t at = 0;
+  while (at + 1 < COUNT_OF(q) && q[at] != p) at++;
+  if (q[at] == p) {
+    mi_free_size(p, size / 2);
+    check_said("wrong size", size, ADDRESS_OF(one_makes), 0);
+  }
+  for (size_t i = 0; i < COUNT_OF(q); i++) mi_free(q[i]);
+  forget_said();
+}
+
+static void check_thread(void) {
+  pthread_t thread;
+  void*     p = one_makes(100);
+  pthread_create(&thread, NULL, &drop_elsewhere, p);
+  pthread_join(thread, NULL);
+  mi_free(hidden_pointer(p));
+  check_said("double free after another thread's", 100, ADDRESS_OF(one_makes), ADDRESS_OF(drop_elsewhere));
+}
+
+static void check_heap_check(void) {
+  uint8_t* p = (uint8_t*)one_makes(100);
+  p[100] ^= 1;
+  CHECK(!mi_heap_check(NULL));
+  check_said("heap check", 100, ADDRESS_OF(one_makes), 0);
+  p[100] ^= 1;
+  CHECK(mi_heap_check(NULL));
+  mi_free(p);
+}
+
+int main(int argc, char** argv) {
+  (void)argc;
+  watchdog(60);
+  if (getenv("MIMALLOC_DEBUG_STACKS") == NULL) {
+    setenv("MIMALLOC_DEBUG_STACKS", "1", 1);
+    setenv("MIMALLOC_SHOW_ERRORS", "1", 1);
+    execv("/proc/self/exe", argv);
+    return 99;
+  }
+  mi_free(mi_malloc(1)); // or the linker leaves most of the library out
+  mi_option_set(mi_option_max_errors, -1);
+  mi_option_set(mi_option_max_warnings, -1);
+  mi_register_output(&on_output, NULL);
+  mi_register_error(&on_error, NULL);
+  CHECK_FOR((strstr(said, "mimalloc_debug_stacks has an effect in debug builds only") != NULL) == !MI_TRACE_BLOCKS,
+            "%s", said);
+  forget_said();
+  if (MI_TRACE_BLOCKS && !TEST_SANITIZED && !MI_HARDENED) {
+    check_size(40);
+    check_size(1000);
+    check_size(200000);
+    check_size(3000000);
+    check_thread();
+    check_heap_check();
+  }
+  return check_result();
+}
