@@ -31,7 +31,12 @@ static void on_error(int err, void* arg) {
 
 // ---- who does it ----------------------------------------------------------------------------------------------------
 
-#define NOINLINE __attribute__((noinline, noclone))
+// A function that is in the stack.
+#if defined(__clang__)
+  #define NOINLINE __attribute__((noinline))
+#else
+  #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 NOINLINE static void* one_makes(size_t size) {
   void* volatile p = mi_malloc(size);
