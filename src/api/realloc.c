@@ -64,6 +64,10 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
   if (page->cls != MI_CLASS_NONE || new_size <= MI_CLASS_ASKED_MAX || new_size > PTRDIFF_MAX || MI_TRACK) return NULL;
   q = _mi_large_realloc(page, new_size + MI_PADDING_SIZE, zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
+  if (q != NULL && q != p) {
+    _mi_trace_freed(p);
+    _mi_trace_allocated(q);
+  }
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }
 

@@ -14,7 +14,7 @@ static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
   mi_chunk_t* chunk = &region->chunks[i];
   char*       start = _mi_region_slice_start(region, i * MI_CHUNK_SLICES);
   if ((chunk->has_holes != 0) == has_holes || (has_holes && hole_n_chunks >= HOLE_CHUNKS_MAX)) return;
-  if (_mi_option_get_fast(mi_option_allow_thp) == 0) return;
+  if (!has_holes && _mi_option_get_fast(mi_option_allow_thp) == 0) return;
   if (_mi_prim_advise_huge(start, MI_CHUNK_SIZE, !has_holes) != 0) return; // asked again at the next occasion
   chunk->has_holes = has_holes;
   if (has_holes) hole_n_chunks++;
@@ -31,10 +31,14 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
   }
 }
 
-// The first chunk from i on that has holes and no free slice; SIZE_MAX if there is none.
+static bool hole_is_filled(const mi_chunk_t* chunk) {
+  return chunk->has_holes && (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
+}
+
+// The first chunk from i on that has holes no more; SIZE_MAX if there is none.
 static size_t hole_find_filled(const mi_region_t* region, size_t i) {
   _mi_lock_acquire(&_mi_arena_lock);
-  while (i < region->n_used && !(region->chunks[i].has_holes && region->chunks[i].free_bits == 0)) i++;
+  while (i < region->n_used && !hole_is_filled(&region->chunks[i])) i++;
   bool is_found = (i < region->n_used);
   _mi_lock_release(&_mi_arena_lock);
   return is_found ? i : SIZE_MAX;

@@ -2,18 +2,16 @@
 //
 // A chunk with holes asks for no huge OS page.  Else an idle system would fill its holes again, unseen by us: khugepaged makes
 // a huge page of any that asks for it, if a single OS page of it is in use (docs/decisions/003).  It asks again when all of it
-// went back, or is in use.
-//
-// All under the purge lock.
+// went back, or when a round of the purge finds that all of it is in use.
 #pragma once
 
 #include "region.h"
 
-// Before a part of chunk i goes back.
+// Before a part of chunk i goes back.  Caller holds the purge lock.
 void _mi_hole_open(mi_region_t* region, size_t i);
 
-// Before all of the chunks [i, i + n) does.
+// Before all of the chunks [i, i + n) does.  Caller holds the purge lock.
 void _mi_hole_close(mi_region_t* region, size_t i, size_t n);
 
-// All chunks whose holes were filled by use.  Takes the purge lock.
+// All chunks that are wholly in use, or wholly unbacked.  Takes the purge lock.
 void _mi_hole_close_filled(void);

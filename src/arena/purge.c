@@ -1,9 +1,12 @@
 // When freed memory goes back to the system.  Layer: arena.  See purge.h for the policy.
 #include "purge.h"
 
+#include "hole.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 
+// With a delay of 0, what is less than 1 MiB waits for more: all chunks are looked at for it.
+#define PURGE_AT_ONCE_SLICES  (MI_MiB / MI_SLICE_SIZE)
 // Less than this is not worth a thread: 4 MiB.
 #define PURGE_START_SLICES    ((4 * MI_MiB) / MI_SLICE_SIZE)
 // The thread ends after this many rounds without work, so that a quiet process has no thread of ours.
@@ -42,6 +45,7 @@ static void purge_round(void) {
     _mi_slices_purge(low);
     _mi_stat_count(&_mi_stats.arena_purges, 1);
   }
+  _mi_hole_close_filled();
   _mi_slices_purgeable_low(true);
 }
 
@@ -130,7 +134,7 @@ static void purge_by_clock(int64_t interval) {
 void _mi_purge_schedule(bool by_free) {
   size_t  n = _mi_slices_purgeable();
   int64_t interval = purge_interval();
-  if (mi_unlikely(interval == 0) && n > 0) _mi_slices_purge(SIZE_MAX);
+  if (mi_unlikely(interval == 0) && n >= PURGE_AT_ONCE_SLICES) _mi_slices_purge(SIZE_MAX);
   if (mi_likely(n < PURGE_START_SLICES) || interval <= 0) return;
   if (!purge_start_thread(by_free)) purge_by_clock(interval);
 }
@@ -151,8 +155,13 @@ void _mi_purge_has_threads(void) {
   mi_store_relaxed(&purge_threads, true);
 }
 
+bool _mi_purge_had_threads(void) {
+  return mi_load_relaxed(&purge_threads);
+}
+
 void _mi_purge_all(void) {
   _mi_slices_purge(SIZE_MAX);
+  _mi_hole_close_filled();
 }
 
 void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)), void (*on_wanted)(bool is_wanted)) {

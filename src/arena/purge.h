@@ -32,8 +32,9 @@ void _mi_purge_wake(bool by_free);
 extern mi_atomic(bool) _mi_purge_is_wanted;
 void                   _mi_purge_start_wanted(void);
 
-// The program has other threads.
+// The program has other threads; has it, or had it?
 void _mi_purge_has_threads(void);
+bool _mi_purge_had_threads(void);
 
 // For slow mallocs that have made a page: there will be something to give back (P3).
 void _mi_purge_expect(void);

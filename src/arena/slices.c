@@ -424,7 +424,7 @@ static size_t purge_region(mi_region_t* region, size_t most) {
   for (int partial = 0; partial <= 1; partial++) {
     size_t n = 1;
     size_t end = SIZE_MAX;
-    while (done < most && n > 0) {
+    while (done < most && n > 0 && _mi_slices_purgeable() > 0) {
       // Held from taking to putting back, so that a fork never finds slices in between.
       _mi_lock_acquire(&_mi_purge_lock);
       n = (partial == 0 ? purge_free_chunks(region, &end, most - done) : purge_partial_chunk(region, &end));
@@ -440,6 +440,5 @@ size_t _mi_slices_purge(size_t n) {
   for (size_t i = 0; i < _mi_region_count() && done < n && _mi_slices_purgeable() > 0; i++) {
     if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], n - done);
   }
-  _mi_hole_close_filled();
   return done;
 }

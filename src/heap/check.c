@@ -9,6 +9,7 @@
 #include "../support/message.h"
 #include "../support/trace.h"
 #include "fork.h"
+#include "guard.h"
 #include "pool.h"
 #include "sampler.h"
 #include "thread.h"
@@ -202,7 +203,8 @@ static void check_report_fault(const mi_damage_t* fault) {
   else if (fault->page != NULL) {
     _mi_format(where, sizeof(where), ", page %p of a large block", (const void*)fault->page);
   }
-  _mi_trace_explain(fault->at);
+  if (fault->what == _mi_check_margin) _mi_guard_explain(fault->page);
+  if (fault->what == _mi_check_overflow) _mi_trace_explain(fault->at);
   _mi_error_report(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
 }
 

@@ -20,6 +20,7 @@ typedef struct mi_check_s {
   size_t           n_owned, n_queued;
   size_t           n_shared, n_pooled;
   size_t           n_in_heaps, n_listed; // not of the main heap
+  size_t           n_overflows;          // faults that say nothing of our own data
   mi_view_t        view;
 } mi_check_t;
 
@@ -32,6 +33,10 @@ static inline bool _mi_check_that(mi_check_t* c, bool is_so, const char* otherwi
 static inline bool _mi_check_wants(const mi_check_t* c, const mi_heap_t* heap) {
   return c->heap == NULL || c->heap == heap;
 }
+
+// Faults of the program's, in blocks that it has.
+extern const char _mi_check_overflow[];
+extern const char _mi_check_margin[];
 
 // Can what lies there be read as such?
 bool _mi_check_is_theap(const mi_theap_t* theap);

@@ -154,27 +154,43 @@ static void check_unmade(mi_check_t* c, const mi_page_t* page) {
   }
 }
 
-// What the program has must end as it was made.  Where a tool watches, it is the tool that reports the write.
+const char _mi_check_overflow[] = "buffer overflow: a block that was written to beyond its end";
+const char _mi_check_margin[] = "buffer overflow or underflow: somebody has written next to the block";
+
+static bool check_found_damage(const mi_check_t* c) {
+  return c->faults.n > c->n_overflows;
+}
+
+static void check_end(mi_check_t* c, bool is_whole, const char* otherwise, const char* block, const mi_page_t* page) {
+  if (!_mi_check_that(c, is_whole, otherwise, block, page)) c->n_overflows++;
+}
+
+// What the program has must end as it was made.  Only where lists are whole: a free block that was not found in one would be
+// taken for one in use.  Where a tool watches, it is the tool that reports the write.
 static void check_ends(mi_check_t* c, const mi_page_t* page) {
   if (!MI_CHECKED || MI_TRACK || mi_load_relaxed(&_mi_fork_has_lost)) return;
   for (size_t i = 0; i < c->view.n_blocks; i++) {
     const char* block = c->view.start + i * c->view.block_size;
     bool        is_whole = !_mi_view_is_live(&c->view, i) || _mi_padding_is_whole(block, c->view.block_size);
-    if (!_mi_check_that(c, is_whole, "buffer overflow: a block that was written to beyond its end", block, page))
-      return;
+    check_end(c, is_whole, _mi_check_overflow, block, page);
   }
 }
 
+static bool check_is_guard(const mi_guard_t* guard, const mi_page_t* page) {
+  return check_is_meta(guard, sizeof(*guard)) && guard->page == page && guard->block == _mi_page_large_block(page);
+}
+
 static void check_end_of_large(mi_check_t* c, const mi_page_t* page) {
-  if (mi_load_relaxed(&_mi_fork_has_lost)) return;
   const char* block = _mi_page_large_block(page);
+  bool        has_lost = mi_load_relaxed(&_mi_fork_has_lost);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    _mi_check_that(c, _mi_guard_is_whole(page->guard),
-                   "buffer overflow or underflow: somebody has written next to the block", block, page);
+    if (!_mi_check_that(c, check_is_guard(page->guard, page), "a guarded block without a record", page, page)) return;
+    check_end(c, has_lost || _mi_guard_is_whole(page->guard), _mi_check_margin, block, page);
   }
-  else if (MI_CHECKED) {
-    _mi_check_that(c, _mi_padding_read_large(page) != SIZE_MAX,
-                   "buffer overflow: a block that was written to beyond its end", block, page);
+  else if (MI_CHECKED && !MI_TRACK) {
+    bool is_possible = page->asked + MI_PADDING_SIZE <= _mi_page_large_size(page);
+    if (!_mi_check_that(c, is_possible, "a large block that is larger than its page", page, page)) return;
+    check_end(c, has_lost || _mi_padding_read_large(page) != SIZE_MAX, _mi_check_overflow, block, page);
   }
 }
 
@@ -190,7 +206,7 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   _mi_check_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
   check_state(c, page, heap, home);
   if (c->faults.n == n_faults) check_unmade(c, page);
-  if (c->faults.n == n_faults) check_ends(c, page);
+  if (!check_found_damage(c)) check_ends(c, page);
 }
 
 static void check_large(mi_check_t* c, const mi_page_t* page) {
@@ -198,7 +214,8 @@ static void check_large(mi_check_t* c, const mi_page_t* page) {
   bool   is_possible = page->cls == MI_CLASS_NONE && page->back == 0 && _mi_page_block_size(page) == 0 &&
                      mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
                      offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
-  if (_mi_check_that(c, is_possible, "a descriptor that fits no large block", page, page)) check_end_of_large(c, page);
+  _mi_check_that(c, is_possible, "a descriptor that fits no large block", page, page);
+  if (!check_found_damage(c)) check_end_of_large(c, page);
 }
 
 // Is it in its heap's list, as far as its neighbours know?

@@ -136,7 +136,6 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   mi_store_relaxed(&theap->revoked, 0);
-  mi_store_relaxed(&_mi_fork_has_lost, true);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
   mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
@@ -147,6 +146,7 @@ static void fork_child(void) {
   _mi_fork_unlock_all();
   _mi_message_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
+  if (_mi_purge_had_threads()) mi_store_relaxed(&_mi_fork_has_lost, true);
   if (mi_load_relaxed(&_mi_thread_count) > 1) fork_for_pages(&fork_settle);
   _mi_thread_visit_theaps(&fork_orphan, mine);
   mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);

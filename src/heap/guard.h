@@ -9,8 +9,8 @@
 //     [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
 //     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
 //     system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
-// G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed.
-// G4  The guard lock guards lists, counts and states of records.  The arena lock may be taken while it is held.  The handler
+// G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed, or by a check.
+// G4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock may be taken while it is held.  The handler
 //     of faults reads records without it: what it finds is as good as the program's own synchronisation.
 // G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
 //     So a heap that is bound to an arena has no guarded blocks.

@@ -5,6 +5,7 @@
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
+#include "../support/option.h"
 #include "../support/stat.h"
 #include "guard.h"
 
@@ -128,7 +129,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
 static bool large_may_keep(const mi_page_t* page) {
   return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
          !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED) &&
-         _mi_page_large_block(page) == _mi_page_start(page);
+         _mi_page_large_block(page) == _mi_page_start(page) && !mi_load_relaxed(&_mi_option_purges_at_once);
 }
 
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {

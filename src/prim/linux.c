@@ -203,8 +203,13 @@ int _mi_prim_populate(void* start, size_t size) {
   return prim_advise(start, size, MADV_POPULATE_WRITE);
 }
 
+// Once only: it may split a mapping, and when there are too many already the system says EAGAIN each time.
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
-  return prim_advise(start, size, enable ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  if (prim_must_fail()) return ENOMEM;
+  int saved = errno;
+  int err = (madvise(start, size, enable ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
 }
 
 int _mi_prim_remap(void* from, void* to, size_t size) {

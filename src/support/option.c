@@ -163,6 +163,8 @@ mi_option_cell_t           _mi_option_cells[] = {OPTION_ROWS(OPTION_AS_CELL)};
 
 mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
 
+mi_atomic(bool) _mi_option_purges_at_once;
+
 static mi_atomic(bool) option_is_settled; // an empty environment is no longer taken for one that is not there yet
 static mi_atomic(bool) option_is_absent;  // the environment was looked through: nothing in it is ours
 static mi_atomic(bool) option_is_chosen;  // mi_option_set was called
@@ -307,6 +309,7 @@ long _mi_option_read(mi_option_t option) {
 
 void _mi_options_init(void) {
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) option_read((mi_option_t)i);
+  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
   if (_mi_option_get_fast(mi_option_guarded_min) > _mi_option_get_fast(mi_option_guarded_max)) {
     mi_option_set(mi_option_guarded_max, _mi_option_get_fast(mi_option_guarded_min));
   }
@@ -369,6 +372,7 @@ void _mi_options_on_guarded(void (*changed)(void)) {
 }
 
 static void option_tell(mi_option_t option) {
+  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
   option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
   bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
   if (is_guarded && changed != NULL) changed();

@@ -62,9 +62,11 @@ typedef struct trace_place_s {
   mi_trace_t      allocated, freed; // thread 0: not known, or not done
 } trace_place_t;
 
-static trace_place_t*       trace_table;
-mi_atomic(bool)             _mi_trace_has_blocks;
-static mi_thread_local bool trace_is_busy; // the unwinder may allocate
+#define TRACE_TRIES 1000
+
+static mi_atomic(trace_place_t*) trace_table;
+mi_atomic(bool)                  _mi_trace_has_blocks;
+static mi_thread_local bool      trace_is_busy; // the unwinder may allocate
 
 void _mi_trace_init(void) {
   void*  table;
@@ -74,18 +76,28 @@ void _mi_trace_init(void) {
     _mi_message_warning("environment option mimalloc_debug_stacks has an effect in debug builds only.\n");
     return;
   }
-  if (trace_table != NULL || _mi_prim_reserve(size, MI_MiB, &table) != 0) return;
-  if (_mi_prim_commit(table, size) != 0) return;
-  trace_table = (trace_place_t*)table;
+  if (mi_load_relaxed(&trace_table) != NULL) return;
+  int err = _mi_prim_reserve(size, MI_MiB, &table);
+  if (err == 0 && (err = _mi_prim_commit(table, size)) != 0) _mi_prim_release(table, size);
+  if (err != 0) {
+    _mi_message_warning("no memory for option debug_stacks: %zu bytes\n", size);
+    return;
+  }
+  mi_store_release(&trace_table, (trace_place_t*)table);
   _mi_trace_start();
   mi_store_release(&_mi_trace_has_blocks, true);
 }
 
-// The place of a block, locked; NULL if somebody else has it.
+// The place of a block, locked; NULL: somebody else has it.
 static trace_place_t* trace_lock(const void* block) {
   uint64_t       hash = mi_mix64((uint64_t)(uintptr_t)block);
-  trace_place_t* place = &trace_table[hash >> (64 - TRACE_TABLE_SHIFT)];
-  return mi_exchange_acq_rel(&place->is_locked, true) ? NULL : place;
+  trace_place_t* table = mi_load_acquire(&trace_table);
+  trace_place_t* place = (table == NULL ? NULL : &table[hash >> (64 - TRACE_TABLE_SHIFT)]);
+  for (int i = 0; place != NULL && i < TRACE_TRIES; i++) {
+    if (!mi_exchange_acq_rel(&place->is_locked, true)) return place;
+    mi_cpu_pause();
+  }
+  return NULL;
 }
 
 static void trace_unlock(trace_place_t* place) {
@@ -123,7 +135,9 @@ void _mi_trace_explain(const void* block) {
   }
   trace_place_t* place = trace_lock(block);
   if (place == NULL) return;
-  if (place->block == block && place->allocated.thread != 0) _mi_trace_warn("allocated", block, &place->allocated);
-  if (place->block == block && place->freed.thread != 0) _mi_trace_warn("freed", block, &place->freed);
-  trace_unlock(place);
+  bool       is_known = (place->block == block);
+  mi_trace_t allocated = place->allocated, freed = place->freed;
+  trace_unlock(place); // before anything is said, which takes time
+  if (is_known && allocated.thread != 0) _mi_trace_warn("allocated", block, &allocated);
+  if (is_known && freed.thread != 0) _mi_trace_warn("freed", block, &freed);
 }

@@ -3,16 +3,17 @@
 // Guarded blocks keep their own (heap/guard.h).  In debug builds, with option debug_stacks, a table remembers those of all
 // other blocks as well:
 //
-// T1  The table is a cache.  The place of a block follows from its address, and another block may take it over.  So what is
-//     found is right, since it names the block; but not everything is found.
-// T2  A place is written and read by whoever gets its lock at the first try; others do without.
+// T1  The table is a cache: the place of a block follows from its address, and another block may take it over.  So not
+//     everything is found; what is found is of the block that is at that address.
+// T2  A place is written and read by whoever has its lock, for a few instructions.  Those who do not get it for long do
+//     without: the child of a fork may find it locked for ever.
 #pragma once
 
 #include "../base/atomic.h"
 #include "../base/mode.h"
 
 #define MI_TRACE_FRAMES 16
-#define MI_TRACE_BLOCKS (MI_DEBUG > 0 && !MI_TRACK)
+#define MI_TRACE_BLOCKS (MI_DEBUG > 0 && MI_CHECKED && !MI_TRACK)
 
 // Who did something, and from where.
 typedef struct mi_trace_s {

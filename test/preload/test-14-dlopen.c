@@ -86,7 +86,7 @@ static void check_cycles(const char* path) {
   size_t rss = rss_now(), mappings = mapping_count();
   for (size_t i = 0; i < n_cycles; i++) check_cycle(path, i % 10 == 9);
   printf("%zu cycles, mappings %zu to %zu\n", n_cycles, mappings, mapping_count());
-  CHECK(rss_within("growth of resident memory", minus(rss_now(), rss), 1 * MiB));
+  CHECK(rss_within("growth of resident memory", minus(rss_now(), rss), 2 * MiB));
   CHECK(mapping_count() <= mappings + 20);
 }
 
@@ -163,7 +163,7 @@ static void check_copies(const char* path) {
 
 int main(int argc, char** argv) {
   const char* path = getenv("MI_TEST_LIBRARY");
-  setenv("MIMALLOC_PURGE_DELAY", "0", 1); // what waits to be given back is not part of the account
+  setenv("MIMALLOC_PURGE_DELAY", "0", 1); // what waits to be given back is then at most 1 MiB
   if (path == NULL) {
     path = getenv("LD_PRELOAD");
     if (path == NULL) {

@@ -121,6 +121,8 @@ static void damage(const char* name, void* at, uint64_t value, size_t width, con
   memcpy(at, &saved, width);
   CHECK_FOR(!all_is_well && n_reported > 0 && n_other == 0, "%s: %zu faults", name, n_reported);
   CHECK_FOR(strstr(said, text) != NULL, "%s: %s", name, said);
+  bool is_of_program = (strstr(text, "overflow") != NULL || strstr(text, "next to") != NULL);
+  CHECK_FOR(is_of_program || strstr(said, "overflow") == NULL, "%s: %s", name, said);
   if (!case_is_global) CHECK_FOR(!heap_is_well, "%s: not found in its heap", name);
   CHECK_FOR(check_quietly(NULL) && n_reported == 0, "%s: after it was repaired: %s", name, said);
 }
@@ -206,6 +208,10 @@ static void damage_descriptors(void) {
   DAMAGE(single->free, (uintptr_t)blocks[0], "fits no large block");
   DAMAGE(single->home, (uintptr_t)theap, "fits no large block");
   DAMAGE(single->n_slices, single->n_slices + 1, "A1");
+  if (!MI_HARDENED && !MI_TRACK) { // where it is not guarded
+    DAMAGE(single->flags, mi_load_relaxed(&single->flags) | MI_PAGE_GUARDED, "a guarded block without a record");
+    if (MI_CHECKED) DAMAGE(single->asked, (size_t)1 << 34, "larger than its page");
+  }
   // Behind what was made: memory that nobody should have written.  Where a tool watches, it is the tool that reports the
   // write, and the check leaves that memory alone.
   size_t i = (_mi_page_first_made(queued) + queued->extended + 3) % queued->capacity;
