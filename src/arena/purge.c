@@ -1,9 +1,9 @@
 // When freed memory goes back to the system.  Layer: arena.  See purge.h for the policy.
 #include "purge.h"
 
-#include "hole.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "hole.h"
 
 // With a delay of 0, what is less than 1 MiB waits for more: all chunks are looked at for it.
 #define PURGE_AT_ONCE_SLICES  (MI_MiB / MI_SLICE_SIZE)

@@ -10,8 +10,9 @@
 //     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
 //     system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
 // G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed, or by a check.
-// G4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock may be taken while it is held.  The handler
-//     of faults reads records without it: what it finds is as good as the program's own synchronisation.
+// G4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock
+//     may be taken while it is held.  The handler of faults reads records without it: what it finds is as good as the
+//     program's own synchronisation.
 // G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
 //     So a heap that is bound to an arena has no guarded blocks.
 // G6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
