@@ -11,6 +11,7 @@
 static size_t hole_n_chunks;
 
 static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
+  if (region != &_mi_regions[MI_REGION_DENSE]) return;
   mi_chunk_t* chunk = &region->chunks[i];
   char*       start = _mi_region_slice_start(region, i * MI_CHUNK_SLICES);
   if ((chunk->has_holes != 0) == has_holes || (has_holes && hole_n_chunks >= HOLE_CHUNKS_MAX)) return;
@@ -22,13 +23,11 @@ static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
 }
 
 void _mi_hole_open(mi_region_t* region, size_t i) {
-  if (region == &_mi_regions[MI_REGION_DENSE]) hole_set(region, i, true);
+  hole_set(region, i, true);
 }
 
 void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
-  for (size_t end = i + n; i < end && hole_n_chunks > 0; i++) {
-    if (region == &_mi_regions[MI_REGION_DENSE]) hole_set(region, i, false);
-  }
+  for (size_t end = i + n; i < end && hole_n_chunks > 0; i++) hole_set(region, i, false);
 }
 
 static bool hole_is_filled(const mi_chunk_t* chunk) {

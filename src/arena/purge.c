@@ -132,11 +132,12 @@ static void purge_by_clock(int64_t interval) {
 }
 
 void _mi_purge_schedule(bool by_free) {
-  size_t  n = _mi_slices_purgeable();
+  size_t enough = (mi_load_relaxed(&_mi_option_purges_at_once) ? PURGE_AT_ONCE_SLICES : PURGE_START_SLICES);
+  if (mi_likely(_mi_slices_purgeable() < enough)) return;
   int64_t interval = purge_interval();
-  if (mi_unlikely(interval == 0) && n >= PURGE_AT_ONCE_SLICES) _mi_slices_purge(SIZE_MAX);
-  if (mi_likely(n < PURGE_START_SLICES) || interval <= 0) return;
-  if (!purge_start_thread(by_free)) purge_by_clock(interval);
+  if (interval < 0) return;
+  if (interval == 0) _mi_slices_purge(SIZE_MAX);
+  else if (!purge_start_thread(by_free)) purge_by_clock(interval);
 }
 
 void _mi_purge_wake(bool by_free) {

@@ -2,7 +2,6 @@
 #include "check.h"
 
 #include "../page/padding.h"
-
 #include "fork.h"
 #include "guard.h"
 #include "thread.h"

@@ -162,13 +162,11 @@ int _mi_prim_make_readable(void* start, size_t size) {
   return prim_protect(start, size, PROT_READ);
 }
 
+// EAGAIN is not tried again: the system says so each time when there are too many mappings already to split one.
 static int prim_advise(void* start, size_t size, int advice) {
   if (prim_must_fail()) return ENOMEM;
   int saved = errno;
-  int err;
-  do {
-    err = (madvise(start, size, advice) == 0 ? 0 : errno);
-  } while (err == EAGAIN);
+  int err = (madvise(start, size, advice) == 0 ? 0 : errno);
   errno = saved;
   return err;
 }
@@ -203,13 +201,8 @@ int _mi_prim_populate(void* start, size_t size) {
   return prim_advise(start, size, MADV_POPULATE_WRITE);
 }
 
-// Once only: it may split a mapping, and when there are too many already the system says EAGAIN each time.
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
-  if (prim_must_fail()) return ENOMEM;
-  int saved = errno;
-  int err = (madvise(start, size, enable ? MADV_HUGEPAGE : MADV_NOHUGEPAGE) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
+  return prim_advise(start, size, enable ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
 int _mi_prim_remap(void* from, void* to, size_t size) {

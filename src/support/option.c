@@ -307,9 +307,13 @@ long _mi_option_read(mi_option_t option) {
                                                            : mi_load_relaxed(&cell->base);
 }
 
+static void option_note_purge_delay(void) {
+  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
+}
+
 void _mi_options_init(void) {
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) option_read((mi_option_t)i);
-  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
+  option_note_purge_delay();
   if (_mi_option_get_fast(mi_option_guarded_min) > _mi_option_get_fast(mi_option_guarded_max)) {
     mi_option_set(mi_option_guarded_max, _mi_option_get_fast(mi_option_guarded_min));
   }
@@ -372,7 +376,7 @@ void _mi_options_on_guarded(void (*changed)(void)) {
 }
 
 static void option_tell(mi_option_t option) {
-  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
+  option_note_purge_delay();
   option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
   bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
   if (is_guarded && changed != NULL) changed();

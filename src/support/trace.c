@@ -54,53 +54,51 @@ void _mi_trace_warn(const char* what, const void* block, const mi_trace_t* trace
 
 // ---- of all blocks --------------------------------------------------------------------------------------------------
 
+// 131072 places, 40 MB: what a debug build may cost, and more blocks than most programs have at a time.
 #define TRACE_TABLE_SHIFT 17
 
-typedef struct trace_place_s {
+struct mi_trace_place_s {
   mi_atomic(bool) is_locked; // T2
   const void*     block;
   mi_trace_t      allocated, freed; // thread 0: not known, or not done
-} trace_place_t;
+};
 
-#define TRACE_TRIES 1000
+#define TRACE_TRIES 1000 // the lock is held for a few instructions
 
-static mi_atomic(trace_place_t*) trace_table;
-mi_atomic(bool)                  _mi_trace_has_blocks;
-static mi_thread_local bool      trace_is_busy; // the unwinder may allocate
+mi_atomic(mi_trace_place_t*) _mi_trace_table;
+static mi_thread_local bool  trace_is_busy; // the unwinder may allocate
 
 void _mi_trace_init(void) {
   void*  table;
-  size_t size = sizeof(trace_place_t) << TRACE_TABLE_SHIFT;
+  size_t size = sizeof(mi_trace_place_t) << TRACE_TABLE_SHIFT;
   if (_mi_option_get_fast(mi_option_debug_stacks) == 0) return;
   if (!MI_TRACE_BLOCKS) {
     _mi_message_warning("environment option mimalloc_debug_stacks has an effect in debug builds only.\n");
     return;
   }
-  if (mi_load_relaxed(&trace_table) != NULL) return;
+  if (mi_load_relaxed(&_mi_trace_table) != NULL) return;
   int err = _mi_prim_reserve(size, MI_MiB, &table);
   if (err == 0 && (err = _mi_prim_commit(table, size)) != 0) _mi_prim_release(table, size);
   if (err != 0) {
     _mi_message_warning("no memory for option debug_stacks: %zu bytes\n", size);
     return;
   }
-  mi_store_release(&trace_table, (trace_place_t*)table);
   _mi_trace_start();
-  mi_store_release(&_mi_trace_has_blocks, true);
+  mi_store_release(&_mi_trace_table, (mi_trace_place_t*)table);
 }
 
 // The place of a block, locked; NULL: somebody else has it.
-static trace_place_t* trace_lock(const void* block) {
-  uint64_t       hash = mi_mix64((uint64_t)(uintptr_t)block);
-  trace_place_t* table = mi_load_acquire(&trace_table);
-  trace_place_t* place = (table == NULL ? NULL : &table[hash >> (64 - TRACE_TABLE_SHIFT)]);
-  for (int i = 0; place != NULL && i < TRACE_TRIES; i++) {
+static mi_trace_place_t* trace_lock(const void* block) {
+  uint64_t          hash = mi_mix64((uint64_t)(uintptr_t)block);
+  mi_trace_place_t* place = mi_load_acquire(&_mi_trace_table) + (hash >> (64 - TRACE_TABLE_SHIFT));
+  for (int i = 0; i < TRACE_TRIES; i++) {
     if (!mi_exchange_acq_rel(&place->is_locked, true)) return place;
     mi_cpu_pause();
   }
   return NULL;
 }
 
-static void trace_unlock(trace_place_t* place) {
+static void trace_unlock(mi_trace_place_t* place) {
   mi_store_release(&place->is_locked, false);
 }
 
@@ -109,7 +107,7 @@ void _mi_trace_remember(const void* block, bool is_free) {
   if (!MI_TRACE_BLOCKS || trace_is_busy) return;
   trace_is_busy = true;
   _mi_trace_take(&trace);
-  trace_place_t* place = trace_lock(block);
+  mi_trace_place_t* place = trace_lock(block);
   if (place != NULL) {
     if (place->block != block) place->allocated.thread = 0;
     place->block = block;
@@ -129,11 +127,11 @@ static void trace_hint(void) {
 
 void _mi_trace_explain(const void* block) {
   if (!MI_TRACE_BLOCKS) return;
-  if (!mi_load_acquire(&_mi_trace_has_blocks)) {
+  if (mi_load_relaxed(&_mi_trace_table) == NULL) {
     trace_hint();
     return;
   }
-  trace_place_t* place = trace_lock(block);
+  mi_trace_place_t* place = trace_lock(block);
   if (place == NULL) return;
   bool       is_known = (place->block == block);
   mi_trace_t allocated = place->allocated, freed = place->freed;

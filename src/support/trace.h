@@ -33,7 +33,9 @@ void _mi_trace_warn(const char* what, const void* block, const mi_trace_t* trace
 
 // ---- of all blocks --------------------------------------------------------------------------------------------------
 
-extern mi_atomic(bool) _mi_trace_has_blocks;
+typedef struct mi_trace_place_s mi_trace_place_t;
+
+extern mi_atomic(mi_trace_place_t*) _mi_trace_table; // NULL: it was not asked for
 
 void         _mi_trace_init(void); // with the options
 mi_cold void _mi_trace_remember(const void* block, bool is_free);
@@ -42,9 +44,9 @@ mi_cold void _mi_trace_remember(const void* block, bool is_free);
 mi_cold void _mi_trace_explain(const void* block);
 
 static mi_always_inline void _mi_trace_allocated(const void* block) {
-  if (MI_TRACE_BLOCKS && mi_unlikely(mi_load_relaxed(&_mi_trace_has_blocks))) _mi_trace_remember(block, false);
+  if (MI_TRACE_BLOCKS && mi_unlikely(mi_load_relaxed(&_mi_trace_table) != NULL)) _mi_trace_remember(block, false);
 }
 
 static mi_always_inline void _mi_trace_freed(const void* block) {
-  if (MI_TRACE_BLOCKS && mi_unlikely(mi_load_relaxed(&_mi_trace_has_blocks))) _mi_trace_remember(block, true);
+  if (MI_TRACE_BLOCKS && mi_unlikely(mi_load_relaxed(&_mi_trace_table) != NULL)) _mi_trace_remember(block, true);
 }

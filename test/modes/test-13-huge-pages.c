@@ -178,51 +178,57 @@ static bool system_collapses(void) {
   return ok;
 }
 
+// 64 MiB of small blocks, each 256th of which stays.
+enum { n_small = 1 << 16, small_size = 1024, small_step = 256 };
+static char* small[n_small];
+
+static void fill_small(void) {
+  for (size_t i = 0; i < n_small; i++) {
+    if (small[i] == NULL) small[i] = (char*)memset(mi_malloc(small_size - MI_PADDING_SIZE), 0xAB, 1);
+  }
+}
+
+static void free_small(bool but_some) {
+  for (size_t i = 0; i < n_small; i++) {
+    if (but_some && i % small_step == 0) continue;
+    mi_free(small[i]);
+    small[i] = NULL;
+  }
+  mi_collect(true);
+}
+
 // What went back stays away, though the rest of each huge page is in use; huge pages come back where it is used again.
 static void check_holes(void) {
-  enum { n = 1 << 16, size = 1024, step = 256 };
-  static char* blocks[n];
-  for (size_t i = 0; i < n; i++) blocks[i] = (char*)memset(mi_malloc(size - MI_PADDING_SIZE), 0xAB, 1);
-  for (size_t i = 0; i < n; i++) {
-    if (i % step != 0) mi_free(blocks[i]);
-  }
-  mi_collect(true);
-  size_t before = rss_now(), n_holed = collapse(blocks, n, step);
+  fill_small();
+  free_small(true);
+  size_t before = rss_now(), n_holed = collapse(small, n_small, small_step);
   CHECK(rss_within("huge pages made of what is left of 64 MiB", minus(rss_now(), before), 4 * MiB));
-  for (size_t i = 0; i < n; i++) {
-    if (i % step != 0) blocks[i] = (char*)memset(mi_malloc(size - MI_PADDING_SIZE), 0xAB, 1);
-  }
+  fill_small();
   mi_collect(true);
-  size_t n_full = collapse(blocks, n, step);
-  printf("huge pages made around %d blocks: %zu, and %zu when others are between them\n", n / step, n_holed, n_full);
+  size_t n_full = collapse(small, n_small, small_step);
+  printf("huge pages made around %d blocks: %zu, and %zu when others are between them\n", n_small / small_step, n_holed,
+         n_full);
   CHECK(!system_collapses() || n_full > 0);
-  for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
-  mi_collect(true);
+  free_small(false);
 }
 
 // The same when the process has as many mappings as it may: holes cannot be told from the rest then, and memory goes back all
 // the same.
 static void check_holes_at_limit(void) {
-  enum { n = 1 << 16, size = 1024, step = 256 };
-  static char* blocks[n];
-  char         text[32] = "0";
+  char text[32] = "0";
   read_file("/proc/sys/vm/max_map_count", text, sizeof(text));
   size_t limit = strtoull(text, NULL, 10), page = (size_t)sysconf(_SC_PAGESIZE), i = 0;
   if (limit == 0 || limit > 200000 || TEST_SANITIZED) return;
-  for (size_t k = 0; k < n; k++) blocks[k] = (char*)memset(mi_malloc(size - MI_PADDING_SIZE), 0xAB, 1);
+  fill_small();
   char* others = (char*)mmap(NULL, (limit + 1) * 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (others == MAP_FAILED) return;
   while (i <= limit && mprotect(others + 2 * i * page, page, PROT_NONE) == 0) i++;
   CHECK(i > 0 && i < limit);
   size_t before = rss_now();
-  for (size_t k = 0; k < n; k++) {
-    if (k % step != 0) mi_free(blocks[k]);
-  }
-  mi_collect(true);
+  free_small(true);
   CHECK(rss_within("of 64 MiB when most were freed, at the limit of mappings", rss_now(), minus(before, 24 * MiB)));
   munmap(others, (limit + 1) * 2 * page);
-  for (size_t k = 0; k < n; k += step) mi_free(blocks[k]);
-  mi_collect(true);
+  free_small(false);
 }
 
 // With a heap that is large enough for huge pages, and after using all of it, the process's setting is as before.
