@@ -1,6 +1,7 @@
 // Proves: failures reach the registered handler with their codes, errno is set by what fails and left alone by what
 // succeeds, and the hooks for messages and deferred frees are called as the header says.
 #include "../check.h"
+#include "../sink.h"
 #include "entries.h"
 
 static int    codes[64];
@@ -62,19 +63,6 @@ static void check_errno_is_kept(void) {
   errno = 0;
 }
 
-typedef struct sink_s {
-  size_t n_calls, n_bytes;
-  char   text[64 * 1024];
-} sink_t;
-
-static void record_output(const char* text, void* arg) {
-  sink_t* sink = (sink_t*)arg;
-  size_t  length = strlen(text);
-  if (sink->n_bytes + length < sizeof(sink->text)) memcpy(sink->text + sink->n_bytes, text, length + 1);
-  sink->n_calls++;
-  sink->n_bytes += length;
-}
-
 // A pointer that is not ours is never freed nor crashed on, at most reported.
 static void check_foreign_pointers(void) {
   static char in_data[256];
@@ -100,27 +88,27 @@ static void check_foreign_pointers(void) {
 
 static void check_output_hook(void) {
   static sink_t registered, given;
-  mi_register_output(&record_output, &registered);
-  size_t before = registered.n_bytes;
+  mi_register_output(&sink_write, &registered);
+  size_t before = registered.length;
   mi_stats_print(NULL);
-  CHECK(registered.n_bytes > before);
-  before = registered.n_bytes;
+  CHECK(registered.length > before);
+  before = registered.length;
   mi_options_print();
-  CHECK(registered.n_bytes > before);
+  CHECK(registered.length > before);
   CHECK(strstr(registered.text, "purge_delay") != NULL);
-  before = registered.n_bytes;
-  mi_options_print_out(&record_output, &given);
+  before = registered.length;
+  mi_options_print_out(&sink_write, &given);
   CHECK(strstr(given.text, "purge_delay") != NULL);
-  given.n_bytes = 0;
-  mi_stats_print_out(&record_output, &given);
-  CHECK(given.n_bytes > 0 && registered.n_bytes == before);
-  size_t had = given.n_bytes;
-  mi_thread_stats_print_out(&record_output, &given);
-  CHECK(given.n_bytes > had && registered.n_bytes == before);
+  given.length = 0;
+  mi_stats_print_out(&sink_write, &given);
+  CHECK(given.length > 0 && registered.length == before);
+  size_t had = given.length;
+  mi_thread_stats_print_out(&sink_write, &given);
+  CHECK(given.length > had && registered.length == before);
   mi_register_output(NULL, NULL);
-  before = registered.n_bytes;
-  mi_stats_print_out(&record_output, &given);
-  CHECK_EQ(registered.n_bytes, before);
+  before = registered.length;
+  mi_stats_print_out(&sink_write, &given);
+  CHECK_EQ(registered.length, before);
 }
 
 typedef struct deferred_s {

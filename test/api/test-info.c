@@ -1,6 +1,7 @@
 // Proves: version, process information and the text forms of the statistics are there, parse, and are plausible;
 // starting and ending the process or a thread by hand may be done twice.
 #include "../check.h"
+#include "../sink.h"
 #include "entries.h"
 
 static void check_version(void) {
@@ -35,31 +36,19 @@ static void check_process_info(void) {
   CHECK(only >= block_size);
 }
 
-typedef struct sink_s {
-  size_t n_bytes;
-  char   text[64 * 1024];
-} sink_t;
-
-static void record_output(const char* text, void* arg) {
-  sink_t* sink = (sink_t*)arg;
-  size_t  length = strlen(text);
-  if (sink->n_bytes + length < sizeof(sink->text)) memcpy(sink->text + sink->n_bytes, text, length + 1);
-  sink->n_bytes += length;
-}
-
 static void check_stats_text(void) {
   static const char* const words[] = {"reserved", "committed", "threads", "elapsed", "process", "peak", "total"};
   static sink_t            sink;
-  mi_stats_print_out(&record_output, &sink);
-  CHECK(sink.n_bytes > 100 && sink.n_bytes < sizeof(sink.text));
+  mi_stats_print_out(&sink_write, &sink);
+  CHECK(sink.length > 100 && sink.length < sizeof(sink.text));
   for (size_t i = 0; i < COUNT_OF(words); i++) CHECK_FOR(strstr(sink.text, words[i]) != NULL, "%s", words[i]);
-  sink.n_bytes = 0;
-  mi_process_info_print_out(&record_output, &sink);
-  CHECK(sink.n_bytes > 0 && strstr(sink.text, "elapsed") != NULL);
-  mi_register_output(&record_output, &sink);
-  size_t had = sink.n_bytes;
+  sink.length = 0;
+  mi_process_info_print_out(&sink_write, &sink);
+  CHECK(sink.length > 0 && strstr(sink.text, "elapsed") != NULL);
+  mi_register_output(&sink_write, &sink);
+  size_t had = sink.length;
   mi_process_info_print();
-  CHECK(sink.n_bytes > had);
+  CHECK(sink.length > had);
   mi_register_output(NULL, NULL);
   mi_stats_merge();
   mi_stats_reset();

@@ -1,6 +1,7 @@
 // Proves: the numbers of a heap and of a subprocess count what is in them and nothing else, in all their forms; the JSON
 // text parses, has the keys of this level in order, and is cut off cleanly; what is in use can be listed.
 #include "../check.h"
+#include "../sink.h"
 #include "entries.h"
 #include <mimalloc-stats.h>
 #include <pthread.h>
@@ -239,19 +240,7 @@ static void check_subproc_stats(void) {
 
 // ---- as text --------------------------------------------------------------------------------------------------------
 
-typedef struct text_s {
-  size_t length;
-  char   text[64 * 1024];
-} text_t;
-
-static text_t printed;
-
-static void print(const char* text, void* arg) {
-  text_t* out = (text_t*)arg;
-  size_t  length = strlen(text);
-  if (out->length + length < sizeof(out->text)) memcpy(out->text + out->length, text, length + 1);
-  out->length += length;
-}
+static sink_t printed;
 
 static size_t printed_length(void) {
   size_t length = printed.length;
@@ -261,26 +250,26 @@ static size_t printed_length(void) {
 }
 
 static bool is_printed(const char* word) {
-  return strstr(printed.text, word) != NULL;
+  return sink_has(&printed, word);
 }
 
 static void check_text(void) {
   mi_heap_t* heap = mi_heap_new();
   fill(heap);
-  mi_heap_stats_print_out(heap, &print, &printed);
+  mi_heap_stats_print_out(heap, &sink_write, &printed);
   CHECK(printed_length() > 50 && is_printed("peak") && is_printed("total") && is_printed("MiB"));
-  mi_heap_stats_print_out(NULL, &print, &printed);
+  mi_heap_stats_print_out(NULL, &sink_write, &printed);
   CHECK(printed_length() > 50);
-  mi_subproc_stats_print_out(mi_subproc_main(), &print, &printed);
+  mi_subproc_stats_print_out(mi_subproc_main(), &sink_write, &printed);
   size_t of_subproc = printed_length();
   CHECK(of_subproc > 50 && is_printed("peak"));
-  mi_subproc_heap_stats_print_out(mi_subproc_main(), &print, &printed);
+  mi_subproc_heap_stats_print_out(mi_subproc_main(), &sink_write, &printed);
   CHECK(printed_length() > of_subproc);
-  mi_thread_stats_print_out(&print, &printed);
+  mi_thread_stats_print_out(&sink_write, &printed);
   CHECK(printed_length() > 50);
-  mi_stats_print_out(&print, &printed);
+  mi_stats_print_out(&sink_write, &printed);
   CHECK(printed_length() > 200);
-  mi_register_output(&print, &printed); // where all output goes
+  mi_register_output(&sink_write, &printed); // where all output goes
   printed_length();
   mi_heap_stats_print_out(heap, NULL, NULL);
   CHECK(printed_length() > 50);
@@ -371,7 +360,7 @@ static void check_leaks(void) {
   for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_umalloc(7000, &block_size);
   void* large = mi_malloc(77 * MiB);
   mi_collect(false);
-  mi_leaks_print_out(&print, &printed);
+  mi_leaks_print_out(&sink_write, &printed);
   CHECK(printed_length() > 50);
   snprintf(line, sizeof(line), "%zu", block_size);
   CHECK_FOR(is_printed(line) && is_printed("123"), "%s", line);
@@ -380,10 +369,10 @@ static void check_leaks(void) {
   for (size_t i = 0; i < COUNT_OF(p); i++) mi_free(p[i]);
   mi_collect(true);
   printed.text[0] = 0;
-  mi_leaks_print_out(&print, &printed);
+  mi_leaks_print_out(&sink_write, &printed);
   CHECK_FOR(!is_printed(line), "%s", line);
   printed_length();
-  mi_register_output(&print, &printed);
+  mi_register_output(&sink_write, &printed);
   printed_length();
   p[0] = mi_malloc(7000);
   mi_leaks_print_out(NULL, NULL);

@@ -3,6 +3,7 @@
 //
 // The program starts itself again, with the option.
 #include "../check.h"
+#include "../sink.h"
 #include <mimalloc.h>
 #include <pthread.h>
 #include "base/mode.h"
@@ -11,17 +12,8 @@
 
 extern char __executable_start; // by the linker: what offsets in reports count from
 
-static char   said[16384];
-static size_t said_length;
-
-static void on_output(const char* text, void* arg) {
-  size_t n = strlen(text);
-  (void)arg;
-  if (said_length + n < sizeof(said)) memcpy(said + said_length, text, n + 1);
-  said_length += n;
-}
-
-static int n_errors;
+static sink_t said;
+static int    n_errors;
 
 static void on_error(int err, void* arg) {
   (void)err;
@@ -65,7 +57,7 @@ static void* drop_elsewhere(void* p) {
 
 // Is a place within that function in the part of the report that begins with `what`?
 static bool is_said(const char* what, uintptr_t function) {
-  const char* at = strstr(said, what);
+  const char* at = strstr(said.text, what);
   if (at == NULL) return false;
   const char* end = strstr(at + 1, "the block");
   for (; (at = strstr(at, "+0x")) != NULL && (end == NULL || at < end); at++) {
@@ -76,19 +68,18 @@ static bool is_said(const char* what, uintptr_t function) {
 }
 
 static void forget_said(void) {
-  said_length = 0;
+  sink_clear(&said);
   n_errors = 0;
-  said[0] = 0;
 }
 
 #define ADDRESS_OF(function) ((uintptr_t)&(function))
 
 static void check_said(const char* what, size_t size, uintptr_t maker, uintptr_t dropper) {
   CHECK_FOR(n_errors > 0, "%s of %zu: %d errors", what, size, n_errors);
-  CHECK_FOR(is_said("was allocated by thread", maker), "%s of %zu: not who allocated it in\n%s", what, size, said);
+  CHECK_FOR(is_said("was allocated by thread", maker), "%s of %zu: not who allocated it in\n%s", what, size, said.text);
   if (dropper != 0)
-    CHECK_FOR(is_said("was freed by thread", dropper), "%s of %zu: not who freed it in\n%s", what, size, said);
-  else CHECK_FOR(strstr(said, "was freed by") == NULL, "%s of %zu: freed in\n%s", what, size, said);
+    CHECK_FOR(is_said("was freed by thread", dropper), "%s of %zu: not who freed it in\n%s", what, size, said.text);
+  else CHECK_FOR(!sink_has(&said, "was freed by"), "%s of %zu: freed in\n%s", what, size, said.text);
   forget_said();
 }
 
@@ -99,8 +90,8 @@ static bool has_stacks(void) {
   void* p = one_makes(40);
   mi_free(p);
   mi_free(hidden_pointer(p));
-  bool has = (strstr(said, "+0x") != NULL);
-  CHECK_FOR(strstr(said, "was allocated by thread") != NULL, "%s", said);
+  bool has = sink_has(&said, "+0x");
+  CHECK_FOR(sink_has(&said, "was allocated by thread"), "%s", said.text);
   forget_said();
   return has;
 }
@@ -176,10 +167,10 @@ int main(int argc, char** argv) {
   mi_free(mi_malloc(1)); // or the linker leaves most of the library out
   mi_option_set(mi_option_max_errors, -1);
   mi_option_set(mi_option_max_warnings, -1);
-  mi_register_output(&on_output, NULL);
+  mi_register_output(&sink_write, &said);
   mi_register_error(&on_error, NULL);
-  CHECK_FOR((strstr(said, "mimalloc_debug_stacks has an effect in debug builds only") != NULL) == !MI_TRACE_BLOCKS,
-            "%s", said);
+  CHECK_FOR(sink_has(&said, "mimalloc_debug_stacks has an effect in debug builds only") == !MI_TRACE_BLOCKS, "%s",
+            said.text);
   forget_said();
   if (MI_TRACE_BLOCKS && !TEST_SANITIZED && !MI_HARDENED && has_stacks()) {
     check_size(40);

@@ -2,6 +2,7 @@
 // heap that is whole.  Each case damages one word of a structure, lets the check find it, and repairs it again.
 #include "../check.h"
 #include "../modes/support.h"
+#include "../sink.h"
 #include "mimalloc.h"
 #include "heap/guard.h"
 #include "heap/heap.h"
@@ -11,15 +12,8 @@
 
 // ---- what is reported -----------------------------------------------------------------------------------------------
 
-static char   said[8192];
-static size_t said_length, n_reported, n_other;
-
-static void on_output(const char* text, void* arg) {
-  size_t n = strlen(text);
-  (void)arg;
-  if (said_length + n < sizeof(said)) memcpy(said + said_length, text, n + 1);
-  said_length += n;
-}
+static sink_t said;
+static size_t n_reported, n_other;
 
 static void on_error(int err, void* arg) {
   (void)arg;
@@ -28,8 +22,8 @@ static void on_error(int err, void* arg) {
 }
 
 static bool check_quietly(mi_heap_t* heap) {
-  said_length = n_reported = n_other = 0;
-  said[0] = 0;
+  sink_clear(&said);
+  n_reported = n_other = 0;
   return mi_heap_check(heap);
 }
 
@@ -120,11 +114,11 @@ static void damage(const char* name, void* at, uint64_t value, size_t width, con
   if (MI_TRACK) mi_track_writable(at, width);
   memcpy(at, &saved, width);
   CHECK_FOR(!all_is_well && n_reported > 0 && n_other == 0, "%s: %zu faults", name, n_reported);
-  CHECK_FOR(strstr(said, text) != NULL, "%s: %s", name, said);
+  CHECK_FOR(sink_has(&said, text), "%s: %s", name, said.text);
   bool is_of_program = (strstr(text, "overflow") != NULL || strstr(text, "next to") != NULL);
-  CHECK_FOR(is_of_program || strstr(said, "overflow") == NULL, "%s: %s", name, said);
+  CHECK_FOR(is_of_program || !sink_has(&said, "overflow"), "%s: %s", name, said.text);
   if (!case_is_global) CHECK_FOR(!heap_is_well, "%s: not found in its heap", name);
-  CHECK_FOR(check_quietly(NULL) && n_reported == 0, "%s: after it was repaired: %s", name, said);
+  CHECK_FOR(check_quietly(NULL) && n_reported == 0, "%s: after it was repaired: %s", name, said.text);
 }
 
 #define DAMAGE(field, value, text) damage(#field, (void*)&(field), (uint64_t)(value), sizeof(field), text)
@@ -352,7 +346,7 @@ static void damage_much(void) {
   for (size_t c = 0; c < 60; c++) theap->bins[c].left -= 10000;
   CHECK(!check_quietly(heap));
   CHECK_EQ(n_reported, 17);
-  CHECK_FOR(strstr(said, "44 more faults") != NULL, "%s", said);
+  CHECK_FOR(sink_has(&said, "44 more faults"), "%s", said.text);
   for (size_t c = 0; c < 60; c++) theap->bins[c].left += 10000;
   CHECK(check_quietly(NULL));
 }
@@ -370,7 +364,7 @@ int main(void) {
   mi_option_set(mi_option_purge_delay, -1);
   mi_option_set(mi_option_max_errors, -1);
   mi_option_set(mi_option_show_errors, 1);
-  mi_register_output(&on_output, NULL);
+  mi_register_output(&sink_write, &said);
   mi_register_error(&on_error, NULL);
   void* p = mi_malloc(50);
   pthread_barrier_init(&barrier, NULL, 2);
@@ -379,7 +373,7 @@ int main(void) {
   build();
   CHECK(state_of(queued) == MI_PAGE_OWNED && state_of(shared) == MI_PAGE_SHARED);
   CHECK(parked != NULL && state_of(parked) == MI_PAGE_PARKED);
-  CHECK(check_quietly(heap) && check_quietly(NULL) && said_length == 0);
+  CHECK(check_quietly(heap) && check_quietly(NULL) && said.length == 0);
   damage_links();
   damage_descriptors();
   damage_words();

@@ -2,6 +2,7 @@
 // allocate, print and fail; warnings and errors keep to their limits; errors end the process exactly in the builds and
 // for the codes that the header says; errno survives all of it.
 #include "../check.h"
+#include "../sink.h"
 #include "../modes/support.h"
 #include "support/message.h"
 #include "support/option.h"
@@ -10,25 +11,6 @@
 #include <sys/wait.h>
 
 // ---- what was said --------------------------------------------------------------------------------------------------
-
-typedef struct sink_s {
-  size_t n_calls, length;
-  char   text[64 * 1024];
-} sink_t;
-
-static void record(const char* text, void* arg) {
-  sink_t* sink = (sink_t*)arg;
-  size_t  n = strlen(text);
-  sink->n_calls++;
-  if (sink->length + n >= sizeof(sink->text)) return;
-  memcpy(sink->text + sink->length, text, n + 1);
-  sink->length += n;
-}
-
-static void sink_clear(sink_t* sink) {
-  sink->n_calls = sink->length = 0;
-  sink->text[0] = 0;
-}
 
 static size_t count(const char* text, const char* word) {
   size_t n = 0;
@@ -68,7 +50,7 @@ static const int harmless = MI_XMALLOC > 0 ? EINVAL : ENOMEM;
 static void say_20_kib(void) {
   for (int i = 0; i < 2048; i++) _mi_message_raw(NULL, NULL, "%09d\n", i);
   sink_clear(&sink);
-  mi_register_output(&record, &sink);
+  mi_register_output(&sink_write, &sink);
   CHECK_EQ(sink.n_calls, 1);
   CHECK(sink.length > 16000 && sink.length <= 16 * KiB);
   for (size_t i = 0; i < sink.length / 10; i++) { // the beginning of it, whole
@@ -80,12 +62,12 @@ static void say_20_kib(void) {
   _mi_message_raw(NULL, NULL, "later");
   CHECK(sink.n_calls == 2 && sink.length == before + 5);
   sink_clear(&sink);
-  mi_register_output(&record, &sink); // nothing is told twice
+  mi_register_output(&sink_write, &sink); // nothing is told twice
   CHECK_EQ(sink.n_calls, 0);
   mi_register_output(NULL, NULL);
   _mi_message_raw(NULL, NULL, "to stderr again\n");
   CHECK_EQ(sink.n_calls, 0);
-  mi_register_output(&record, &sink);
+  mi_register_output(&sink_write, &sink);
   CHECK(strcmp(sink.text, "to stderr again\n") == 0);
   if (check_n_failed > 0) _exit(1);
 }
@@ -100,14 +82,14 @@ static void check_earlier_output(void) {
 static void check_forms(void) {
   sink_clear(&sink);
   sink_clear(&other);
-  mi_register_output(&record, &sink);
+  mi_register_output(&sink_write, &sink);
   sink_clear(&sink);
   _mi_message_print("number %d", 1);
   _mi_message_print("number %d\n", 2);
   CHECK_FOR(strcmp(sink.text, "mimalloc: number 1\nmimalloc: number 2\n") == 0, "%.99s", sink.text);
   CHECK_EQ(sink.n_calls, 2);
-  _mi_message_raw(&record, &other, "%s", "elsewhere");
-  _mi_message_write(&record, &other, "!");
+  _mi_message_raw(&sink_write, &other, "%s", "elsewhere");
+  _mi_message_write(&sink_write, &other, "!");
   CHECK(sink.n_calls == 2 && strcmp(other.text, "elsewhere!") == 0);
 
   static char longer[5000];
@@ -136,7 +118,7 @@ static size_t depth, deepest;
 static void record_and_misbehave(const char* text, void* arg) {
   depth++;
   if (depth > deepest) deepest = depth;
-  record(text, arg);
+  sink_write(text, arg);
   mi_free(mi_malloc(100000));
   _mi_message_print("said while speaking");
   _mi_error_report(harmless, "failed while speaking");
@@ -152,7 +134,7 @@ static void speak_recursively(void) {
   CHECK_EQ(errno, 4711);
   CHECK(sink.n_calls == 1 && deepest == 1);
   CHECK(strcmp(sink.text, "mimalloc: hello\n") == 0);
-  mi_register_output(&record, &sink);
+  mi_register_output(&sink_write, &sink);
   if (check_n_failed > 0) _exit(1);
 }
 

@@ -3,6 +3,7 @@
 //
 // An option is made to look up the environment again by putting its cell back to UNREAD.
 #include "../check.h"
+#include "../sink.h"
 #include "../modes/support.h"
 #include "support/option.h"
 
@@ -14,24 +15,10 @@ extern char** environ;
 
 // ---- helpers --------------------------------------------------------------------------------------------------------
 
-static char   output[64 * 1024];
-static size_t output_length;
-
-static void record(const char* text, void* arg) {
-  (void)arg;
-  size_t n = strlen(text);
-  if (output_length + n >= sizeof(output)) return;
-  memcpy(output + output_length, text, n + 1);
-  output_length += n;
-}
-
-static void forget_output(void) {
-  output_length = 0;
-  output[0] = 0;
-}
+static sink_t output;
 
 static bool was_said(const char* text) {
-  return strstr(output, text) != NULL;
+  return sink_has(&output, text);
 }
 
 static void unread(mi_option_t option, long initial) {
@@ -43,7 +30,7 @@ static void unread(mi_option_t option, long initial) {
 static long read_with(mi_option_t option, long initial, const char* first, const char* second) {
   char*  entries[] = {(char*)(uintptr_t)"HOME=/", (char*)(uintptr_t)first, (char*)(uintptr_t)second, NULL};
   char** before = environ;
-  forget_output();
+  sink_clear(&output);
   unread(option, initial);
   environ = entries;
   long value = mi_option_get(option);
@@ -102,9 +89,9 @@ static void check_table(void) {
   CHECK_EQ(_mi_option_last, 38);
   CHECK_EQ(mi_option_allow_thp, 37);
   CHECK_EQ(mi_option_reset_delay, mi_option_purge_delay);
-  forget_output();
-  mi_options_print_out(&record, NULL);
-  const char* at = output;
+  sink_clear(&output);
+  mi_options_print_out(&sink_write, &output);
+  const char* at = output.text;
   for (size_t i = 0; i < COUNT_OF(expected); i++) {
     char line[128];
     bool is_size = (i == mi_option_reserve_os_memory || i == mi_option_arena_reserve);
@@ -127,7 +114,7 @@ static void check_value(mi_option_t option, const char* name, const char* value,
   snprintf(entry, sizeof(entry), "MIMALLOC_%s=%s", name, value);
   long got = read_with(option, DEFAULT, entry, NULL);
   CHECK_FOR(got == want, "%s: %ld, not %ld", entry, got, want);
-  CHECK_FOR(was_said("has an invalid value") == (want == DEFAULT), "%s: %s", entry, output);
+  CHECK_FOR(was_said("has an invalid value") == (want == DEFAULT), "%s: %s", entry, output.text);
 }
 
 static void check_values(void) {
@@ -216,11 +203,11 @@ static void check_names(void) {
   CHECK_EQ(read_with(o, 10, "MiMalloc_Purge_Delay=8", NULL), 8);
   CHECK_EQ(read_with(o, 10, "MIMALLOC_PURGE_DELAYS=9", "MIMALLOC_PURGE_DELA=9"), 10);
   CHECK_EQ(read_with(o, 10, "XMIMALLOC_PURGE_DELAY=9", "MIMALLOC_PURGE_DELAY"), 10);
-  CHECK_EQ(output_length, 0);
+  CHECK_EQ(output.length, 0);
   CHECK_EQ(read_with(o, 10, "MIMALLOC_RESET_DELAY=11", NULL), 11); // the older name, which it says
   CHECK(was_said("reset_delay") && was_said("purge_delay"));
   CHECK_EQ(read_with(o, 10, "MIMALLOC_RESET_DELAY=11", "MIMALLOC_PURGE_DELAY=12"), 12);
-  CHECK_EQ(output_length, 0);
+  CHECK_EQ(output.length, 0);
 }
 
 static void check_precedence(void) {
@@ -305,7 +292,7 @@ static void check_bad_verbose(void) {
   CHECK_EQ(read_with(mi_option_verbose, 0, "MIMALLOC_VERBOSE=loud", NULL), 0);
   CHECK(was_said("mimalloc: warning: environment option mimalloc_verbose has an invalid value."));
   CHECK_EQ(read_with(mi_option_os_tag, 0, "MIMALLOC_OS_TAG=loud", NULL), 0);
-  CHECK_EQ(output_length, 0);
+  CHECK_EQ(output.length, 0);
   mi_option_set(mi_option_show_errors, 1);
 }
 
@@ -350,7 +337,7 @@ int main(int argc, char** argv) {
   for (char** e = environ; *e != NULL; e++) {
     if (strncmp(*e, "MIMALLOC_", 9) == 0) return 77; // the defaults cannot be seen
   }
-  mi_register_output(&record, NULL);
+  mi_register_output(&sink_write, &output);
   if (MI_API_LEVEL < 3) check_table(); // test/api/test-layout.c has those of level 3
   mi_option_set(mi_option_max_warnings, -1);
   check_names();
