@@ -1,4 +1,4 @@
-# Turns options into mi_defines, mi_flags, mi_link_flags and mi_libraries for all our targets, and mi_library_name.
+# Turns options into mi_defines, mi_flags, mi_link_flags and mi_libraries for all targets of the library, and mi_library_name.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 
@@ -18,7 +18,7 @@ if(mi_build_type MATCHES "^(release|relwithdebinfo|minsizerel|none)$")
   set(mi_is_release ON)
 endif()
 
-# What depends on the level of checks is not for mimalloc-test, which has its own.
+# Definitions that depend on the level of checks.  mimalloc-test has its own.
 set(mi_level_defines)
 if(MI_NO_DEBUG)
   list(APPEND mi_level_defines MI_DEBUG=0)
@@ -34,7 +34,7 @@ if(mi_is_release)
 endif()
 list(APPEND mi_defines MI_CMAKE_BUILD_TYPE=${mi_build_type})
 
-# What changes internal headers, so that tests of internals must know it too.
+# Definitions that change internal headers, so that tests of internals need them too.
 set(mi_feature_defines)
 if(MI_SECURE_FULL)
   list(APPEND mi_feature_defines MI_SECURE=5)
@@ -51,7 +51,7 @@ foreach(name MI_GUARDED MI_MIN_ALIGN_8 MI_TRACK_VALGRIND MI_TRACK_ASAN)
     list(APPEND mi_feature_defines ${name}=1)
   endif()
 endforeach()
-# Is this anything but what most users get?  What looks at counts, sizes and packages is for those.
+# Is this a variant of the usual build?  Tests of counts, sizes and packages run in the usual build only.
 set(mi_is_variant OFF)
 if(mi_feature_defines OR NOT MI_API_LEVEL EQUAL 2)
   set(mi_is_variant ON)
@@ -72,36 +72,36 @@ endif()
 # ---- code generation --------------------------------------------------------------------------------------------------
 
 list(APPEND mi_flags -fvisibility=hidden)
-# std::bad_alloc is thrown through frames of ours (src/api/cxx.c), also where they have no unwind tables by default.
+# std::bad_alloc is thrown through frames of the library (src/api/cxx.c).  Some targets have no unwind tables by default.
 list(APPEND mi_flags -fexceptions)
-# The compiler must not turn our malloc followed by memset into a call of our calloc, nor remove either.
+# The compiler must not replace malloc and memset in the library with a call of calloc, nor remove them.
 list(APPEND mi_flags -fno-builtin-malloc)
-# Exported functions call each other directly: whoever replaces mi_malloc alone is not our user.
+# Exported functions call each other directly.  Programs that replace mi_malloc alone are not supported.
 check_c_compiler_flag(-fno-semantic-interposition mi_has_no_interposition)
 if(mi_has_no_interposition)
   list(APPEND mi_flags -fno-semantic-interposition)
 endif()
 if(MI_OPT_ARCH)
   if(NOT mi_is_release)
-    message(STATUS "MI_OPT_ARCH is for optimised builds, and ignored in this one.")
+    message(STATUS "MI_OPT_ARCH is for optimised builds, and is ignored in this one.")
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     list(APPEND mi_flags -march=haswell)
   elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
     list(APPEND mi_flags -march=armv8.1-a)
   else()
-    message(WARNING "MI_OPT_ARCH has no effect: nothing is known for ${CMAKE_SYSTEM_PROCESSOR}.")
+    message(WARNING "MI_OPT_ARCH has no effect: it has no flags for ${CMAKE_SYSTEM_PROCESSOR}.")
   endif()
 endif()
 if(MI_SEE_ASM)
   list(APPEND mi_flags -save-temps=obj)
 endif()
 if(NOT APPLE AND NOT WIN32)
-  # nodelete: threads that live on after a dlclose still have our exit hook, and their blocks.
+  # nodelete: threads that outlive a dlclose still have the exit hook, and their blocks.
   list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)
 endif()
 
-# One load finds the thread's theap, and no call that might itself allocate.  The price: opened with dlopen, the library
-# takes from the small static TLS reserve of the process; local-dynamic costs a call instead.
+# initial-exec: one load finds the thread's theap, without a call, which might allocate.  The price is that a library opened
+# with dlopen takes space from the small static TLS reserve of the process.  local-dynamic costs a call instead.
 set(mi_tls_shared initial-exec)
 set(mi_tls_static initial-exec)
 if(MI_LIBC_MUSL)
@@ -112,8 +112,8 @@ if(MI_LOCAL_DYNAMIC_TLS)
   set(mi_tls_static local-dynamic)
 endif()
 
-# -O3 inlines and unrolls what runs once per page; the text grows by several OS pages, each a page fault at the start of
-# every process, and no benchmark gains.  Replaced only where the value is the one that CMake invented.
+# -O3 inlines and unrolls code that runs once per page.  The text grows by several OS pages, each a page fault at the start
+# of every process, and no benchmark gains.  Only CMake's default value is replaced.
 if(CMAKE_C_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
   set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 endif()
@@ -127,7 +127,7 @@ set(mi_sanitize_flags)
 if(MI_DEBUG_TSAN)
   list(APPEND mi_sanitize_flags -fsanitize=thread -O1 -g)
   if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    list(APPEND mi_sanitize_flags -Wno-tsan) # it does not know fences; where we need one for it, so do we say
+    list(APPEND mi_sanitize_flags -Wno-tsan) # GCC warns of fences, which this sanitizer does not know
   endif()
 endif()
 if(MI_DEBUG_UBSAN)

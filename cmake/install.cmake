@@ -1,4 +1,4 @@
-# What `cmake --install` copies, and how others find it: by find_package(mimalloc) and by pkg-config.
+# The files that `cmake --install` copies, and the files for find_package(mimalloc) and pkg-config.
 #
 #                           default                     MI_INSTALL_TOPLEVEL
 #   shared library          lib/                        lib/
@@ -8,8 +8,8 @@
 #   mimalloc.pc             lib/pkgconfig/              lib/pkgconfig/
 #   LICENSE                 share/doc/mimalloc-2.4/     share/doc/mimalloc/
 #
-# The shared library's names have versions in either, so levels 2 and 3 can be installed side by side; only the links
-# libmimalloc.so and mimalloc.pc are then those of the later one.
+# The shared library's names have versions in both layouts, so levels 2 and 3 can be installed side by side.  Then the link
+# libmimalloc.so and mimalloc.pc are those of the later installation.
 include(GNUInstallDirs)
 
 set(mi_versioned_name mimalloc-${mi_version})
@@ -42,7 +42,7 @@ if(MI_BUILD_OBJECT)
 endif()
 install(FILES LICENSE DESTINATION ${mi_install_docdir})
 
-# The installed header takes the library's level when its user says nothing.
+# The default level of the installed header is that of the library.
 set(mi_installed_headers ${mi_public_headers})
 if(NOT MI_API_LEVEL EQUAL 2)
   file(READ include/mimalloc.h header)
@@ -78,7 +78,7 @@ endif()
 
 # ---- pkg-config -----------------------------------------------------------------------------------------------------------
 
-# ${prefix} follows the file, so that a tree that was moved, or installed with DESTDIR, still works.
+# ${prefix} is relative to the file, so that a tree that was moved, or installed with DESTDIR, still works.
 function(mi_pc_path result path)
   if(IS_ABSOLUTE "${path}")
     set(${result} "${path}" PARENT_SCOPE)
@@ -107,8 +107,8 @@ if(MI_USE_CXX) # a C compiler that links the static library does not know of the
     endif()
   endforeach()
 endif()
-# Where there is a shared library, the directory of the static one must not be on the command line of those who link the
-# shared one: pkg-config leaves out -L/usr/lib, and the static library would then be all that the linker sees.
+# If there is a shared library, the command line for it must not have the directory of the static one: pkg-config leaves out
+# -L/usr/lib, and the linker would then see the static library only.
 set(mi_pc_libs "-L\${objectdir} -l${mi_library_name}${mi_pc_private}")
 set(mi_pc_libs_private)
 if(MI_BUILD_SHARED)

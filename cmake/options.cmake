@@ -1,7 +1,7 @@
-# Options.  What each adds to definitions and flags is in cmake/flags.cmake.
+# Options.  cmake/flags.cmake turns them into definitions and flags.
 include(CheckIncludeFile)
 
-# A string option; like option(), it yields to a plain variable of the project around us.
+# A string option.  Like option(), it yields to a plain variable of an enclosing project.
 macro(mi_string_option name default text)
   if(NOT DEFINED ${name})
     set(${name} "${default}" CACHE STRING "${text}")
@@ -12,7 +12,7 @@ endmacro()
 
 option(MI_OVERRIDE          "Also define malloc, free, operator new, ... under their standard names" ON)
 option(MI_GUARDED           "Guard one block in 4000 by default (MIMALLOC_GUARDED_SAMPLE_RATE)" OFF)
-option(MI_XMALLOC           "Abort when memory cannot be had instead of returning NULL" OFF)
+option(MI_XMALLOC           "Abort instead of returning NULL when memory runs out" OFF)
 option(MI_SHOW_ERRORS       "Print errors and warnings by default (MIMALLOC_SHOW_ERRORS=1)" OFF)
 option(MI_NO_THP            "Forbid transparent huge pages by default (MIMALLOC_ALLOW_THP=0)" OFF)
 option(MI_MIN_ALIGN_8       "Align small blocks to 8 bytes only" OFF)
@@ -21,28 +21,28 @@ set(mi_secure_default OFF)
 if(mi_is_top_level AND CMAKE_BINARY_DIR MATCHES "[Ss]ecure$")
   set(mi_secure_default ON)
 endif()
-option(MI_SECURE            "Security measures (MI_SECURE=4); the default in a build directory named ...secure" ${mi_secure_default})
-option(MI_SECURE_FULL       "All security measures, also the expensive ones (MI_SECURE=5)" OFF)
-option(MI_PADDING           "Pad blocks, to notice overruns and to know exact sizes" OFF)
-option(MI_NO_PADDING        "Never pad blocks, whatever MI_PADDING and other options say" OFF)
+option(MI_SECURE            "Security checks (MI_SECURE=4); the default in a build directory named ...secure" ${mi_secure_default})
+option(MI_SECURE_FULL       "All security checks, also the expensive ones (MI_SECURE=5)" OFF)
+option(MI_PADDING           "Pad blocks, to detect overflows and to know exact sizes" OFF)
+option(MI_NO_PADDING        "Never pad blocks; overrides MI_PADDING and all other options" OFF)
 option(MI_SKIP_COLLECT_ON_EXIT "Do not give memory back when the process ends" OFF)
 
 option(MI_DEBUG             "Check what callers promise (MI_DEBUG=1)" OFF)
 option(MI_DEBUG_INTERNAL    "Also check internal invariants (MI_DEBUG=2); the default with CMAKE_BUILD_TYPE=Debug" OFF)
-option(MI_DEBUG_FULL        "Also check the expensive ones (MI_DEBUG=3)" OFF)
+option(MI_DEBUG_FULL        "Also check expensive internal invariants (MI_DEBUG=3)" OFF)
 option(MI_NO_DEBUG          "No checks, not even with CMAKE_BUILD_TYPE=Debug" OFF)
 option(MI_DEBUG_TSAN        "Build under the thread sanitizer" OFF)
 option(MI_DEBUG_UBSAN       "Build under the undefined behaviour sanitizer" OFF)
 option(MI_TRACK_ASAN        "Build under the address sanitizer" OFF)
 option(MI_TRACK_VALGRIND    "Tell valgrind about blocks" OFF)
-mi_string_option(MI_TRACK_USDT AUTO "Probes for tracers (USDT): ON, OFF, or AUTO: where <sys/sdt.h> exists")
+mi_string_option(MI_TRACK_USDT AUTO "Probes for tracers (USDT): ON, OFF, or AUTO (if <sys/sdt.h> exists)")
 
-# ---- how it is built ----------------------------------------------------------------------------------------------------
+# ---- the build ----------------------------------------------------------------------------------------------------------
 
 option(MI_USE_CXX           "Compile the library as C++" OFF)
-option(MI_NO_USE_CXX        "Never compile the library as C++, whatever MI_USE_CXX says" OFF)
+option(MI_NO_USE_CXX        "Never compile the library as C++; overrides MI_USE_CXX" OFF)
 option(MI_OPT_ARCH          "For newer processors only: x86-64 with AVX2 (Haswell), arm64 from version 8.1" OFF)
-option(MI_NO_OPT_ARCH       "For all processors of the architecture, whatever MI_OPT_ARCH says" OFF)
+option(MI_NO_OPT_ARCH       "For all processors of the architecture; overrides MI_OPT_ARCH" OFF)
 option(MI_SEE_ASM           "Keep the assembly beside the objects" OFF)
 option(MI_LOCAL_DYNAMIC_TLS "Thread-local storage that works in a library opened with dlopen" OFF)
 option(MI_LIBC_MUSL         "The C library is musl" OFF)
@@ -52,14 +52,14 @@ option(MI_BUILD_SHARED      "Build the shared library, target mimalloc" ON)
 option(MI_BUILD_STATIC      "Build the static library, target mimalloc-static" ON)
 option(MI_BUILD_OBJECT      "Build the object, target mimalloc-obj and mimalloc.o" ON)
 option(MI_BUILD_TESTS       "Build the tests" ${mi_is_top_level})
-option(MI_BUILD_BENCH       "Add the target bench, the programs of the benchmarks; looks for a C++ compiler" ${MI_BUILD_TESTS})
+option(MI_BUILD_BENCH       "Add the target bench, the benchmark programs; looks for a C++ compiler" ${MI_BUILD_TESTS})
 option(MI_INSTALL_TOPLEVEL  "Install static library, object, headers and CMake files in unversioned directories" OFF)
-option(MI_DEV_WARNINGS      "For the project's own developers: many warnings, all of them errors" OFF)
+option(MI_DEV_WARNINGS      "Many warnings, all of them errors; for developers of this project" OFF)
 
-# ---- what asks for nothing here -------------------------------------------------------------------------------------------
+# ---- options without effect here ------------------------------------------------------------------------------------------
 #
-# Clients' scripts set these for all systems at once, so they are taken everywhere; but an option that does nothing must
-# not look as if it did something.
+# Clients' scripts set these for all systems at once, so they are accepted everywhere.  CMake names each that is set and has
+# no effect.
 
 function(mi_say_if_not mode name default text)
   if((${name} AND NOT ${default}) OR (${default} AND NOT ${name}))
@@ -89,24 +89,24 @@ if(NOT WIN32)
 endif()
 mark_as_advanced(MI_WIN_REDIRECT)
 
-option(MI_FREE_IS_CHECKED "So in any case" OFF)
-mi_say_if_not(STATUS MI_FREE_IS_CHECKED OFF "is so in any case: mi_free leaves alone what is not of this allocator.")
-option(MI_TLS_MODEL_LOCAL "So in any case" OFF)
-mi_say_if_not(STATUS MI_TLS_MODEL_LOCAL OFF "is so in any case: there is a thread-local variable.")
+option(MI_FREE_IS_CHECKED "Always on" OFF)
+mi_say_if_not(STATUS MI_FREE_IS_CHECKED OFF "is always on: mi_free ignores pointers that do not come from this allocator.")
+option(MI_TLS_MODEL_LOCAL "Always on" OFF)
+mi_say_if_not(STATUS MI_TLS_MODEL_LOCAL OFF "is always on: the library uses a thread-local variable.")
 foreach(name MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD)
   option(${name} "For systems where thread-local variables allocate" OFF)
   mi_say_if_not(WARNING ${name} OFF "has no effect here: thread-local variables work without allocating.")
 endforeach()
 option(MI_OPT_SIMD "No effect" OFF)
-mi_say_if_not(WARNING MI_OPT_SIMD OFF "has no effect: there is no code for it; MI_OPT_ARCH lets the compiler use what it knows.")
+mi_say_if_not(WARNING MI_OPT_SIMD OFF "has no effect: there is no SIMD code; MI_OPT_ARCH lets the compiler generate some.")
 option(MI_USE_LIBATOMIC "Deprecated" OFF)
-mi_say_if_not(DEPRECATION MI_USE_LIBATOMIC OFF "has no effect: whether libatomic is needed is found out.")
+mi_say_if_not(DEPRECATION MI_USE_LIBATOMIC OFF "has no effect: CMake checks whether libatomic is needed.")
 option(MI_CHECK_FULL "Deprecated: MI_DEBUG_FULL" OFF)
 mi_say_if_not(DEPRECATION MI_CHECK_FULL OFF "is called MI_DEBUG_FULL now.")
 mark_as_advanced(MI_FREE_IS_CHECKED MI_TLS_MODEL_LOCAL MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD MI_OPT_SIMD
                  MI_USE_LIBATOMIC MI_CHECK_FULL)
 
-# ---- what follows from what ------------------------------------------------------------------------------------------------
+# ---- options that imply others -----------------------------------------------------------------------------------------------
 
 if(MI_CHECK_FULL)
   set(MI_DEBUG_FULL ON)

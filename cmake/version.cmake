@@ -1,13 +1,13 @@
-# The level of the interface, and the version, which the public header says: one line for each level it knows.
+# The level of the interface, and the version.  The public header has one line with the version of each level.
 # For include() before project(); sets mi_version (major.minor), mi_version_major, _minor, _patch, _next.
 
-# Not by option(), which knows no strings; a plain variable of the project around us wins, as it does over option().
+# option() has no strings.  As with option(), a plain variable of an enclosing project has priority.
 if(NOT DEFINED MI_API_LEVEL)
   set(MI_API_LEVEL 2 CACHE STRING "Level of the interface: 2, or 3 (version 3.4, soname 3)")
   set_property(CACHE MI_API_LEVEL PROPERTY STRINGS 2 3)
 endif()
 if(NOT MI_API_LEVEL MATCHES "^[23]$")
-  message(FATAL_ERROR "MI_API_LEVEL is ${MI_API_LEVEL}; there are 2 and 3.")
+  message(FATAL_ERROR "MI_API_LEVEL is ${MI_API_LEVEL}; it must be 2 or 3.")
 endif()
 
 set(mi_version_number)

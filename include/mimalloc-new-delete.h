@@ -1,8 +1,8 @@
-/* operator new and delete of the whole program, by ours.
+/* Replaces operator new and delete of the whole program with functions of this library.
 
    Include it in exactly one C++ source of a program: it defines the replaceable functions of the language.  (A program
    that links the library as its malloc needs no header.)  operator new calls the new-handler and throws std::bad_alloc
-   as the standard says; the nothrow forms give nullptr. */
+   as the standard requires; the nothrow forms return nullptr. */
 #pragma once
 #ifndef MIMALLOC_NEW_DELETE_H
 #define MIMALLOC_NEW_DELETE_H
@@ -12,7 +12,7 @@
 #include <new>
 #include "mimalloc.h"
 
-/* What the language wants said of those that throw, up to C++98. */
+/* The exception specification of the throwing forms in C++98. */
 #if (__cplusplus >= 201103L) || defined(_MSC_VER)
   #define mi_attr_throws_bad_alloc
 #else

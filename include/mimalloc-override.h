@@ -1,8 +1,8 @@
-/* Replaces malloc and its relatives by ours at compile time, by macros, in the sources that include this header.
+/* Replaces malloc and its relatives with functions of this library, by macros, in the sources that include this header.
 
-   Include it after all other headers: libc's declare functions of these names.  It replaces calls only; where a block
-   is got in one source and freed in another, both must include it (or the program links the library as its malloc,
-   which needs no header).  In C++ see also mimalloc-new-delete.h. */
+   Include it after all other headers, because those of libc declare functions of these names.  It replaces calls only: if one
+   source allocates a block and another frees it, both must include this header.  (A program that links the library as its
+   malloc needs no header.)  For C++ see also mimalloc-new-delete.h. */
 #pragma once
 #ifndef MIMALLOC_OVERRIDE_H
 #define MIMALLOC_OVERRIDE_H

@@ -3,10 +3,10 @@
      mi_heap_memory_resource pool;                      a heap of its own
      std::pmr::vector<std::pmr::string> names(&pool);
      ...
-     pool.release();                                    frees everything at once, and so does the end of `pool`
+     pool.release();                                    frees everything at once, as its destructor does
 
-   For C++17 and later, with exceptions, where the library has <memory_resource>; otherwise this header defines nothing.
-   It is ours: mimalloc has no such class. */
+   For C++17 and later, with exceptions, if the standard library has <memory_resource>; otherwise this header defines
+   nothing.  It is an extension of this library. */
 #pragma once
 #ifndef MIMALLOC_PMR_H
 #define MIMALLOC_PMR_H
@@ -21,15 +21,15 @@
 
 #define MI_HAS_HEAP_MEMORY_RESOURCE 1
 
-/* Any thread may allocate and deallocate at any time; release and the destructor are for one, when the others are done.
-   Allocation calls the new-handler and throws std::bad_alloc as operator new does.  Two resources are equal if they
-   have the same heap. */
+/* Any thread may allocate and deallocate at any time.  During release and the destructor no other thread may use the
+   resource.  Allocation calls the new-handler and throws std::bad_alloc as operator new does.  Two resources are equal if
+   they have the same heap. */
 class mi_heap_memory_resource : public std::pmr::memory_resource {
  public:
-  /* Owns a new heap, and destroys it at its own end.  Throws std::bad_alloc if there is no memory for one. */
+  /* Owns a new heap, which the destructor destroys.  Throws std::bad_alloc if there is no memory for the heap. */
   mi_heap_memory_resource() : heap_(heap_new()), is_owner_(true) {}
 
-  /* Uses a heap of the program's, which must live longer; nullptr for the main heap. */
+  /* Uses a heap of the program, which must outlive the resource; nullptr is the main heap. */
   explicit mi_heap_memory_resource(mi_heap_t* heap) noexcept
     : heap_(heap != nullptr ? heap : mi_heap_main()), is_owner_(false) {}
 
@@ -42,8 +42,8 @@ class mi_heap_memory_resource : public std::pmr::memory_resource {
 
   mi_heap_t* heap() const noexcept { return heap_; }
 
-  /* Frees all blocks at once and goes on with a new heap.  Only for a resource that owns its heap; nothing happens to
-     one that does not.  Throws std::bad_alloc, with nothing freed, if there is no memory for the new heap. */
+  /* Frees all blocks at once and continues with a new heap.  Has no effect on a resource that does not own its heap.
+     Throws std::bad_alloc, and frees nothing, if there is no memory for the new heap. */
   void release() {
     if (!is_owner_) return;
     mi_heap_t* old = heap_;

@@ -147,7 +147,7 @@ extern "C" {
 
 /* Fills in *stats.  False, and nothing changes, if it is NULL or of another size or version than the library's.  For a
    heap these are the blocks and pages of that heap; for a subprocess, those of all its heaps and what else is its own;
-   without its heaps with _exclusive. */
+   without its heaps with _exclusive.  O(pages of the process + threads) in each case. */
 mi_decl_export bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;

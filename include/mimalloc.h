@@ -1,26 +1,42 @@
 /* A general purpose memory allocator: the public interface and its manual.
 
-   It comes at two levels, 2 (that is 2.4, the default) and 3, of which a library has one: the one that it was compiled
-   with.  Define MI_API_LEVEL as 3 before the inclusion, in every source, to use a library of level 3.  All functions
-   are there at both.  What differs is said where it is declared: the version, the numbers of some options
-   (mi_option_t), the order of arguments of the typed macros, the types mi_arena_id_t and mi_subproc_id_t, the last
-   field of mi_heap_area_t, mi_theap_t, and the layout of the statistics.
+   The interface has two levels, 2 (2.4, the default) and 3.  A library has the level that it was compiled with.  To use a
+   library of level 3, define MI_API_LEVEL as 3 before the inclusion, in every source.  Both levels have all functions.
+   They differ in the version, the numbers of some options (mi_option_t), the order of arguments of the typed macros, the
+   types mi_arena_id_t and mi_subproc_id_t, the last field of mi_heap_area_t, mi_theap_t, and the layout of the statistics;
+   each difference is described at its declaration.
 
-   Conventions, which hold wherever a function does not say otherwise:
+   Conventions, which hold unless the description of a function says otherwise:
 
    - Sizes, offsets and alignments are in bytes.
-   - Any thread may call any function at any time, and any thread may free a block whoever allocated it.
-   - A size of 0 gives a block of its own like any other size: not NULL, to be freed once.
-   - Failure gives NULL, sets errno to ENOMEM, and is reported to the handler of mi_register_error (ENOMEM, or EOVERFLOW
-     for a size that no system could serve: over PTRDIFF_MAX).  A count * size that overflows fails in the same way, but
-     release builds do not report it.  A block given to a failed reallocation stays as it was.
-   - Success leaves errno alone.
-   - Blocks of up to 8 bytes are aligned to 8 bytes, larger ones to at least 16.
-   - The contents of a new block are undefined unless the name has a z (zalloc, rezalloc) or says calloc or recalloc.
-   - A function that takes a heap takes NULL for the main heap; one that takes none allocates from the default heap of
-     the calling thread.
+   - Any thread may call any function at any time, and any thread may free any block.
+   - A size of 0 gives a block like any other size: the result is not NULL, and must be freed once.
+   - A function that fails returns NULL, sets errno to ENOMEM, and reports the error to the handler of mi_register_error
+     (ENOMEM, or EOVERFLOW for a size over PTRDIFF_MAX, which no system could serve).  A count * size that overflows fails
+     in the same way, but is reported (EOVERFLOW) only in debug builds and in those with MI_XMALLOC.  A failed
+     reallocation leaves its block as it was.
+   - A function that succeeds leaves errno alone.
+   - Blocks of up to 8 bytes are aligned to 8 bytes, larger ones to at least 16.  (Builds with MI_MIN_ALIGN_8 align blocks of
+     up to 56 bytes to at least 8.)
+   - The contents of a new block are undefined, unless the name of the function has a z (zalloc, rezalloc) or contains
+     calloc or recalloc.
+   - A function that takes a heap takes NULL for the main heap.  A function that takes none allocates from the default
+     heap of the calling thread.
 
-   A C compiler needs <stdbool.h> and `long long`; C++98 and later will do as well. */
+   A function whose description names no cost takes constant time.  n is the size of the block in bytes.  Pages are the runs
+   of memory, of 64 KiB and more, that hold blocks of one size.  The time that the system needs to make memory usable, or to
+   take it back, is added.  No cost depends on the number of blocks, threads or heaps, unless the description says so.
+
+   - Up to 512 KiB, allocating and freeing take constant time on average: some calls look for a page or give one back.
+     Larger blocks, and blocks of unusual alignment, take O(log m), where m is the number of such blocks and of the gaps
+     between them.
+   - Zeroed memory takes O(n) at most: memory that is fresh from the system is zero already.
+   - A resize that copies takes O(n).  If the system can move memory without a copy and that is cheaper, blocks of more than
+     512 KiB are moved that way, which takes a small part of that time.
+   - The first call of a thread, or its first call with a heap, takes constant time.  The end of a thread takes O(pages that
+     it has).
+
+   A C compiler needs <stdbool.h> and `long long`; C++98 and later work as well. */
 #pragma once
 #ifndef MIMALLOC_H
 #define MIMALLOC_H
@@ -42,7 +58,7 @@
   #include <stdbool.h>
 #endif
 
-/* ---- what the compiler is told about the functions --------------------------------------------------------------- */
+/* ---- attributes of the functions, for the compiler --------------------------------------------------------------- */
 
 #if !defined(__cplusplus)
   #define mi_attr_noexcept
@@ -109,6 +125,18 @@
   #define mi_attr_alloc_align(p)
 #endif
 
+/* Functions that differ between the levels have the level in the name of their symbol.  So a program that uses one does not
+   link with a library of the other level, nor load it.  The library also has them under their plain names, for programs that
+   declare them without this header.  An mi_arena_id_t of one level that is given to a library of the other level means the
+   same arena there, but storing one of level 3 takes the space of a pointer. */
+#if defined(MI_LIBRARY_BUILD) || !defined(__ELF__) || !defined(__GNUC__)
+  #define mi_decl_level(name)
+#elif MI_API_LEVEL < 3
+  #define mi_decl_level(name) __asm__(#name "_level2")
+#else
+  #define mi_decl_level(name) __asm__(#name "_level3")
+#endif
+
 #if defined(__cplusplus)
 extern "C" {
 #endif
@@ -118,22 +146,22 @@ extern "C" {
 /* A set of blocks that can be visited, or freed at once. */
 typedef struct mi_heap_s mi_heap_t;
 
-/* The part of a heap that belongs to one thread.  At level 2 that is not told from the heap itself: the functions are
-   macros for those of heaps.  (A library of level 2 has the functions too, for bindings that declare them.) */
+/* The part of a heap that belongs to one thread.  Level 2 does not distinguish it from the heap itself: there the functions
+   are macros for those of heaps.  (A library of level 2 has the functions too, for bindings that declare them.) */
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
 typedef struct mi_theap_s mi_theap_t;
 #else
 typedef mi_heap_t mi_theap_t;
 #endif
 
-/* An arena: a range of address space that a program has reserved or brought.  0 or NULL is none. */
+/* An arena: a range of address space that a program has reserved or provided.  0 or NULL means no arena. */
 #if MI_API_LEVEL < 3
 typedef int mi_arena_id_t;
 #else
 typedef void* mi_arena_id_t;
 #endif
 
-/* A subprocess: threads and heaps that share nothing with those of others. */
+/* A subprocess: threads and heaps that share no memory with those of other subprocesses. */
 #if MI_API_LEVEL < 3
 typedef void* mi_subproc_id_t;
 #else
@@ -144,35 +172,37 @@ typedef struct mi_subproc_id_s {
 
 /* ---- basic ------------------------------------------------------------------------------------------------------- */
 
-/* A block of at least `size` bytes. */
+/* Returns a block of at least `size` bytes. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc(size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 
-/* A block of count * size bytes, all zero. */
+/* Returns a block of count * size bytes, all zero. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(1, 2);
 
-/* A block of `newsize` bytes with the contents of p up to the smaller of both sizes; p is then gone, unless it is the
-   result.  NULL p: mi_malloc.  The block stays in place while it fits and at least half of it is used; larger blocks
-   also grow in place or are moved without being copied where that is possible.  newsize 0 gives a block of size 0 (whose
-   first byte is zero where blocks are not padded). */
+/* Returns a block of `newsize` bytes with the contents of p up to the smaller of both sizes, and frees p unless p itself is
+   the result.  NULL p: mi_malloc.  The block stays in place while it fits and at least half of it is used.  Larger blocks
+   also grow in place, or are moved without a copy, where that is possible and cheaper.  newsize 0 gives a block of size 0
+   (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its heap.  At level
+   3 it moves to the default heap of the thread if it belongs to another one.  This holds for all functions that resize.  A
+   pointer that is not a block is reported as by mi_free, and the result is NULL with errno EINVAL. */
 mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
-/* As mi_realloc, but never moves: p if newsize bytes fit into its block, else NULL and the block stays as it was.
-   NULL p gives NULL.  errno is left alone.  Always NULL in builds where blocks are padded (debug, secure). */
+/* mi_realloc without moving: returns p if newsize bytes fit into its block, otherwise NULL, and the block stays as it was.
+   NULL p gives NULL.  Leaves errno alone.  Always returns NULL in builds where blocks are padded (debug, secure). */
 mi_decl_export void* mi_expand(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
-/* Gives a block back.  NULL: nothing happens.  A pointer that is no block of ours is reported (EINVAL) and ignored, and
-   so is a block that is found to have been freed before (EAGAIN).  Does not change errno. */
+/* Frees a block.  NULL is ignored.  A pointer that is not a block of this allocator is reported (EINVAL) and ignored, and
+   so is a block that is found to be free already (EAGAIN).  Leaves errno alone. */
 mi_decl_export void mi_free(void* p) mi_attr_noexcept;
 
-/* A copy of the string s, or of its first n characters; always terminated.  NULL s gives NULL. */
+/* Returns a copy of the string s, or of its first n characters; always terminated.  NULL s gives NULL.  O(length). */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_strdup(const char* s) mi_attr_noexcept mi_attr_malloc;
 mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_strndup(const char* s, size_t n)
   mi_attr_noexcept mi_attr_malloc;
 
-/* As realpath of the C library.  With resolved_name NULL the result is a block of ours, otherwise resolved_name, which
-   must have room for PATH_MAX characters.  NULL and errno of realpath (ENOENT, ...) on failure. */
+/* realpath of the C library.  With resolved_name NULL the result is a block of this allocator, otherwise resolved_name,
+   which must have space for PATH_MAX characters.  Failure gives NULL and the errno of realpath (ENOENT, ...). */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_realpath(const char* fname, char* resolved_name)
   mi_attr_noexcept;
 
@@ -182,7 +212,7 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_realpath(const char* 
 #define MI_SMALL_WSIZE_MAX 128
 #define MI_SMALL_SIZE_MAX  (MI_SMALL_WSIZE_MAX * sizeof(void*))
 
-/* mi_malloc and mi_zalloc for sizes of at most MI_SMALL_SIZE_MAX; larger ones are an error of the caller. */
+/* mi_malloc and mi_zalloc for sizes of at most MI_SMALL_SIZE_MAX.  A larger size is an error of the caller. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_small(size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_small(size_t size)
@@ -200,45 +230,46 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocn(void* p, size_t count, size_t
 /* As mi_realloc, but a failure frees p. */
 mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
-/* How many bytes from p on the program may use: at least what it asked for, exactly that in builds where blocks are
-   padded.  0 for NULL and for pointers that are not ours. */
+/* Returns how many bytes from p on the program may use: at least the requested size, and exactly that in builds where blocks
+   are padded.  0 for NULL and for pointers that do not come from this allocator. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
-/* The usable size that a block of this size would have at least, and in builds where blocks are padded also the padding;
-   `size` itself when it is too large for any block. */
+/* Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  Returns
+   `size` itself if it is too large for any block. */
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
-/* Tidies up what the calling thread has cached, and runs the deferred free function.  With `force` all memory that is
-   not in use goes back to the system as well.  Never needed for correctness. */
+/* Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
+   use also returns to the system.  Never needed for correctness.  O(pages of the thread); with `force` also O(free memory of
+   the process that has not returned to the system yet). */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
 
 /* Older: mi_collect(true), whatever the number of bytes that the thread may keep. */
 mi_decl_export void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept;
 
-/* MI_MALLOC_VERSION of the library, as opposed to that of this header. */
+/* Returns MI_MALLOC_VERSION of the library, which may differ from that of this header. */
 mi_decl_export int mi_version(void) mi_attr_noexcept;
 
 /* ---- zero initialised -------------------------------------------------------------------------------------------- */
 
-/* mi_malloc, all zero. */
+/* mi_malloc with zeroed contents. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc(size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 
-/* mi_realloc and mi_reallocn whose added bytes are zero.  Only for blocks (or NULL) that were zero initialised when
-   they were allocated and whenever they were reallocated: bytes between the size that was asked for and the usable size
-   are taken to be zero still. */
+/* mi_realloc and mi_reallocn with added bytes that are zero.  Only for NULL, and for blocks that were zero initialised when
+   they were allocated and at each reallocation: the bytes between the requested size and the usable size are assumed to be
+   zero. */
 mi_decl_nodiscard mi_decl_export void* mi_rezalloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 mi_decl_nodiscard mi_decl_export void* mi_recalloc(void* p, size_t newcount, size_t size)
   mi_attr_noexcept mi_attr_alloc_size2(2, 3);
 
 /* ---- aligned ----------------------------------------------------------------------------------------------------- */
 
-/* Alignment is a power of two, otherwise NULL with errno EINVAL; the size need not be a multiple of it.  In the
-   functions with _at it is not the block p itself that is aligned but p + offset; the offset may be beyond the block.
-   Blocks of all kinds are freed with mi_free.
+/* The alignment is a power of two; otherwise the result is NULL with errno EINVAL.  The size need not be a multiple of it.
+   The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
+   with mi_free.
 
-   A reallocation keeps the block in place only if it is aligned as asked.  An alignment of at most sizeof(void*) asks
-   for nothing that mi_realloc does not give, and is not checked. */
+   A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
+   most sizeof(void*) adds nothing to mi_realloc, and is not checked. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned(size_t size, size_t alignment)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
@@ -249,7 +280,7 @@ mi_decl_nodiscard mi_decl_export void* mi_realloc_aligned(void* p, size_t newsiz
 mi_decl_nodiscard mi_decl_export void* mi_realloc_aligned_at(void* p, size_t newsize, size_t alignment, size_t offset)
   mi_attr_noexcept mi_attr_alloc_size(2);
 
-/* The same, zero initialised; rezalloc and recalloc only for blocks that always were, as above. */
+/* The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_aligned(size_t size, size_t alignment)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
@@ -272,9 +303,9 @@ mi_decl_nodiscard mi_decl_export void*
 
 /* ---- with the size of the block ---------------------------------------------------------------------------------- */
 
-/* As the functions without the u; they also store the size of the block behind the pointer, which may be larger than
-   the usable size of an aligned pointer into it.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by
-   mi_ufree(NULL).  mi_urealloc stores the size before (0 for NULL p) and the size after. */
+/* The functions without the u, which also store the size of the block.  That may be larger than the usable size of an
+   aligned pointer into the block.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by mi_ufree(NULL).
+   mi_urealloc stores the size before (0 for NULL p) and the size after. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc(size_t size, size_t* block_size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_ucalloc(size_t count, size_t size, size_t* block_size)
@@ -296,43 +327,46 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
 
 /* ---- heaps ------------------------------------------------------------------------------------------------------- */
 
-/* The program's own sets of blocks.  Any thread may allocate from any heap at any time, and blocks of all heaps are
-   freed by mi_free on any thread.  Only the end of a heap is for one: nobody may use a heap that is being deleted or
-   destroyed, nor afterwards.
+/* Sets of blocks.  Any thread may allocate from any heap at any time, and mi_free frees blocks of all heaps on any thread.
+   No thread may use a heap while it is being deleted or destroyed, nor afterwards.
 
-   A new, empty heap; NULL and errno ENOMEM if there is no memory. */
+   Returns a new, empty heap; NULL and errno ENOMEM if there is no memory.  All functions that make heaps take constant
+   time. */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new(void);
 
-/* The same with more to say.  Its areas bear heap_tag, 0 to 255, which the allocator makes no use of.  Without
-   allow_destroy mi_heap_destroy does what mi_heap_delete does.  A heap in an arena allocates from that one only. */
-mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id);
-mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id);
+/* The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
+   allow_destroy, mi_heap_destroy acts as mi_heap_delete.  A heap in an arena allocates from that arena only. */
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id)
+  mi_decl_level(mi_heap_new_ex);
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id)
+  mi_decl_level(mi_heap_new_in_arena);
 
-/* The end of a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.
-   mi_heap_destroy frees all of them at once, at a cost that depends on the pages, not on the blocks.  A thread whose
-   default heap it was has the main heap instead.  (Do not destroy a heap that was a default heap while the C library or
-   others may have allocated: that goes as well.)  NULL: nothing happens; the main heap is left alone, with a warning. */
+/* End a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.  mi_heap_destroy frees all
+   of them at once.  A thread that had it as its default heap gets the main heap instead.  (While a heap is a default heap,
+   the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
+   main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it). */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
-/* mi_collect for what the calling thread has of this heap. */
+/* mi_collect for the calling thread's part of this heap.  O(pages of that part); with `force` also the additional cost of
+   mi_collect. */
 mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept;
 
-/* The heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older. */
+/* Returns the heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older. */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_main(void);
 mi_decl_export mi_heap_t* mi_heap_get_backing(void);
 
-/* The heap that functions without one allocate from, for the calling thread; at first the main heap.  Setting it gives
-   the one before.  NULL changes nothing and gives NULL. */
+/* The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
+   it returns the previous one.  NULL changes nothing and gives NULL. */
 mi_decl_export mi_heap_t* mi_heap_get_default(void);
 mi_decl_export mi_heap_t* mi_heap_set_default(mi_heap_t* heap);
 
-/* Memory of this heap is to come from this NUMA node, modulo their number; a negative one means any. */
+/* Takes memory for this heap from this NUMA node, modulo the number of nodes.  A negative node means any. */
 mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
 
 /* ---- from a heap ------------------------------------------------------------------------------------------------- */
 
-/* As the functions without the heap.  A resize moves a block that belongs to another heap. */
+/* The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc(mi_heap_t* heap, size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc(mi_heap_t* heap, size_t size)
@@ -401,25 +435,29 @@ mi_decl_nodiscard mi_decl_export void*
   mi_heap_recalloc_aligned_at(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment, size_t offset)
   mi_attr_noexcept mi_attr_alloc_size2(3, 4);
 
-/* As mi_new and mi_new_n. */
+/* mi_new and mi_new_n, allocating from this heap. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new(mi_heap_t* heap, size_t size)
   mi_attr_malloc mi_attr_alloc_size(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size)
   mi_attr_malloc mi_attr_alloc_size2(2, 3);
 
+/* mi_heap_alloc_new; with `nothrow` it returns NULL, as mi_new_nothrow does, where the other throws. */
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow)
+  mi_attr_malloc mi_attr_alloc_size(2);
+
 /* ---- heaps of one thread ----------------------------------------------------------------------------------------- */
 
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
 
-/* What the calling thread has of a heap, made when it is first asked for; NULL if there is no memory for it.  Only this
+/* Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it.  Only this
    thread may use it, until the heap or the thread ends. */
 mi_decl_export mi_theap_t* mi_heap_theap(mi_heap_t* heap);
 
-/* That of the default heap.  Setting it gives the one before; NULL changes nothing and gives NULL. */
+/* The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL. */
 mi_decl_export mi_theap_t* mi_theap_get_default(void);
 mi_decl_export mi_theap_t* mi_theap_set_default(mi_theap_t* theap);
 
-/* As the functions of the heap. */
+/* The functions with _heap, for this part of the heap. */
 mi_decl_export void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_malloc(mi_theap_t* theap, size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
@@ -458,10 +496,10 @@ mi_decl_nodiscard mi_decl_export void* mi_theap_realloc(mi_theap_t* theap, void*
 
 /* ---- as in POSIX and other C libraries --------------------------------------------------------------------------- */
 
-/* Frees p if it is a block of ours (mi_is_in_heap_region), ignores any other pointer. */
+/* Frees p if it is a block of this allocator (mi_is_in_heap_region); ignores any other pointer. */
 mi_decl_export void  mi_cfree(void* p) mi_attr_noexcept;
 
-/* mi_expand that sets errno to ENOMEM where it gives NULL. */
+/* mi_expand that sets errno to ENOMEM where it returns NULL. */
 mi_decl_export void* mi__expand(void* p, size_t newsize) mi_attr_noexcept;
 
 /* Other names of mi_usable_size and mi_good_size. */
@@ -469,7 +507,7 @@ mi_decl_nodiscard mi_decl_export size_t mi_malloc_size(const void* p) mi_attr_no
 mi_decl_nodiscard mi_decl_export size_t mi_malloc_usable_size(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export size_t mi_malloc_good_size(size_t size) mi_attr_noexcept;
 
-/* Stores an aligned block in *p and returns 0.  Otherwise returns EINVAL (p is NULL, or the alignment is not a power of
+/* Stores an aligned block in *p and returns 0.  On failure it returns EINVAL (p is NULL, or the alignment is not a power of
    two that is a multiple of sizeof(void*)) or ENOMEM, and leaves *p alone.  Never changes errno. */
 mi_decl_export int mi_posix_memalign(void** p, size_t alignment, size_t size);
 
@@ -479,7 +517,7 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_memalign(size_t align
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_aligned_alloc(size_t alignment, size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(1);
 
-/* A block that begins at an OS page; mi_pvalloc also rounds its size up to whole OS pages. */
+/* Return a block that begins at an OS page.  mi_pvalloc also rounds its size up to whole OS pages. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_valloc(size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_pvalloc(size_t size)
@@ -489,9 +527,9 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_pvalloc(size_t size)
 mi_decl_nodiscard mi_decl_export void* mi_reallocarray(void* p, size_t count, size_t size)
   mi_attr_noexcept mi_attr_alloc_size2(2, 3);
 
-/* As on NetBSD: `ptrp` is the address of a pointer to a block or NULL, which is replaced by the reallocated block.
-   A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL or size is 0), EOVERFLOW or ENOMEM; a
-   failure also sets errno and leaves the pointer alone. */
+/* reallocarr of NetBSD: `ptrp` is the address of a pointer to a block or of a NULL pointer, and the reallocated block
+   replaces that pointer.  A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL or size is 0),
+   EOVERFLOW or ENOMEM.  A failure also sets errno and leaves the pointer alone. */
 mi_decl_nodiscard mi_decl_export int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept;
 
 /* mi_recalloc_aligned and mi_recalloc_aligned_at under other names. */
@@ -500,27 +538,27 @@ mi_decl_nodiscard mi_decl_export void* mi_aligned_recalloc(void* p, size_t newco
 mi_decl_nodiscard mi_decl_export void*
   mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) mi_attr_noexcept;
 
-/* mi_free that is told what the block was allocated with: a size of at most its usable size, and its alignment.  Debug
-   builds check both. */
+/* mi_free with what the caller knows of the block: the requested size, and its alignment.  Release builds ignore both.  Builds
+   that check blocks (debug, secure) report another size, or a block without that alignment (EINVAL), and do not free it. */
 mi_decl_export void mi_free_size(void* p, size_t size) mi_attr_noexcept;
 mi_decl_export void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept;
 mi_decl_export void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept;
 
-/* A copy of a string of wide characters or of bytes.  NULL gives NULL. */
+/* Return a copy of a string of wide characters or of bytes.  NULL gives NULL. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept mi_attr_malloc;
 mi_decl_nodiscard mi_decl_export mi_decl_restrict unsigned char* mi_mbsdup(const unsigned char* s)
   mi_attr_noexcept mi_attr_malloc;
 
-/* Stores a copy of the value of an environment variable in *buf and its length, terminator included, in *size (which
-   may be NULL); NULL and 0 if there is no such variable.  Returns 0, EINVAL (buf or name is NULL) or ENOMEM.  The wide
-   one is for Windows; elsewhere it stores NULL and returns EINVAL. */
+/* Store a copy of the value of an environment variable in *buf, and its length with the terminator in *size, which may be
+   NULL.  They store NULL and 0 if there is no such variable.  They return 0, EINVAL (buf or name is NULL) or ENOMEM.  The
+   wide function is for Windows; elsewhere it stores NULL and returns EINVAL. */
 mi_decl_export int mi_dupenv_s(char** buf, size_t* size, const char* name) mi_attr_noexcept;
 mi_decl_export int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name) mi_attr_noexcept;
 
 /* ---- as operator new --------------------------------------------------------------------------------------------- */
 
-/* On failure these call the handler of std::set_new_handler and try again for as long as there is one; then those
-   without _nothrow throw std::bad_alloc, or abort where there is no C++ runtime, and the others give NULL. */
+/* On failure these functions call the handler of std::set_new_handler and try again, as long as there is a handler.  After
+   that, those without _nothrow throw std::bad_alloc, or abort if there is no C++ runtime; the others return NULL. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new(size_t size) mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_aligned(size_t size, size_t alignment)
   mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
@@ -535,121 +573,125 @@ mi_decl_nodiscard mi_decl_export void* mi_new_reallocn(void* p, size_t newcount,
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
-/* There is one function of each kind in a process; registering replaces the one before, NULL restores the default.
-   `arg` is handed through.  Functions may be called on any thread, and by several at once. */
+/* A process has one function of each kind.  Registering a function replaces the previous one, and NULL restores the default.
+   `arg` is passed to the function.  Functions may be called on any thread, and by several threads at once. */
 
-/* Called by mi_collect (with its `force`) and now and then by an allocation that takes the slow way; for programs that
-   want to free bit by bit.  `heartbeat` never decreases.  May allocate and free; it is not entered again from its own
-   calls. */
+/* Called by mi_collect (with its `force`) and from time to time by an allocation on a slow path; for programs that free
+   step by step.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not enter it again. */
 typedef void (mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
 mi_decl_export void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) mi_attr_noexcept;
 
-/* Takes everything that the allocator prints; by default it goes to stderr.  Up to 16 KiB of what was printed before
-   are delivered at registration.  The text is terminated, and may be a part of a line or several lines.  What the
-   function itself makes the allocator print is not delivered to it again. */
+/* Receives everything that the allocator prints, in place of stderr.  Up to 16 KiB of earlier output are delivered at
+   registration.  The text is terminated, and may be a part of a line or several lines.  Output that the function itself
+   causes is not delivered to it. */
 typedef void (mi_cdecl mi_output_fun)(const char* msg, void* arg);
 mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 /* Called with each error, after its message: EAGAIN double free, EFAULT memory was overwritten, EINVAL not a valid
-   pointer, ENOMEM out of memory, EOVERFLOW size too large.  By default, and depending on the build, some of them abort
-   the process: EFAULT, EAGAIN and EINVAL in debug and secure builds, ENOMEM and EOVERFLOW with MI_XMALLOC.  A function
-   that returns lets the program go on: what is invalid has then been ignored, and a block that was overwritten is used
-   as far as it still can be. */
+   pointer, ENOMEM out of memory, EOVERFLOW size too large.  Without a function, EFAULT, EAGAIN and EINVAL abort the process in
+   debug and secure builds and under the address sanitizer, and ENOMEM and EOVERFLOW abort it in builds with MI_XMALLOC.  If
+   the function returns, the program continues: an invalid pointer is ignored, and of an overwritten block the intact parts
+   are used. */
 typedef void (mi_cdecl mi_error_fun)(int err, void* arg);
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
-/* Address space that the program has reserved or brought, beside that which the allocator reserves itself.  All heaps
-   take memory from an arena, but for those that are `exclusive`: they serve only heaps that were made for them.  An
-   arena stays until the process ends.  Where a function stores an id it first stores that of none (-1 at level 2, NULL
-   at level 3); the pointer may be NULL.
+/* Address space that the program has reserved or provided, in addition to that which the allocator reserves itself.  All
+   heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made for it.  An
+   arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large OS
+   pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on
+   failure; the pointer may be NULL.
 
-   Reserve an arena of at least `size` bytes: 0, or ENOMEM.  `commit`: make it usable at once; allow_large: use large OS
-   pages where the system has some, which are then never given back. */
+   Reserve an arena of at least `size` bytes.  They return 0 or ENOMEM.  `commit`: make it usable at once; allow_large: use
+   large OS pages if the system has some; these never return to the system. */
 mi_decl_export int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept;
 mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
-                                           mi_arena_id_t* arena_id) mi_attr_noexcept;
+                                           mi_arena_id_t* arena_id) mi_attr_noexcept
+                                           mi_decl_level(mi_reserve_os_memory_ex);
 
-/* Make an arena of memory that the program brings, and that must stay where it is until the process ends.  False if
-   what is left of it at the right alignment (mi_arena_min_alignment) is too small (mi_arena_min_size).
+/* Make an arena of memory that the program provides, and that must stay mapped until the process ends.  The result is false
+   if the aligned part of it (mi_arena_min_alignment) is too small (mi_arena_min_size).
      is_committed  it can be used as it is            is_zero    it reads as zero
-     is_pinned     it is never to be given back       numa_node  where it is, -1 if that is not known
+     is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
    With a commit_fun (mi_manage_memory) that function is called, instead of the system, to make a part usable (commit)
-   and to give its contents back (not commit); in *is_zero, where that is not NULL, it says whether a usable part reads
-   as zero.  It returns whether that worked, on any thread, and must not allocate from here. */
+   and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
+   as zero.  It returns whether it succeeded.  Any thread may call it, and it must not allocate from this allocator. */
 typedef bool (mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
 mi_decl_export bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
                                         int numa_node) mi_attr_noexcept;
 mi_decl_export bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
-                                           int numa_node, bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept;
+                                           int numa_node, bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept
+                                           mi_decl_level(mi_manage_os_memory_ex);
 mi_decl_export bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
                                      int numa_node, bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
-                                     mi_arena_id_t* arena_id) mi_attr_noexcept;
+                                     mi_arena_id_t* arena_id) mi_attr_noexcept mi_decl_level(mi_manage_memory);
 
-/* Arenas of OS pages of 1 GiB, all of `pages`: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all
-   that there are).  Give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM. */
+/* Reserve `pages` OS pages of 1 GiB as arenas: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all).  They
+   give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM. */
 mi_decl_export int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t timeout_msecs)
   mi_attr_noexcept;
 mi_decl_export int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept;
 mi_decl_export int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
-                                                  mi_arena_id_t* arena_id) mi_attr_noexcept;
+                                                  mi_arena_id_t* arena_id) mi_attr_noexcept
+                                                  mi_decl_level(mi_reserve_huge_os_pages_at_ex);
 
-/* Older: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores how many pages there are then. */
+/* Older: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores how many pages were reserved. */
 mi_decl_export int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept;
 
-/* Where an arena is, and in *size (which may be NULL) how large; NULL and 0 for one that does not exist. */
-mi_decl_export void* mi_arena_area(mi_arena_id_t arena_id, size_t* size);
+/* Returns the start of an arena, and stores its size in *size, which may be NULL.  NULL and 0 for an arena that does not
+   exist. */
+mi_decl_export void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) mi_decl_level(mi_arena_area);
 
-/* Is p within this arena?  Any pointer may be asked for. */
-mi_decl_export bool mi_arena_contains(mi_arena_id_t arena_id, const void* p);
+/* Is p within this arena?  Any pointer is allowed. */
+mi_decl_export bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) mi_decl_level(mi_arena_contains);
 
-/* What memory for mi_manage_os_memory must have at least, in bytes. */
+/* The least alignment and size of memory for mi_manage_os_memory, in bytes. */
 mi_decl_export size_t mi_arena_min_alignment(void);
 mi_decl_export size_t mi_arena_min_size(void);
 
-/* Prints what is in use of each arena.  Two names of one function. */
+/* Print which parts of each arena are in use.  Two names of one function.  O(memory of the process). */
 mi_decl_export void mi_arenas_print(void) mi_attr_noexcept;
 mi_decl_export void mi_debug_show_arenas(void) mi_attr_noexcept;
 
 /* ---- subprocesses ------------------------------------------------------------------------------------------------ */
 
-/* Threads that share no memory with those of other subprocesses: their main heap is another, and so are the pages that
-   threads leave behind.  All threads begin in the main subprocess, whose id is NULL at level 2.  Blocks may still be
-   freed by any thread. */
+/* Threads that share no memory with those of other subprocesses: each subprocess has its own main heap, and its own pages
+   that ended threads have left.  All threads begin in the main subprocess, whose id is NULL at level 2.  Any thread may
+   free blocks of any subprocess. */
 typedef bool (mi_cdecl mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
 
-/* The main one, that of the calling thread, and a new one (whose id holds NULL if there is no memory). */
+/* Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory). */
 mi_decl_export mi_subproc_id_t mi_subproc_main(void);
 mi_decl_export mi_subproc_id_t mi_subproc_current(void);
 mi_decl_export mi_subproc_id_t mi_subproc_new(void);
 
-/* Moves the calling thread there: to be called once, before it allocates, from the main subprocess.  Otherwise there is
-   a warning and nothing happens. */
+/* Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess, before it allocates.
+   Otherwise the call has no effect and prints a warning. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
-/* The end of a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while there is memory
-   in use, there is a warning and nothing happens.  mi_subproc_destroy frees everything in it.  The main one, or NULL:
-   nothing happens. */
+/* End a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while it has memory in use, the
+   call has no effect and prints a warning.  mi_subproc_destroy frees everything in it.  The main subprocess and NULL are
+   ignored.  O(heaps of the subprocess and their pages). */
 mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
 mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
 
-/* Calls `visitor` with each heap of the subprocess, until it returns false; that is then the result.  It must not make
-   or end heaps. */
+/* Calls `visitor` with each heap of the subprocess, until it returns false.  Returns false if the visitor did, or is NULL.
+   The visitor must not make or end heaps.  O(heaps). */
 mi_decl_export bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg);
 
 /* ---- process and threads ----------------------------------------------------------------------------------------- */
 
-/* All of these are called automatically, at load or the first allocation and at exit; calling them again does nothing.
-   After mi_process_done and mi_thread_done allocation still works. */
+/* The library calls all of these itself, at load or the first allocation and at exit.  Calling them again has no effect.
+   Allocation still works after mi_process_done and mi_thread_done. */
 mi_decl_export void mi_process_init(void) mi_attr_noexcept;
 mi_decl_export void mi_cdecl mi_process_done(void) mi_attr_noexcept;
 
-/* For the calling thread.  mi_thread_done leaves its live blocks valid. */
+/* For the calling thread.  mi_thread_done leaves its live blocks valid.  O(pages that the thread has). */
 mi_decl_export void mi_thread_init(void) mi_attr_noexcept;
 mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
 
-/* A hint that the calling thread serves a pool: it may sleep for long, and others may free what it has allocated. */
+/* A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks. */
 mi_decl_export void mi_thread_set_in_threadpool(void) mi_attr_noexcept;
 
 /* Times are in milliseconds; resident and committed memory are in bytes, page faults are those that needed input.  Any
@@ -664,7 +706,9 @@ mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-/* Of the whole process, unless the name says of what.  mimalloc-stats.h has them as numbers and as JSON. */
+/* Of the whole process, unless the name says of what.  mimalloc-stats.h has them as numbers and as JSON.  They are counted
+   when they are asked for: O(pages of the process + threads), also for a single heap, whose pages are looked for among
+   all; never O(blocks). */
 
 /* Prints a table.  The argument has no meaning, pass NULL. */
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
@@ -687,16 +731,16 @@ mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
 mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
 mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
-/* ---- whose memory is it ------------------------------------------------------------------------------------------ */
+/* ---- which heap owns a pointer ----------------------------------------------------------------------------------- */
 
-/* Is p within memory of ours, that is in a page with blocks?  Any pointer may be asked for.  Of a block over 512 KiB the
-   first 64 KiB are known.  mi_check_owned is the oldest name. */
+/* Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  Of a block over 512 KiB
+   only the first 64 KiB count.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);
 
-/* The heap that the page of p belongs to, and whether it is this one.  NULL and false if p is not within memory of
-   ours.  The functions with _block and _owned are older; the latter wants p to be a multiple of sizeof(void*) too. */
+/* Which heap does the page of p belong to, and is it this heap?  NULL and false if p is not within memory of this allocator.
+   The functions with _block and _owned are older; the latter also requires p to be a multiple of sizeof(void*). */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_of(const void* p);
 mi_decl_nodiscard mi_decl_export bool mi_heap_contains(const mi_heap_t* heap, const void* p);
 mi_decl_export bool mi_heap_contains_block(mi_heap_t* heap, const void* p);
@@ -710,25 +754,26 @@ mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
 /* A range of memory with blocks of one size. */
 typedef struct mi_heap_area_s {
   void*  blocks;          /* where the blocks begin */
-  size_t reserved;        /* bytes that they may take */
-  size_t committed;       /* bytes that are usable by now */
+  size_t reserved;        /* bytes that they may occupy */
+  size_t committed;       /* bytes that are usable at present */
   size_t used;            /* blocks in use */
   size_t block_size;      /* bytes of a block that a program can use */
   size_t full_block_size; /* bytes from a block to the next, with padding */
 #if MI_API_LEVEL < 3
   int heap_tag;           /* of mi_heap_new_ex */
 #else
-  void* reserved1;        /* of no meaning */
+  void* reserved1;        /* has no meaning */
 #endif
 } mi_heap_area_t;
 
-/* Called for an area with `block` NULL, and then for each of its blocks in use; block_size is that of the area.  False
-   ends the visit. */
+/* Called for an area with `block` NULL, and then for each of its blocks in use; block_size is that of the area.  Returning
+   false ends the visit. */
 typedef bool (mi_cdecl mi_block_visit_fun)(const mi_heap_t* heap, const mi_heap_area_t* area, void* block,
                                            size_t block_size, void* arg);
 
-/* Visits the areas of a heap and, with visit_blocks, its blocks.  False if the visitor ended it or is NULL.  Meanwhile
-   no other thread may allocate from the heap or free its blocks, and the visitor may not either. */
+/* Visits the areas of a heap and, with visit_blocks, its blocks.  Returns false if the visitor ended the visit or is NULL.
+   During the visit no other thread may allocate from the heap or free its blocks, nor may the visitor.  O(pages of the
+   process + blocks of the heap, free ones included); other visits take as long. */
 #if MI_API_LEVEL < 3
 mi_decl_export bool
   mi_heap_visit_blocks(const mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
@@ -736,30 +781,31 @@ mi_decl_export bool
 mi_decl_export bool mi_heap_visit_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 #endif
 
-/* Only what the calling thread has of a heap. */
+/* Visits only the calling thread's part of a heap. */
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
 mi_decl_export bool
   mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 #endif
 
-/* Only what belongs to no thread: of a heap, or of all heaps with this tag (-1: any) of a subprocess.  The latter needs
-   mi_option_visit_abandoned, set before the first thread ends; otherwise it reports that (EFAULT) and is false. */
+/* Visit only areas that belong to no thread: of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
+   second function needs mi_option_visit_abandoned, set before the first thread ends; otherwise it reports an error (EFAULT)
+   and returns false. */
 mi_decl_export bool
   mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks,
                                               mi_block_visit_fun* visitor, void* arg);
 
-/* For programs that move their data together: is the page of p of the kind whose blocks should move away?  That is, it
-   belongs to this heap (NULL: to any), at most perc_threshold percent of it are in use, and it is not the one that
-   allocation takes from at present.  False for NULL p. */
+/* For programs that defragment their data: should the blocks of the page of p move to other pages?  True if the page
+   belongs to this heap (NULL: to any), at most perc_threshold percent of it are in use, and allocation does not take from it
+   at present.  False for NULL p. */
 mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold)
   mi_attr_noexcept;
 
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
-/* Guarded mode: one block in sample_rate ends where memory is inaccessible (0 none, 1 all; seed 0: at random), if its size is
-   between min and max.  For what the calling thread allocates from this heap, instead of the options guarded_...; NULL is
-   the main heap. */
+/* Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
+   memory is inaccessible.  These settings take the place of the options guarded_... for what the calling thread allocates
+   from this heap; NULL is the main heap. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
@@ -767,26 +813,30 @@ mi_decl_export void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t s
 mi_decl_export void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max);
 #endif
 
-/* Only here, mimalloc has no such functions:
+/* The next two functions are extensions of this library.
 
-   Looks through all pages and free blocks of a heap (NULL: of all heaps) for what cannot be; in builds that check blocks
-   (secure, debug) also for blocks in use that were written to beyond their end, and in all builds next to guarded ones.  True
-   if all is well; otherwise each fault is reported (EFAULT).  Meanwhile no other thread may use the heap.  In the child of a
-   fork that had more threads, blocks in use are not looked at. */
+   Heap consistency check: checks all pages and free blocks of a heap (NULL: of all heaps), and the bytes next to guarded
+   blocks.  Builds that check blocks (secure, debug) also find blocks in use that were written to beyond their end.  Returns
+   true if there is no error; otherwise it reports each error (EFAULT).  During the check no other thread may use the heap.  In
+   the child of a fork that had more threads, blocks in use are not checked.  O(pages of the process + blocks of the heap). */
 mi_decl_export bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept;
 
-/* Prints what is in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of
-   a program that is what it did not free.  NULL `out`: where all output goes. */
+/* Prints the blocks in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of a
+   program these are the blocks that it did not free.  NULL `out`: the registered output.  O(pages and blocks of the
+   process). */
 mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 /* An option gets its value from the first of these that there is: mi_option_set; the environment variable MIMALLOC_ and
    its name, as in MIMALLOC_PURGE_DELAY=100 (upper or lower case); mi_option_set_default; its default below.  The
-   environment is read once, at load or earlier if an option is asked for.
+   environment is read once, at load or earlier if an option is asked for; programs that run with raised privileges
+   (setuid, setgid, capabilities of the file) ignore it.
 
    Numbers are decimal; on, yes, true and an empty value mean 1, and off, no and false mean 0.  Options in KiB take a
-   number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.
+   number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.  A value that is no
+   number, longer than 64 characters or out of range is named in a warning and changes nothing, and so is a variable that
+   begins with MIMALLOC_ and names no option.
 
    Options with "no effect" are there for programs that set them: this allocator has nothing to tune there.
 
@@ -884,22 +934,24 @@ typedef enum mi_option_e {
 } mi_option_t;
 
 /* Reading.  mi_option_get gives options in KiB as they are, mi_option_get_size in bytes, and 0 for a negative value.
-   An option that does not exist is 0. */
-mi_decl_nodiscard mi_decl_export bool   mi_option_is_enabled(mi_option_t option);
-mi_decl_nodiscard mi_decl_export long   mi_option_get(mi_option_t option);
-mi_decl_nodiscard mi_decl_export long   mi_option_get_clamp(mi_option_t option, long min, long max);
-mi_decl_nodiscard mi_decl_export size_t mi_option_get_size(mi_option_t option);
+   An option that does not exist is 0, with a warning. */
+mi_decl_nodiscard mi_decl_export bool   mi_option_is_enabled(mi_option_t option) mi_decl_level(mi_option_is_enabled);
+mi_decl_nodiscard mi_decl_export long   mi_option_get(mi_option_t option) mi_decl_level(mi_option_get);
+mi_decl_nodiscard mi_decl_export long   mi_option_get_clamp(mi_option_t option, long min, long max)
+  mi_decl_level(mi_option_get_clamp);
+mi_decl_nodiscard mi_decl_export size_t mi_option_get_size(mi_option_t option) mi_decl_level(mi_option_get_size);
 
 /* Setting.  The functions with _default do nothing if the environment or an earlier call has set the option.  An option
-   that does not exist is ignored. */
-mi_decl_export void mi_option_set(mi_option_t option, long value);
-mi_decl_export void mi_option_set_default(mi_option_t option, long value);
-mi_decl_export void mi_option_enable(mi_option_t option);
-mi_decl_export void mi_option_disable(mi_option_t option);
-mi_decl_export void mi_option_set_enabled(mi_option_t option, bool enable);
-mi_decl_export void mi_option_set_enabled_default(mi_option_t option, bool enable);
+   that does not exist, and a value that is out of range, is ignored with a warning. */
+mi_decl_export void mi_option_set(mi_option_t option, long value) mi_decl_level(mi_option_set);
+mi_decl_export void mi_option_set_default(mi_option_t option, long value) mi_decl_level(mi_option_set_default);
+mi_decl_export void mi_option_enable(mi_option_t option) mi_decl_level(mi_option_enable);
+mi_decl_export void mi_option_disable(mi_option_t option) mi_decl_level(mi_option_disable);
+mi_decl_export void mi_option_set_enabled(mi_option_t option, bool enable) mi_decl_level(mi_option_set_enabled);
+mi_decl_export void mi_option_set_enabled_default(mi_option_t option, bool enable)
+  mi_decl_level(mi_option_set_enabled_default);
 
-/* Prints the version, all options and how the library was built.  NULL `out`: where all output goes. */
+/* Print the version, all options and how the library was built.  NULL `out`: the registered output. */
 mi_decl_export void mi_options_print(void) mi_attr_noexcept;
 mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
@@ -909,8 +961,8 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
 
 /* ---- typed allocation -------------------------------------------------------------------------------------------- */
 
-/* For a type `tp` or an array of n of them; the result is a tp*.  Where there is a heap or a block as well, the type
-   comes behind it at level 2, and first at level 3. */
+/* For a type `tp` or an array of n of them; the result is a tp*.  If there is also a heap or a block, the type follows it at
+   level 2, and comes first at level 3. */
 #define mi_malloc_tp(tp)     ((tp*)mi_malloc(sizeof(tp)))
 #define mi_zalloc_tp(tp)     ((tp*)mi_zalloc(sizeof(tp)))
 #define mi_calloc_tp(tp, n)  ((tp*)mi_calloc(n, sizeof(tp)))
@@ -952,16 +1004,16 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
 
 /* Allocators for the containers of the standard library:
 
-     mi_stl_allocator               all alike, from the default heap of the thread that allocates
-     mi_heap_stl_allocator          from a heap.  One that is made without a heap makes its own, and shares it with its
-                                    copies; when the last of them goes, so does the heap, but not its blocks
-     mi_heap_destroy_stl_allocator  the same, but with the last of them go all blocks; deallocation does nothing: for
-                                    containers that are dropped as a whole
+     mi_stl_allocator               from the default heap of the thread that allocates; all are equal
+     mi_heap_stl_allocator          from a heap.  Constructed without a heap, it makes one and shares it with its copies; the
+                                    last of them deletes the heap, and its blocks stay valid
+     mi_heap_destroy_stl_allocator  the same, but the last of them destroys the heap with all its blocks, and deallocation
+                                    does nothing: for containers that are dropped as a whole
 
-   An allocator for a heap that is given never ends that heap.  Allocators for heaps are equal if their heaps are.
+   An allocator that is constructed with a heap never ends that heap.  Allocators for heaps are equal if their heaps are.
    mimalloc-pmr.h has a std::pmr::memory_resource.
 
-   What all three have in common; not for use on its own. */
+   The common base of all three; not for direct use. */
 template <class T>
 struct _mi_stl_allocator_common {
   typedef T              value_type;
@@ -1067,7 +1119,7 @@ struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
     if (hp == nullptr) throw std::bad_alloc();
 #endif
-    return hp; /* without exceptions nullptr is left, that is the main heap */
+    return hp; /* without exceptions, nullptr stands for the main heap */
   }
   static void heap_end(mi_heap_t* hp) {
     if (_mi_destroy) mi_heap_destroy(hp);

@@ -12,11 +12,9 @@
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects to be told."""
 
-import argparse
-import pathlib
 import re
-import sys
-import tempfile
+
+import checks
 
 LAYERS = ["base", "prim", "support", "arena", "page", "heap", "api"]
 MAX_FUNCTION_LINES = 80
@@ -155,14 +153,14 @@ class Tree:
                     start = number
                 elif line.startswith("}"):
                     if start is not None and number - start + 1 > MAX_FUNCTION_LINES:
-                        self.warnings.append((f"{self.name(path)}:{start}", f"a function of {number - start + 1} lines"))
+                        self.warnings.append(("long", f"{self.name(path)}:{start}", f"a function of {number - start + 1} lines"))
                     start = None
 
     def check(self):
         for rule in (self.check_layers, self.check_first, self.check_cycles, self.check_system, self.check_c_in_c,
                      self.check_list, self.check_long):
             rule()
-        return self.broken
+        self.counted = f"{len(self.files)} files"
 
 
 # ---- self-test --------------------------------------------------------------------------------------------------------
@@ -200,40 +198,5 @@ BAD = [
 ]
 
 
-def self_test():
-    failed = 0
-    for rule, change in [("none", {})] + BAD:
-        with tempfile.TemporaryDirectory() as directory:
-            root = pathlib.Path(directory).resolve()
-            for name, text in {**GOOD, **change}.items():
-                path = root / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
-            tree = Tree(root)
-            tree.check()
-            found = {broken[0] for broken in tree.broken} | ({"long"} if tree.warnings else set())
-            if found != (set() if rule == "none" else {rule}):
-                print(f"self-test: expected {rule} for {sorted(change)}, found {sorted(found) or 'nothing'}")
-                failed += 1
-    print(f"self-test: {len(BAD) + 1} trees, {failed} wrong")
-    return 1 if failed else 0
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--self-test", action="store_true")
-    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent)
-    args = parser.parse_args()
-    if args.self_test:
-        return self_test()
-    tree = Tree(args.root.resolve())
-    for rule, where, text in tree.check():
-        print(f"{where}: {rule}: {text}")
-    for where, text in tree.warnings:
-        print(f"{where}: warning: {text}")
-    print(f"{len(tree.files)} files, {len(tree.broken)} rules broken, {len(tree.warnings)} warnings")
-    return 1 if tree.broken else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    checks.main(__doc__, Tree, GOOD, BAD)

@@ -34,7 +34,7 @@ def measuring(rounds):
     """The options of the commands that measure."""
     options = [
         click.option("--alloc", type=Named(), multiple=True, help="an allocator; the first is ours"),
-        click.option("--peers", type=click.Path(), metavar="DIR", help="each DIR/libNAME.so is an allocator too"),
+        click.option("--peers", type=click.Path(), metavar="DIR", help="each DIR/NAME.so or DIR/libNAME.so is an allocator too"),
         click.option("--programs", type=click.Path(), metavar="DIR", required=True, help="where the built programs are"),
         click.option("--table", "table_file", type=click.Path(), default=TABLE, metavar="FILE",
                      help="other tests than those of tests.toml; scripts are in real/ beside it"),
@@ -46,6 +46,8 @@ def measuring(rounds):
         click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, metavar="S",
                      help="seconds until a run is a FAIL (120)"),
         click.option("--json", "file", type=click.Path(dir_okay=False), metavar="FILE", help="where to keep every run"),
+        click.option("--from-tree", is_flag=True, help="our libraries were built from this tree: FILE names its commit"),
+        click.option("--note", default="", metavar="TEXT", help="how it is run, for FILE and what is made of it"),
     ]
 
     def decorate(function):
@@ -151,6 +153,22 @@ def report(file, out):
         raise results.FormatError(f"{file}: holds nothing of the commands 'run' and 'scaling'")
     for path in page.write(sections, out):
         terminal.console.print(str(path), soft_wrap=True)
+
+
+@main.command()
+@click.argument("file", type=FILE, required=False)
+def publish(file):
+    """Makes the pages and charts of docs/benchmarks and the block of README.md from docs/benchmarks/results.json. The
+    sections of FILE, if there is one, replace those of that file first."""
+    from . import charts, plot
+    from .publish import Published
+    published = Published()
+    if file:
+        published.take(file)
+    for path in published.write(lambda name, section: plot.for_paper(charts.PUBLISHED[name], section)):
+        terminal.console.print(str(path), soft_wrap=True)
+    for text in published.warnings():
+        terminal.console.print(f"warning: {text}", soft_wrap=True)
 
 
 @main.command()

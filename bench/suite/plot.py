@@ -71,12 +71,31 @@ def for_page(chart, *arguments):
 
 def write_files(chart, section, stem):
     """STEM.svg and STEM.png on white, with the text as outlines; gives their paths."""
+    svg = for_paper(chart, section, png=f"{stem}.png")
+    if not svg:
+        return []
+    with open(f"{stem}.svg", "w", encoding="utf-8") as file:
+        file.write(svg)
+    return [f"{stem}.svg", f"{stem}.png"]
+
+
+def for_paper(chart, *arguments, png=None):
+    """The SVG of a chart on white, with the text as outlines, "" if it has nothing to show; and the file `png`."""
     paper = {key: PAPER.get(value, value) if isinstance(value, str) else value for key, value in STYLE.items()}
     with matplotlib.rc_context(paper | {"svg.fonttype": "path", "svg.hashsalt": "paper", "figure.facecolor": "white"}):
-        figure = chart(section)
+        figure = chart(*arguments)
         if figure is None:
-            return []
-        figure.savefig(f"{stem}.svg", metadata={"Date": None})
-        figure.savefig(f"{stem}.png", dpi=160)
+            return ""
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None})
+        if png:
+            figure.savefig(png, dpi=160)
         pyplot.close(figure)
-    return [f"{stem}.svg", f"{stem}.png"]
+    text = re.sub("|".join(PAPER), lambda match: PAPER[match[0]], file.getvalue())  # charts name colours too
+    return re.sub(" +$", "", with_numbered_ids(text), flags=re.MULTILINE)
+
+
+def with_numbered_ids(svg):
+    """Some identifiers come from addresses in memory, and would make the same chart another file each time."""
+    names = {name: f"i{number}" for number, name in enumerate(re.findall(r'id="([mp][0-9a-f]{10})"', svg))}
+    return re.sub(r"[mp][0-9a-f]{10}", lambda match: names.get(match[0], match[0]), svg)

@@ -1,7 +1,7 @@
 """What was measured, and its file.
 
-The file is JSON: {"format": 1, "run": SECTION, "scaling": SECTION, "modes": SECTION}, each section with its own machine and date; a command
-replaces its own section only."""
+The file is JSON: {"format": 2, "run": SECTION, "scaling": SECTION, "modes": SECTION, "bugs": BUGS}, each section with its
+own machine, date and commit; a command replaces its own section only. The last is that of test/bugs/run.py (bugs.py)."""
 
 import dataclasses
 import json
@@ -9,10 +9,12 @@ import os
 import statistics
 from dataclasses import dataclass, field
 
+from .bugs import Bugs
 from .cost import Cost
 
-FORMAT = 1
-SECTIONS = ("run", "scaling", "modes")
+FORMAT = 2
+SECTIONS = ("run", "scaling", "modes", "bugs")
+WIDTH = 130  # of the lines of the file, where a value can be split
 
 
 class FormatError(Exception):
@@ -59,7 +61,11 @@ class Section:
     allocators: dict  # name to version, "" if unknown; the first is ours
     tests: list = field(default_factory=list)
     skipped: dict = field(default_factory=dict)  # test to reason
+    unused: dict = field(default_factory=dict)  # file among the peers to the reason why it is none
     is_complete: bool = False
+    commit: str = ""  # what our libraries were built from; "" if unknown
+    commit_date: str = ""
+    note: str = ""  # how it was run, in words
 
     @property
     def ours(self):
@@ -88,7 +94,7 @@ def read(path):
     if data["format"] != FORMAT:
         raise FormatError(f"{path}: format {data['format']!r}; this version reads format {FORMAT}")
     try:
-        return {name: section_from(data[name]) for name in SECTIONS if name in data}
+        return {name: (Bugs.read if name == "bugs" else section_from)(data[name]) for name in SECTIONS if name in data}
     except (AttributeError, KeyError, TypeError, ValueError, StopIteration):
         raise FormatError(f"{path}: not a file of results, or a damaged one") from None
 
@@ -97,26 +103,57 @@ def section_from(data):
     section = Section(**data)
     section.tests = [Measured(**test) for test in data["tests"]]
     for test in section.tests:
-        test.results = {name: Result([Cost(**run) for run in result["runs"]], result["failure"])
-                        for name, result in test.results.items()}
-        if not all(result.failure or result.runs for result in test.results.values()):
-            raise ValueError
+        test.results = {name: result_from(result) for name, result in test.results.items()}
     return section
+
+
+def result_from(columns):
+    """The file has a list of each value instead of a list of runs."""
+    failure = columns.pop("failure", "")
+    lists = [columns.pop(f.name, []) for f in dataclasses.fields(Cost)]
+    runs = [Cost(*values) for values in zip(*lists, strict=True)]
+    if columns or not failure and not runs:
+        raise ValueError
+    return Result(runs, failure)
 
 
 def write(path, name, section):
     """Replaces the section of that name in the file, which always is a whole one."""
     sections = read(path) if os.path.exists(path) else {}
     sections[name] = section
-    data = {"format": FORMAT} | {name: as_plain(sections[name]) for name in SECTIONS if name in sections}
+    write_all(path, sections)
+
+
+def write_all(path, sections):
     with open(f"{path}.new", "w", encoding="utf-8") as file:
-        json.dump(data, file, indent=1)
+        file.write(text_of(sections))
     os.replace(f"{path}.new", path)
+
+
+def text_of(sections):
+    data = {"format": FORMAT} | {name: as_plain(sections[name]) for name in SECTIONS if name in sections}
+    return laid_out(data) + "\n"
+
+
+def laid_out(value, indent=""):
+    """JSON in which what fits into a line is in one."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(text) <= WIDTH or not isinstance(value, (dict, list)):
+        return text
+    inner = indent + " "
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(inner + laid_out(item, inner) for item in value) + f"\n{indent}]"
+    items = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {laid_out(item, inner)}" for key, item in value.items())
+    return "{\n" + ",\n".join(items) + f"\n{indent}}}"
 
 
 def as_plain(section):
     plain = dataclasses.asdict(section)
-    for test in plain["tests"]:
-        for result in test["results"].values():
-            del result["output"]
+    for test in plain.get("tests", []):
+        test["results"] = {name: columns_of(result) for name, result in test["results"].items()}
     return plain
+
+
+def columns_of(result):
+    columns = {f.name: [round(run[f.name], 6) for run in result["runs"]] for f in dataclasses.fields(Cost)}
+    return (columns if result["runs"] else {}) | ({"failure": result["failure"]} if result["failure"] else {})

@@ -42,6 +42,35 @@ def score(section, name, field, among=None):
     return None if mean is None else 100 * mean
 
 
+# ---- where another one is better
+
+@dataclass(frozen=True)
+class Loss:
+    """A test in which another allocator has a smaller median than ours, or passes where ours fails."""
+    test: str
+    rival: str  # the best of the others
+    ratio: float  # ours / rival; None: ours fails
+    is_doubtful: bool  # the ranges of the two overlap
+    n_better: int  # how many of the others are better
+    n_others: int  # ... of those that passed
+
+
+def loss(test, ours, field):
+    """None if no other allocator is better."""
+    others = {name: result for name, result in test.passed().items() if name != ours}
+    own = test.results.get(ours)
+    if own is None or not others:
+        return None
+    rival = min(others, key=lambda name: others[name].median(field))
+    if own.failure:
+        return Loss(test.name, rival, None, False, len(others), len(others))
+    n_better = sum(result.median(field) < own.median(field) for result in others.values())
+    if not n_better:
+        return None
+    is_doubtful = ranges_overlap(own, others[rival], field)
+    return Loss(test.name, rival, ratio(own.median(field), others[rival].median(field)), is_doubtful, n_better, len(others))
+
+
 # ---- builds of one library
 
 def round_ratios(test, name, to, field):

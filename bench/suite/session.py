@@ -7,14 +7,16 @@ from .measure import prepare, why_not
 from .results import Measured, Section, read, write
 from .rounds import run_test
 from .table import Places, UsageError, expect_built, find_allocators
-from .terminal import Bar, show_test
+from .terminal import Bar, show_test, show_unused
 
 
-def measure(name, steps, threads, table_file, *, alloc, peers, programs, allocs, rounds, quick, timeout, file):
+def measure(name, steps, threads, table_file, *, alloc, peers, programs, allocs, rounds, quick, timeout, file,
+            from_tree, note):
     """Measures each (test, threads) of `steps` with all allocators, as the options of the command line say. Gives the
     section, which is also in the file."""
     places = Places(os.path.abspath(programs), os.path.join(os.path.dirname(os.path.abspath(table_file)), "real"))
-    allocators = find_allocators(alloc, peers, allocs)
+    allocators, unused = find_allocators(alloc, peers, allocs)
+    show_unused(unused)
     tests = dict.fromkeys(test for test, _ in steps)
     expect_built(tests, places)
     if file:
@@ -23,7 +25,9 @@ def measure(name, steps, threads, table_file, *, alloc, peers, programs, allocs,
     skipped = {test: reason for test, reason in checks.items() if reason}
     prepare()
     section = Section(machine.now(), machine.describe(allocators[0].library), rounds, quick, threads,
-                      {a.name: a.version for a in allocators}, skipped=skipped)
+                      {a.name: a.version for a in allocators}, skipped=skipped, unused=unused, note=note)
+    if from_tree:
+        section.commit, section.commit_date = machine.tree_commit()
     steps = [(test, n) for test, n in steps if test.name not in skipped]
     try:
         with Bar(len(steps)) as bar:
@@ -33,6 +37,7 @@ def measure(name, steps, threads, table_file, *, alloc, peers, programs, allocs,
                 found = run_test(jobs, rounds, timeout, lambda text, share: bar.tell(command, text, i + share))
                 keep(section, test, command, n, found, name, file)
         section.is_complete = True
+        section.machine["load at the end"] = machine.load()
     except KeyboardInterrupt as interrupted:
         if getattr(interrupted, "results", None):
             keep(section, test, command, n, interrupted.results, name, file)

@@ -5,7 +5,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 
-from . import machine
+from . import machine, peers
 from .measure import Job
 
 GLIBC = "glibc"  # the system's malloc: no preload
@@ -137,29 +137,41 @@ class Allocator:
     version: str = ""
 
 
-def find_allocators(pairs, peers, wanted):
-    """The allocators in the order of the tables; the first is ours, which the others are compared to."""
+def find_allocators(pairs, directory, wanted):
+    """The allocators in the order of the tables, and {file: reason} of the files among the peers that are none. The first
+    is ours, which the others are compared to."""
     found = {}
     for name, library in pairs:
         if name in found or name == GLIBC:
             raise UsageError(f"the name {name} stands for two allocators")
-        found[name] = Allocator(name, os.path.abspath(library), "" if found else machine.own_version())
+        found[name] = Allocator(name, usable(library), "" if found else machine.own_version())
     found[GLIBC] = Allocator(GLIBC, "", machine.libc_version())
-    for name, library, version in find_peers(peers) if peers else []:
-        found.setdefault(name, Allocator(name, library, version))
-    for allocator in found.values():
-        if allocator.library and not os.path.isfile(allocator.library):
-            raise UsageError(f"no such library: {allocator.library}")
-        if re.search("[ :]", allocator.library):
-            raise UsageError(f"LD_PRELOAD cannot hold this path: {allocator.library}")
-    choose("allocator", found, wanted)
-    return [allocator for allocator in found.values() if not wanted or allocator.name in wanted]
+    others, unused = find_peers(directory, found, wanted)
+    found |= {peer.name: Allocator(peer.name, peer.library, peer.version) for peer in others}
+    expect_found(wanted, found, unused)
+    return [allocator for allocator in found.values() if not wanted or allocator.name in wanted], unused
 
 
-def find_peers(directory):
+def usable(library):
+    path = os.path.abspath(library)
+    if not os.path.isfile(path):
+        raise UsageError(f"no such library: {path}")
+    if re.search("[ :]", path):
+        raise UsageError(f"LD_PRELOAD cannot hold this path: {path}")
+    return path
+
+
+def find_peers(directory, taken, wanted):
+    if not directory:
+        return [], {}
     if not os.path.isdir(directory):
         raise UsageError(f"no such directory of peers: {directory} (bench/fetch-peers.sh makes one)")
-    versions = machine.peer_versions(directory)
-    for file in sorted(os.listdir(directory)):
-        if file.startswith("lib") and file.endswith(".so"):
-            yield file[3:-3], os.path.abspath(os.path.join(directory, file)), versions.get(file[3:-3], "")
+    return peers.find(directory, taken, wanted)
+
+
+def expect_found(wanted, found, unused):
+    reasons = "".join(f"; {file} is not used: {reason}" for file, reason in unused.items())
+    try:
+        choose("allocator", found, wanted)
+    except UsageError as error:
+        raise UsageError(f"{error}{reasons}") from None

@@ -114,7 +114,13 @@ def show_summary(section):
     show_exceptions(section)
 
 
+def show_unused(unused):
+    for file, reason in unused.items():
+        console.print(f"not used {escape(file)}: {escape(reason)}", soft_wrap=True)
+
+
 def show_exceptions(section):
+    show_unused(section.unused)
     for test, reason in section.skipped.items():
         console.print(f"skipped {escape(test)}: {escape(reason)}")
     for test, name, reason in section.failures():

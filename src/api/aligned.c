@@ -65,17 +65,21 @@ void* mi_calloc_aligned(size_t count, size_t size, size_t alignment) mi_attr_noe
 
 // ---- reallocation ---------------------------------------------------------------------------------------------------
 
+// Does every block have it?  An alignment of up to a word is not even looked at, unless there is an offset.
+static bool aligned_is_plain(size_t alignment, size_t offset) {
+  if (alignment > mi_min(sizeof(void*), mi_load_relaxed(&_mi_sampler_plain_align))) return false;
+  return offset == 0 || (mi_is_pow2(alignment) && (offset & (alignment - 1)) == 0);
+}
+
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero) {
-  size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
-  if (alignment <= mi_min(sizeof(void*), plain)) return _mi_realloc(heap, p, newsize, zero);
+  if (aligned_is_plain(alignment, offset)) return _mi_realloc(heap, p, newsize, zero);
   if (p == NULL) return _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (mi_unlikely(!mi_is_pow2(alignment))) return aligned_bad(alignment);
   size_t     old_size;
   mi_page_t* page = _mi_realloc_page(p, &old_size);
   if (mi_unlikely(page == NULL)) return NULL;
   bool  is_aligned = (((uintptr_t)p + offset) & (alignment - 1)) == 0;
-  bool  may_stay = (heap == NULL || mi_heap_contains(heap, p));
-  void* q = (may_stay && is_aligned) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
+  void* q = (is_aligned && _mi_realloc_is_in(heap, page)) ? _mi_realloc_stay(page, p, old_size, newsize, zero) : NULL;
   if (q != NULL) return q;
   q = _mi_malloc_aligned_at(heap, newsize, alignment, offset, zero);
   if (q == NULL) return NULL;

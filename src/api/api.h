@@ -34,12 +34,16 @@ mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id);
 mi_cold void* _mi_malloc_failed(size_t size);
 
 // The resize of mi_realloc, where new bytes of the result read as zero if `zero`.  What has to move goes to the heap; what
-// belongs to another heap has to, unless `heap` is NULL.
+// belongs to another heap has to, unless `heap` is NULL and the interface that of level 2.
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
 void* _mi_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment, size_t offset, bool zero);
 
-// The page of a block that is to be resized, and up to where it has contents; NULL, and a report, if it is no block.
+// The page of a block that is to be resized, and up to where it has contents; NULL, errno EINVAL and a report, if it is no
+// block.
 mi_page_t* _mi_realloc_page(const void* p, size_t* old_size);
+
+// May a block of this page stay in its heap when it is resized?
+bool _mi_realloc_is_in(mi_heap_t* heap, const mi_page_t* page);
 
 // The block, where it is, if it has room for new_size and at least half of it is used; NULL if it has to move.
 void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero);
@@ -55,7 +59,7 @@ static mi_always_inline void _mi_block_reuse(void* p, size_t block_size) {
 
 // The block p of a class for `size` bytes; `is_zero`: these were asked to be zero, and are.
 static mi_always_inline void* _mi_block_issue(void* p, size_t size, size_t block_size, bool is_zero) {
-  if (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK && !is_zero) memset(p, MI_FILL_UNINIT, size);
+  if (MI_FILL_NEW && !is_zero) memset(p, MI_FILL_UNINIT, size);
   if (MI_PADDING) _mi_padding_write(p, size, block_size);
   if (MI_TRACK) {
     mi_track_closed((char*)p + size, block_size - size);
@@ -79,5 +83,8 @@ static mi_always_inline void _mi_clear_small(void* p, size_t size) {
   else memset(p, 0, 8);
 }
 
-// count * size into *total; false (and errno) when that is too much.
+// count * size into *total; false (errno, and a report as below) when that is too much.
 bool _mi_count_size(size_t count, size_t size, size_t* total);
+
+// Reports it, in builds for which that is an error of the program (debug), or the end of it (MI_XMALLOC).
+mi_cold void _mi_count_report(size_t count, size_t size);

@@ -4,23 +4,22 @@
 #include <errno.h>
 
 #include "../arena/arena.h"
+#include "../arena/mapped.h"
 #include "../heap/thread.h"
 #include "../support/format.h"
 #include "../support/message.h"
 
 // ---- ids ------------------------------------------------------------------------------------------------------------
 
+// At both levels an id is a number, and all of it is in the lower half of what the caller gives: so a caller that knows ids
+// as pointers is understood where they are numbers, and the other way round.
+
 #if MI_API_LEVEL >= 3
 
 static const mi_arena_id_t arena_no_id = NULL;
 
 static mi_arena_id_t arena_id(size_t index) {
-  return &_mi_regions[index];
-}
-
-static size_t arena_index(mi_arena_id_t id) {
-  size_t offset = (size_t)((uintptr_t)id - (uintptr_t)_mi_regions);
-  return offset < sizeof(_mi_regions) && offset % sizeof(mi_region_t) == 0 ? offset / sizeof(mi_region_t) : 0;
+  return (mi_arena_id_t)index;
 }
 
 #else
@@ -31,11 +30,11 @@ static mi_arena_id_t arena_id(size_t index) {
   return (mi_arena_id_t)index;
 }
 
-static size_t arena_index(mi_arena_id_t id) {
-  return id < 0 ? 0 : (size_t)id;
-}
-
 #endif
+
+static size_t arena_index(mi_arena_id_t id) {
+  return (uint32_t)(uintptr_t)id;
+}
 
 mi_cold size_t _mi_arena_of_id(mi_arena_id_t id) {
   size_t index = arena_index(id);
@@ -174,11 +173,11 @@ static void arena_print_head(size_t index, const mi_arena_info_t* info) {
   char node[32] = "";
   if (info->numa_node >= 0) _mi_format(node, sizeof(node), ", numa node %d", info->numa_node);
   arena_mib_t committed = arena_mib(info->committed / MI_SLICE_SIZE);
-  _mi_message_raw(NULL, NULL, "%s %zu: %p, %zu MiB, committed %zu.%zu MiB%s%s%s%s%s%s\n",
+  _mi_message_raw(NULL, NULL, "%s %zu: %p, %zu MiB, committed %zu.%zu MiB%s%s%s%s%s\n",
                   info->is_arena ? "arena" : "region", index, (void*)info->start, info->size / MI_MiB, committed.whole,
                   committed.tenths, node, info->is_given ? ", of the program" : "",
                   info->is_exclusive ? ", exclusive" : "", info->is_large ? ", large OS pages" : "",
-                  info->is_pinned ? ", pinned" : "", info->is_single ? ", one block" : "");
+                  info->is_pinned ? ", pinned" : "");
 }
 
 static void arena_print_chunks(size_t index, arena_sum_t* sum) {
@@ -203,6 +202,15 @@ static void arena_print_sum(const char* what, const arena_sum_t* sum) {
                   used.tenths, backed.whole, backed.tenths, clean.whole, clean.tenths);
 }
 
+static void arena_print_mapped(arena_sum_t* total) {
+  mi_mapped_sum_t mapped;
+  _mi_mapped_get_sum(&mapped);
+  arena_mib_t size = arena_mib(mapped.size / MI_SLICE_SIZE), stuck = arena_mib(mapped.stuck_size / MI_SLICE_SIZE);
+  _mi_message_raw(NULL, NULL, "mapped: %zu blocks, %zu.%zu MiB, and %zu.%zu MiB that the system did not take back\n",
+                  mapped.n_blocks, size.whole, size.tenths, stuck.whole, stuck.tenths);
+  total->n_used += mapped.size / MI_SLICE_SIZE;
+}
+
 mi_cold void mi_arenas_print(void) mi_attr_noexcept {
   arena_sum_t total = {0, 0, 0};
   for (size_t i = 0; i < _mi_region_count(); i++) {
@@ -210,14 +218,14 @@ mi_cold void mi_arenas_print(void) mi_attr_noexcept {
     arena_sum_t     sum = {0, 0, 0};
     if (!_mi_arena_get_info(i, &info)) continue;
     arena_print_head(i, &info);
-    if (info.is_single) sum.n_used = info.committed / MI_SLICE_SIZE;
     arena_print_chunks(i, &sum);
-    sum.n_clean += (info.size - info.n_chunks * MI_CHUNK_SIZE) / MI_SLICE_SIZE * !info.is_single;
+    sum.n_clean += (info.size - info.n_chunks * MI_CHUNK_SIZE) / MI_SLICE_SIZE;
     arena_print_sum("         ", &sum);
     total.n_used += sum.n_used;
     total.n_backed += sum.n_backed;
     total.n_clean += sum.n_clean;
   }
+  arena_print_mapped(&total);
   arena_print_sum("all: ", &total);
   _mi_message_raw(NULL, NULL,
                   "(each character: %zu MiB of small pages s, medium pages m, runs of any length x, our own data i, or "

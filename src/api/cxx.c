@@ -6,6 +6,7 @@
 
 #include "../support/message.h"
 #include "api.h"
+#include "catch.h"
 
 #if defined(__cplusplus)
 
@@ -68,17 +69,21 @@ void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
   return mi_likely(_mi_count_size(count, size, &total)) ? mi_heap_alloc_new(heap, total) : new_failed(SIZE_MAX);
 }
 
-// What a handler throws must not leave those that do not throw.  (In C it passes through.)
+// What a handler throws must not leave those that do not throw.
 static mi_cold void* new_retry_quietly(size_t size, size_t alignment) {
-#if defined(__cplusplus)
-  try {
-    return new_retry(size, alignment);
-  } catch (...) {
-    return NULL;
-  }
-#else
-  return new_retry(size, alignment);
-#endif
+  return _mi_catch(&new_retry, size, alignment);
+}
+
+static void* new_retry_in(size_t heap, size_t size) {
+  void* p = NULL;
+  while (p == NULL && new_call_handler()) p = mi_heap_malloc((mi_heap_t*)heap, size);
+  return p;
+}
+
+void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow) {
+  if (!nothrow) return mi_heap_alloc_new(heap, size);
+  void* p = mi_heap_malloc(heap, size);
+  return mi_likely(p != NULL) ? p : _mi_catch(&new_retry_in, (size_t)heap, size);
 }
 
 static mi_cold void* new_retry_or_throw(size_t size, size_t alignment) {

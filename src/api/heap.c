@@ -9,6 +9,7 @@
 
 #include "../arena/arena.h"
 #include "../arena/purge.h"
+#include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "api.h"
@@ -38,9 +39,11 @@ mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id) {
   return heap_new(0, true, _mi_arena_of_id(arena_id));
 }
 
-// May the program end this heap?
+// May the program end this heap?  In the child of a fork its pages are not to be taken for those of a heap that a thread which the
+// child does not have was ending: these are taken over first.
 static bool heap_may_end(mi_heap_t* heap, const char* how) {
   if (heap == NULL) return false;
+  _mi_fork_adopt_orphans();
   if (!_mi_heap_is_live(heap)) {
     _mi_error_report(EINVAL, "heap %p cannot be %s: it is not in use\n", (void*)heap, how);
     return false;
@@ -90,7 +93,7 @@ mi_heap_t* mi_heap_get_backing(void) {
 
 mi_heap_t* mi_heap_get_default(void) {
   mi_theap_t* theap = _mi_thread_theap();
-  return theap == NULL ? &_mi_heap_main : theap->heap;
+  return theap == NULL ? &_mi_heap_main : _mi_theap_heap(theap);
 }
 
 mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
@@ -171,13 +174,19 @@ static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
   return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
 }
 
+// For a thread that uses more heaps than its cache has places.
+static mi_noinline void* heap_malloc_uncached(mi_heap_t* heap, size_t size) mi_attr_noexcept {
+  mi_theap_t* backing = _mi_theap_backing();
+  mi_theap_t* theap = (heap == NULL || backing == NULL ? NULL : _mi_thread_find(backing, heap));
+  void*       p = (theap == NULL ? NULL : theap_malloc(theap, size));
+  return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(heap_or_main(heap), size, false);
+}
+
 void* mi_heap_malloc(mi_heap_t* heap, size_t size) mi_attr_noexcept {
   mi_theap_t* theap = heap_theap(heap);
-  if (mi_likely(theap != NULL)) {
-    void* p = theap_malloc(theap, size);
-    if (mi_likely(p != NULL)) return p;
-  }
-  return _mi_malloc_slow_in(heap_or_main(heap), size, false);
+  if (mi_unlikely(theap == NULL)) return heap_malloc_uncached(heap, size);
+  void* p = theap_malloc(theap, size);
+  return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(heap_or_main(heap), size, false);
 }
 
 void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero) {
@@ -322,7 +331,7 @@ void* mi_heap_recalloc_aligned(mi_heap_t* heap, void* p, size_t newcount, size_t
 // ---- theaps ---------------------------------------------------------------------------------------------------------
 
 static mi_heap_t* theap_heap(const mi_theap_t* theap) {
-  return theap == NULL ? NULL : theap->heap;
+  return theap == NULL ? NULL : _mi_theap_heap(theap);
 }
 
 void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept {

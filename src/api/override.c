@@ -1,4 +1,4 @@
-// malloc and its relatives under their standard names.  Layer: api.
+// malloc and its relatives under their standard names; operator new and delete are in operators.c.  Layer: api.
 //
 // In the single-source build each name is an alias of its mi_ function, so that `malloc` is the fast path itself; a
 // build from separate files can alias within one file only and forwards instead.
@@ -113,9 +113,7 @@ MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          { re
 MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept;
 MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
-  if (!mi_mul_overflows(count, size, &total)) return override_visible_realloc(p, total);
-  errno = ENOMEM; // as libc's
-  return NULL;
+  return _mi_count_size(count, size, &total) ? override_visible_realloc(p, total) : NULL; // errno ENOMEM, as libc's
 }
 
 // ---- libc's own names for them --------------------------------------------------------------------------------------
@@ -129,39 +127,6 @@ MI_PUBLIC void   __libc_cfree(void* p) mi_attr_noexcept                     MI_F
 MI_PUBLIC void*  __libc_memalign(size_t align, size_t size) mi_attr_noexcept MI_FORWARD2(mi_memalign, align, size)
 MI_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_FORWARD1(mi_valloc, size)
 MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_FORWARD1(mi_pvalloc, size)
-
-// ---- C++: operator new and delete -----------------------------------------------------------------------------------
-// By their mangled names, so that C can define them: the last letter of _Znw is the type of size_t.  Weak, so that a
-// program may have its own, for instance from mimalloc-new-delete.h.
-
-#if SIZE_MAX == UINT64_MAX || defined(__EMSCRIPTEN__)
-  #define MI_NEW(name, rest) name##m##rest
-#else
-  #define MI_NEW(name, rest) name##j##rest
-#endif
-
-MI_PUBLIC mi_weak void* MI_NEW(_Znw,)(size_t size)                                              MI_FORWARD1(mi_new, size)
-MI_PUBLIC mi_weak void* MI_NEW(_Zna,)(size_t size)                                              MI_FORWARD1(mi_new, size)
-MI_PUBLIC mi_weak void* MI_NEW(_Znw,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
-MI_PUBLIC mi_weak void* MI_NEW(_Zna,RKSt9nothrow_t)(size_t size, const void* tag)               { (void)tag; return mi_new_nothrow(size); }
-MI_PUBLIC mi_weak void* MI_NEW(_Znw,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
-MI_PUBLIC mi_weak void* MI_NEW(_Zna,St11align_val_t)(size_t size, size_t align)                 MI_FORWARD2(mi_new_aligned, size, align)
-MI_PUBLIC mi_weak void* MI_NEW(_Znw,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
-MI_PUBLIC mi_weak void* MI_NEW(_Zna,St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) { (void)tag; return mi_new_aligned_nothrow(size, align); }
-
-MI_PUBLIC mi_weak void _ZdlPv(void* p)                                                          MI_FORWARD0(mi_free, p)
-MI_PUBLIC mi_weak void _ZdaPv(void* p)                                                          MI_FORWARD0(mi_free, p)
-MI_PUBLIC mi_weak void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
-MI_PUBLIC mi_weak void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                           { (void)tag; mi_free(p); }
-MI_PUBLIC mi_weak void _ZdlPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
-MI_PUBLIC mi_weak void _ZdaPvm(void* p, size_t size)                                            { mi_free_size(p, size); }
-MI_PUBLIC mi_weak void _ZdlPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
-MI_PUBLIC mi_weak void _ZdaPvSt11align_val_t(void* p, size_t align)                             { mi_free_aligned(p, align); }
-MI_PUBLIC mi_weak void _ZdlPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
-MI_PUBLIC mi_weak void _ZdaPvmSt11align_val_t(void* p, size_t size, size_t align)               { mi_free_size_aligned(p, size, align); }
-MI_PUBLIC mi_weak void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
-MI_PUBLIC mi_weak void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) { (void)tag; mi_free_aligned(p, align); }
-
 // clang-format on
 
 // ---- glibc's extras: without them a program would ask an allocator that it does not use -----------------------------
@@ -171,7 +136,7 @@ MI_PUBLIC mi_weak void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align
     #include <malloc.h>
     #include <stdio.h>
 
-MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
+        MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
   (void)pad;
   size_t before = _mi_slices_purgeable();
   mi_collect(true);

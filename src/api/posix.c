@@ -90,6 +90,7 @@ void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept {
 void* mi_reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
   if (mi_unlikely(mi_mul_overflows(count, size, &total))) {
+    _mi_count_report(count, size);
     errno = EOVERFLOW;
     return NULL;
   }
@@ -100,7 +101,10 @@ int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
   void*  p;
   if (ptrp == NULL || size == 0) return errno = EINVAL;
-  if (mi_mul_overflows(count, size, &total)) return errno = EOVERFLOW;
+  if (mi_mul_overflows(count, size, &total)) {
+    _mi_count_report(count, size);
+    return errno = EOVERFLOW;
+  }
   memcpy(&p, ptrp, sizeof(p)); // it points to a pointer of any type
   if (total == 0) {
     mi_free(p);

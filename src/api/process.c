@@ -3,7 +3,9 @@
 // The library works before its constructor and after its destructor ran: whatever the constructor does is also done by
 // the first allocation that needs it, and the destructor only reports.
 #include "../arena/arena.h"
+#include "../arena/numa.h"
 #include "../arena/purge.h"
+#include "../heap/background.h"
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
@@ -12,6 +14,7 @@
 #include "../support/trace.h"
 #include "api.h"
 #include "hooks.h"
+#include "stats.h"
 
 int mi_version(void) mi_attr_noexcept {
   return MI_MALLOC_VERSION;
@@ -25,6 +28,11 @@ bool mi_is_redirected(void) mi_attr_noexcept {
 
 static mi_atomic(bool) process_is_initialised;
 static mi_atomic(bool) process_is_done;
+static int64_t         process_started_ms = -1; // known if options are set
+
+static bool process_prints_stats(void) {
+  return mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose);
+}
 
 void mi_process_init(void) mi_attr_noexcept {
   bool expected = false;
@@ -33,6 +41,9 @@ void mi_process_init(void) mi_attr_noexcept {
   _mi_message_init();
   _mi_sampler_init();
   if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
+  process_started_ms = _mi_prim_clock_ms();
+  // It is printed at the end, when it is too late to ask (numa.h).
+  if (process_prints_stats()) _mi_numa_node_count();
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
     _mi_message_verbose("process init\n");
@@ -45,7 +56,9 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   bool expected = false;
   if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
-  if (mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose)) mi_stats_print(NULL);
+  if (process_prints_stats()) {
+    _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
+  }
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_message_verbose("process done\n");
 }
@@ -107,8 +120,17 @@ void _mi_hooks_deferred_free(bool force) {
   mi_deferred_free_fun* fun = mi_load_acquire(&hooks_deferred_free);
   uint64_t              beat = mi_fetch_add_relaxed(&hooks_heartbeat, 1) + 1;
   _mi_thread_drop_retired();
+  _mi_background_poll();
   if (mi_likely(fun == NULL) || hooks_in_deferred_free) return;
   hooks_in_deferred_free = true; // the hook may allocate
   fun(force, (unsigned long long)beat, mi_load_acquire(&hooks_deferred_arg));
   hooks_in_deferred_free = false;
+}
+
+mi_theap_t* _mi_hooks_slow_malloc(mi_theap_t* theap) {
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  uint64_t    heap_id = theap->heap_id;
+  _mi_hooks_deferred_free(false);
+  bool is_still = (mi_load_relaxed(&theap->thread) == thread && theap->heap_id == heap_id);
+  return is_still ? theap : _mi_thread_theap();
 }

@@ -2,12 +2,16 @@
 //
 // A block stays where it is while at least half of it is used; a large one also grows into free memory behind it, and is
 // moved by the system's page tables before it is copied (heap/large.c).
+//
+// At level 3 of the interface a block that is resized is afterwards in the heap that it would be allocated from: who is
+// going to destroy the other one may count on that.
 #include <errno.h>
 #include <string.h>
 
 #include "../base/probe.h"
 #include "../heap/guard.h"
 #include "../heap/large.h"
+#include "../heap/thread.h"
 #include "../support/message.h"
 #include "api.h"
 
@@ -71,7 +75,7 @@ static void* realloc_in_place(mi_page_t* page, void* p, size_t old_size, size_t 
   return q == NULL ? NULL : realloc_keep(_mi_page_of(q), q, old_size, new_size, room, zero);
 }
 
-mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
+static mi_page_t* realloc_find_page(const void* p, size_t* old_size) {
   mi_page_t* page = _mi_page_of(p);
   if (mi_unlikely(page == NULL)) {
     if (MI_TRACK) mi_track_unblock(p); // tools report it too
@@ -92,12 +96,23 @@ mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
   return page;
 }
 
+mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
+  mi_page_t* page = realloc_find_page(p, old_size);
+  if (mi_unlikely(page == NULL)) errno = EINVAL;
+  return page;
+}
+
+bool _mi_realloc_is_in(mi_heap_t* heap, const mi_page_t* page) {
+  if (heap == NULL && MI_API_LEVEL < 3) return true;
+  return _mi_page_heap(page) == (heap != NULL ? heap : mi_heap_get_default());
+}
+
 static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) mi_attr_noexcept {
   size_t old_size;
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   mi_page_t* page = _mi_realloc_page(p, &old_size);
   if (mi_unlikely(page == NULL)) return NULL;
-  if (heap == NULL || _mi_page_heap(page) == heap) {
+  if (_mi_realloc_is_in(heap, page)) {
     void* q = realloc_in_place(page, p, old_size, new_size, zero);
     if (q != NULL) return q;
   }
@@ -108,7 +123,8 @@ static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
   const mi_page_t* page = _mi_page_at(p);
   if (!MI_PADDING && mi_likely(page != NULL)) {
     size_t size = _mi_page_block_size(page);
-    if (mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0)) return p;
+    bool   is_in_heap = (MI_API_LEVEL < 3 || mi_load_relaxed(&page->home) == _mi_theap_default);
+    if (mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0 && is_in_heap)) return p;
   }
   return realloc_slow(p, new_size, zero, NULL);
 }

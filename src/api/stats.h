@@ -20,6 +20,10 @@ void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap);
 // `exclusive`: without its heaps.
 void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive);
 
+// What mi_stats_print prints but for what only the system knows: for the end of the process, which may have shut itself in by
+// then.  elapsed_ms < 0: not known.
+void _mi_stats_print_last(int64_t elapsed_ms);
+
 // Has the caller the structure that this library writes?
 static inline bool _mi_stats_is_known(const mi_stats_t* stats) {
   return stats != NULL && stats->size == sizeof(*stats) && stats->version == MI_STAT_VERSION;

@@ -1,4 +1,5 @@
 // Statistics as a table; process information.  Layer: api.
+#include "../arena/numa.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "api.h"
@@ -74,12 +75,15 @@ static void print_seconds(mi_line_t* line, const char* label, int64_t ms) {
   _mi_line_add(line, "%s%lld.%03lld s", label, (long long)(ms / 1000), (long long)(ms % 1000));
 }
 
+static void print_elapsed(mi_line_t* line, int64_t ms) {
+  _mi_line_add(line, "%10s:%6lld.%03lld s", "elapsed", (long long)(ms / 1000), (long long)(ms % 1000));
+  _mi_line_end(line);
+}
+
 static void print_process(mi_line_t* line, int64_t peak_commit) {
   mi_process_info_t process;
   _mi_prim_process_info(&process);
-  _mi_line_add(line, "%10s:%6lld.%03lld s", "elapsed", (long long)(process.elapsed_ms / 1000),
-               (long long)(process.elapsed_ms % 1000));
-  _mi_line_end(line);
+  print_elapsed(line, process.elapsed_ms);
   _mi_line_add(line, "%10s:", "process");
   print_seconds(line, " user: ", process.user_ms);
   print_seconds(line, ", system: ", process.system_ms);
@@ -98,16 +102,34 @@ static void print_all(mi_line_t* line, const mi_snapshot_t* s) {
   print_calls(line, s);
 }
 
+static void print_nodes(mi_line_t* line, size_t n) {
+  _mi_line_add(line, "%10s:%6zu", "numa nodes", n);
+  _mi_line_end(line);
+}
+
 void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   mi_snapshot_t s;
   mi_line_t     line;
   _mi_snapshot_process(&s);
   _mi_line_begin(&line, out, arg);
   print_all(&line, &s);
-  long n_nodes = _mi_option_get_fast(mi_option_use_numa_nodes);
-  _mi_line_add(&line, "%10s:%6ld", "numa nodes", n_nodes > 0 ? n_nodes : (long)_mi_prim_numa_node_count());
-  _mi_line_end(&line);
+  print_nodes(&line, _mi_numa_node_count());
   print_process(&line, s.stats.committed.peak);
+}
+
+void _mi_stats_print_last(int64_t elapsed_ms) {
+  mi_snapshot_t s;
+  mi_line_t     line;
+  size_t        n_nodes = _mi_numa_known_count();
+  _mi_snapshot_process(&s);
+  _mi_line_begin(&line, NULL, NULL);
+  print_all(&line, &s);
+  if (n_nodes > 0) print_nodes(&line, n_nodes);
+  if (elapsed_ms >= 0) print_elapsed(&line, elapsed_ms);
+  _mi_line_add(&line, "%10s:", "process");
+  print_seconds(&line, " cpu: ", _mi_prim_cpu_time_ms());
+  _mi_line_add_bytes(&line, ", peak commit: ", s.stats.committed.peak);
+  _mi_line_end(&line);
 }
 
 void mi_stats_print(void* out) mi_attr_noexcept {

@@ -1,4 +1,5 @@
 // Subprocesses.  Layer: api.
+#include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
 #include "api.h"
@@ -55,6 +56,7 @@ void mi_subproc_add_current_thread(mi_subproc_id_t id) {
 static void subproc_end(mi_subproc_id_t id, bool destroy) {
   mi_subproc_t* subproc = _mi_subproc_of(id);
   if (subproc == &_mi_subproc_main) return;
+  _mi_fork_adopt_orphans();
   if (!_mi_subproc_end(subproc, destroy)) {
     _mi_message_warning(subproc->n_threads > 0 ? "a subprocess cannot end while it has threads\n"
                                                : "a subprocess is not deleted while there is memory in use\n");

@@ -84,7 +84,7 @@ bool mi_heap_visit_blocks(mi_visited_heap_t* heap, bool visit_blocks, mi_block_v
 
 bool mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
   if (theap == NULL) theap = _mi_thread_theap();
-  return theap != NULL && visit_heap(theap->heap, VISIT_THEAP, theap, visit_blocks, visitor, arg);
+  return theap != NULL && visit_heap(_mi_theap_heap(theap), VISIT_THEAP, theap, visit_blocks, visitor, arg);
 }
 
 bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
@@ -132,13 +132,13 @@ static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold
 // What the program has just moved away from such pages lies in the bin: the next block would be one of those.
 static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_threshold) {
   mi_bin_t* bin = &theap->bins[cls];
-  for (mi_block_t* block; (block = bin->head) != NULL;) {
-    mi_page_t* page = _mi_page_of(block);
-    if (page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) return;
-    (void)_mi_bin_pop(bin);
-    _mi_theap_enter(theap);
-    _mi_theap_free_slow(theap, page, block);
+  for (;;) {
+    _mi_theap_enter(theap); // nobody takes the bin away meanwhile
+    mi_page_t* page = (bin->head == NULL ? NULL : _mi_page_of(bin->head));
+    if (page == NULL || page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) break;
+    _mi_theap_free_slow(theap, page, (mi_block_t*)_mi_bin_pop(bin));
   }
+  _mi_theap_leave(theap);
 }
 
 bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) mi_attr_noexcept {

@@ -38,6 +38,7 @@ static void arena_describe(mi_region_t* region, const mi_arena_spec_t* spec) {
 size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
   void*  given = start;
   size_t index = 0;
+  if (spec->numa_node >= 0) _mi_numa_node_count(); // allocations will need it (numa.h)
   if (!arena_fit(&start, &size)) {
     _mi_message_warning("memory at %p cannot be managed: it must have %zu bytes from a multiple of %zu on\n", given,
                         MI_ARENA_SIZE_MIN, MI_ARENA_ALIGN);
@@ -260,13 +261,12 @@ bool _mi_arena_get_info(size_t index, mi_arena_info_t* info) {
   bool               is_there = (region != NULL && region->base != 0 && region->origin != MI_REGION_LOST);
   if (is_there) {
     info->start = region->base;
-    info->size = (_mi_region_is_arena(region) ? region->n_usable : region->n_chunks) * MI_CHUNK_SIZE;
+    info->size = region->n_usable * MI_CHUNK_SIZE;
     info->n_chunks = region->n_used;
     info->committed = region->committed;
     info->numa_node = region->numa_node;
     info->is_arena = _mi_region_is_arena(region);
     info->is_given = (region->origin == MI_REGION_GIVEN);
-    info->is_single = region->is_single;
     info->is_exclusive = region->is_exclusive;
     info->is_pinned = region->is_pinned;
     info->is_large = region->is_pinned && !info->is_given;
@@ -279,7 +279,7 @@ size_t _mi_arena_get_chunks(size_t index, size_t first, mi_arena_chunk_t* chunks
   const mi_region_t* region = &_mi_regions[index];
   size_t             i = 0;
   _mi_lock_acquire(&_mi_arena_lock);
-  for (; i < n && first + i < region->n_used && !region->is_single; i++) {
+  for (; i < n && first + i < region->n_used; i++) {
     const mi_chunk_t* chunk = &region->chunks[first + i];
     chunks[i].kind = chunk->kind;
     chunks[i].n_free = (uint8_t)mi_popcount32(chunk->free_bits);

@@ -60,7 +60,7 @@ typedef struct mi_arena_info_s {
   size_t    n_chunks; // that were ever handed out
   size_t    committed;
   int       numa_node;
-  bool      is_arena, is_given, is_single, is_exclusive, is_pinned, is_large;
+  bool      is_arena, is_given, is_exclusive, is_pinned, is_large;
 } mi_arena_info_t;
 
 // A chunk in few words: its kind (mi_chunk_kind_t), and how many of its slices are free and how many of those backed.

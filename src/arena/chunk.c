@@ -5,7 +5,13 @@
 #include "../support/option.h"
 
 mi_atomic(size_t) _mi_chunk_purgeable;
-size_t            _mi_chunk_purgeable_low;
+size_t            _mi_chunk_purgeable_low, _mi_chunk_purgeable_high;
+mi_atomic(size_t) _mi_chunk_freed;
+
+#define GROUP_UNKNOWN UINT8_MAX // so many, or more, or who knows
+
+// Of so many chunks the highest is purged: low ones are used again first.
+#define BACKED_CHOICE 8
 
 // ---- buckets --------------------------------------------------------------------------------------------------------
 
@@ -65,8 +71,10 @@ static void chunk_count_purgeable(const mi_region_t* region, uint32_t bits, bool
   size_t n = mi_popcount32(bits);
   size_t now = mi_load_relaxed(&_mi_chunk_purgeable);
   now = add ? now + n : now - n;
+  if (add) mi_store_relaxed(&_mi_chunk_freed, mi_load_relaxed(&_mi_chunk_freed) + n);
   mi_store_relaxed(&_mi_chunk_purgeable, now);
   if (now < _mi_chunk_purgeable_low) _mi_chunk_purgeable_low = now;
+  if (now > _mi_chunk_purgeable_high) _mi_chunk_purgeable_high = now;
 }
 
 // ---- whole chunks ---------------------------------------------------------------------------------------------------
@@ -77,7 +85,7 @@ bool _mi_chunk_is_free(const mi_region_t* region, size_t i) {
 
 static void chunk_set_free(mi_region_t* region, size_t i) {
   region->free_chunks[i / 64] |= (uint64_t)1 << (i % 64);
-  region->free_hint = mi_min(region->free_hint, i / 64);
+  region->group_room[i >> region->group_shift] = GROUP_UNKNOWN;
 }
 
 static void chunk_clear_free(mi_region_t* region, size_t i) {
@@ -115,27 +123,69 @@ bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind) {
   return true;
 }
 
-size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
-  size_t n_words = mi_div_up(region->n_used, 64);
-  while (region->free_hint < n_words && region->free_chunks[region->free_hint] == 0) region->free_hint++;
-  size_t found = 0; // length of the run that ends before i
-  size_t i = region->free_hint * 64;
-  while (i < region->n_used) {
-    uint64_t word = region->free_chunks[i / 64] >> (i % 64);
-    if (word == 0) {
-      i = (i / 64 + 1) * 64;
-      found = 0;
-    }
-    else if ((word & 1) == 0) {
-      i += mi_ctz64(word);
-      found = 0;
-    }
-    else {
-      i++;
-      if (++found == n) return i - n;
-    }
+// ---- runs of free chunks --------------------------------------------------------------------------------------------
+
+// A search from low to high addresses; `found` free chunks end before `word`.
+typedef struct chunk_search_s {
+  const uint64_t* words;
+  size_t          word, end;
+  size_t          found;
+} chunk_search_t;
+
+// The lowest run of n that begins before the search or in its words up to `end`; SIZE_MAX: none does.
+static size_t chunk_search_words(chunk_search_t* s, size_t n, size_t end) {
+  for (; s->word < end; s->word++) {
+    uint64_t word = s->words[s->word];
+    size_t   low = mi_low_ones64(word);
+    if (s->found + low >= n) return s->word * 64 - s->found;
+    uint64_t runs = (n <= 64 ? mi_runs64(word, n) : 0);
+    if (runs != 0) return s->word * 64 + mi_ctz64(runs);
+    s->found = (low == 64 ? s->found + 64 : mi_high_ones64(word));
   }
-  size_t first = region->n_used - found; // the last ones may be free: go on from there
+  return SIZE_MAX;
+}
+
+// The same where no run of n lies within the words: only those at both ends can be parts of one.
+static size_t chunk_search_ends(chunk_search_t* s, size_t n, size_t end) {
+  size_t begin = s->word, low;
+  do {
+    low = mi_low_ones64(s->words[s->word]);
+    if (s->found + low >= n) return s->word * 64 - s->found;
+    s->found += low;
+  } while (low == 64 && ++s->word < end);
+  if (s->word == end) return SIZE_MAX;
+  s->found = 0;
+  for (s->word = end; s->word > begin; s->word--) {
+    size_t high = mi_high_ones64(s->words[s->word - 1]);
+    s->found += high;
+    if (high < 64) break;
+  }
+  s->word = end;
+  return SIZE_MAX;
+}
+
+// How many chunks that end before chunk i are free.
+static size_t chunk_free_before(const mi_region_t* region, size_t i) {
+  size_t n = 0, in_word, high;
+  do {
+    in_word = (i - n + 63) % 64 + 1;
+    high = (i == n ? 0 : mi_high_ones64(region->free_chunks[(i - n - 1) / 64] << (64 - in_word)));
+    n += high;
+  } while (high == in_word);
+  return n;
+}
+
+size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  chunk_search_t s = {region->free_chunks, 0, mi_div_up(region->n_used, 64), 0};
+  size_t         per_group = ((size_t)1 << region->group_shift) / 64;
+  for (size_t group = 0; s.word < s.end; group++) {
+    size_t end = mi_min(s.end, s.word + per_group);
+    bool   may_have = (region->group_room[group] == GROUP_UNKNOWN || region->group_room[group] >= n);
+    size_t i = may_have ? chunk_search_words(&s, n, end) : chunk_search_ends(&s, n, end);
+    if (i != SIZE_MAX) return i;
+    if (may_have) region->group_room[group] = (uint8_t)mi_min(n - 1, GROUP_UNKNOWN);
+  }
+  size_t first = region->n_used - chunk_free_before(region, region->n_used); // go on from there
   if (n > region->n_usable - first || !_mi_chunk_use_to(region, first + n, kind)) return SIZE_MAX;
   return first;
 }
@@ -145,6 +195,15 @@ size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) 
 size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n) {
   uint64_t buckets = region->nonempty[list][kind] & ~(((uint64_t)1 << n) - 1);
   return buckets == 0 ? SIZE_MAX : region->buckets[list][kind][mi_ctz64(buckets)] - 1;
+}
+
+size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind) {
+  uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
+  if (buckets == 0) return SIZE_MAX;
+  uint32_t at = region->buckets[MI_CHUNK_BY_BACKED][kind][mi_msb64(buckets)], highest = at;
+  for (int n = 0; n < BACKED_CHOICE && at != 0; n++, at = region->chunks[at - 1].next[MI_CHUNK_BY_BACKED])
+    highest = (uint32_t)mi_max(highest, at);
+  return highest - 1;
 }
 
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind) {
@@ -174,12 +233,25 @@ void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t
   mi_assert_internal((chunk->free_bits & bits) == 0);
   chunk_mark(chunk, bits, hold);
   chunk->free_bits |= bits;
+  region->refused = 0;
   chunk_count_purgeable(region, bits & chunk->dirty_bits, true);
   if (chunk->free_bits == UINT32_MAX) {
     chunk_set_kind(region, chunk, MI_CHUNK_NONE);
     chunk_set_free(region, i);
   }
   chunk_bucket_update(region, chunk);
+}
+
+void _mi_chunk_use_less(mi_region_t* region, size_t end) {
+  for (size_t i = end; i < region->n_used; i++) {
+    mi_chunk_t* chunk = &region->chunks[i];
+    chunk_count_purgeable(region, chunk->dirty_bits, false);
+    chunk->dirty_bits = chunk->stale_bits = 0;
+    chunk_bucket_update(region, chunk);
+    chunk_clear_free(region, i);
+    chunk->free_bits = 0;
+  }
+  region->n_used = end;
 }
 
 void _mi_chunk_forget_all(mi_region_t* region) {

@@ -4,13 +4,20 @@
 // all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
 // fits", found with one bit operation; the others empty out whole.
 //
+// Whole chunks are found by their bits, a word of 64 at a time, and by groups of at least 64 words (8 GiB), of which there are
+// at most 128: a group is looked at only if it may have what is wanted.  That may be said of a group wrongly only as long
+// as a chunk of it was freed since it was last looked at in vain, so a search takes 2 us at most for each such free, and for
+// all other groups together: how many chunks there are does not matter.
+//
 // All of this under the arena lock; A1 to A4 (slices.h) are kept here.
 #pragma once
 
 #include "region.h"
 
-extern mi_atomic(size_t) _mi_chunk_purgeable;     // A4
-extern size_t            _mi_chunk_purgeable_low; // its minimum since the last restart
+extern mi_atomic(size_t) _mi_chunk_purgeable;      // A4
+extern size_t            _mi_chunk_purgeable_low;  // its minimum since the last restart
+extern size_t            _mi_chunk_purgeable_high; // ... and its maximum
+extern mi_atomic(size_t) _mi_chunk_freed;          // how many slices became purgeable, ever
 
 // What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
 // as it was before they were taken.
@@ -34,10 +41,16 @@ size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
 // The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.
 size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n);
 
+// One of the chunks of a kind that have most backed slices to give; SIZE_MAX if none has any.
+size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind);
+
 // Takes the free slices `bits` of a chunk; a chunk that was wholly free gets that kind.
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind);
 
 void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t hold);
+
+// The chunks from `end` on, which are free, were never handed out.
+mi_cold void _mi_chunk_use_less(mi_region_t* region, size_t end);
 
 // The slices of a region are no longer counted as purgeable: it is going to be removed.
 void _mi_chunk_forget_all(mi_region_t* region);

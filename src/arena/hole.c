@@ -8,16 +8,52 @@
 // security gaps and guarded blocks need most of those.
 #define HOLE_CHUNKS_MAX 4096
 
-static size_t hole_n_chunks;
+// Chunks that have some, or had when this was last looked at: the index of the region in the upper 8 bits, that of the chunk in
+// the others.  Owned by the purge lock.
+static mi_mostly_unused uint32_t hole_chunks[HOLE_CHUNKS_MAX];
+static size_t                    hole_n_listed, hole_n_chunks;
+static size_t                    hole_next; // to be looked at
+
+// Of a chunk.
+#define HOLE_HAS    1
+#define HOLE_LISTED 2
+
+#define HOLE_CHUNK_BITS 24
+
+static mi_region_t* hole_region(size_t at) {
+  return &_mi_regions[hole_chunks[at] >> HOLE_CHUNK_BITS];
+}
+
+static size_t hole_chunk(size_t at) {
+  return hole_chunks[at] & (((uint32_t)1 << HOLE_CHUNK_BITS) - 1);
+}
+
+static void hole_unlist(size_t at) {
+  hole_region(at)->chunks[hole_chunk(at)].has_holes = 0;
+  hole_chunks[at] = hole_chunks[--hole_n_listed];
+}
+
+static bool hole_may_list(size_t i) {
+  for (size_t at = hole_n_listed; hole_n_listed == HOLE_CHUNKS_MAX && at > 0; at--) {
+    if ((hole_region(at - 1)->chunks[hole_chunk(at - 1)].has_holes & HOLE_HAS) == 0) hole_unlist(at - 1);
+  }
+  return hole_n_listed < HOLE_CHUNKS_MAX && i >> HOLE_CHUNK_BITS == 0;
+}
 
 static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
-  if (region != &_mi_regions[MI_REGION_DENSE]) return;
+  if (!region->is_dense) return;
   mi_chunk_t* chunk = &region->chunks[i];
   char*       start = _mi_region_slice_start(region, i * MI_CHUNK_SLICES);
-  if ((chunk->has_holes != 0) == has_holes || (has_holes && hole_n_chunks >= HOLE_CHUNKS_MAX)) return;
-  if (!has_holes && _mi_option_get_fast(mi_option_allow_thp) == 0) return;
+  bool        had_holes = ((chunk->has_holes & HOLE_HAS) != 0);
+  if (!has_holes && !had_holes) return;
+  if (has_holes && chunk->has_holes == 0 && !hole_may_list(i)) return;
+  if (!has_holes && !_mi_slices_may_be_dense()) return;
+  // Even if it had holes: it may have been closed and opened since, and then it asks for a huge page.
   if (_mi_prim_advise_huge(start, MI_CHUNK_SIZE, !has_holes) != 0) return; // asked again at the next occasion
-  chunk->has_holes = has_holes;
+  if (has_holes == had_holes) return;
+  if (has_holes && chunk->has_holes == 0)
+    hole_chunks[hole_n_listed++] = (uint32_t)(_mi_region_index(region) << HOLE_CHUNK_BITS | i);
+  chunk->has_holes = HOLE_LISTED | (has_holes ? HOLE_HAS : 0);
   if (has_holes) hole_n_chunks++;
   else hole_n_chunks--;
 }
@@ -30,23 +66,36 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
   for (size_t end = i + n; i < end && hole_n_chunks > 0; i++) hole_set(region, i, false);
 }
 
+// Has the chunk no holes any more?
 static bool hole_is_filled(const mi_chunk_t* chunk) {
-  return chunk->has_holes && (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
-}
-
-// The first chunk from i on that has holes no more; SIZE_MAX if there is none.
-static size_t hole_find_filled(const mi_region_t* region, size_t i) {
   _mi_lock_acquire(&_mi_arena_lock);
-  while (i < region->n_used && !hole_is_filled(&region->chunks[i])) i++;
-  bool is_found = (i < region->n_used);
+  bool is_filled = (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
   _mi_lock_release(&_mi_arena_lock);
-  return is_found ? i : SIZE_MAX;
+  return is_filled;
 }
 
-void _mi_hole_close_filled(void) {
-  mi_region_t* region = &_mi_regions[MI_REGION_DENSE];
+// Is nothing mapped there any more?  Then the holes are gone too.
+static bool hole_forget_closed(const mi_region_t* region, size_t i) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  bool is_closed = (i >= region->n_open);
+  _mi_lock_release(&_mi_arena_lock);
+  if (!is_closed) return false;
+  region->chunks[i].has_holes = HOLE_LISTED;
+  hole_n_chunks--;
+  return true;
+}
+
+void _mi_hole_close_filled(size_t n) {
   _mi_lock_acquire(&_mi_purge_lock);
-  for (size_t i = 0; hole_n_chunks > 0 && (i = hole_find_filled(region, i)) != SIZE_MAX; i++)
-    hole_set(region, i, false);
+  for (n = mi_min(n, hole_n_listed); n > 0 && hole_n_listed > 0; n--) {
+    if (hole_next >= hole_n_listed) hole_next = 0;
+    mi_region_t*      region = hole_region(hole_next);
+    size_t            i = hole_chunk(hole_next);
+    const mi_chunk_t* chunk = &region->chunks[i];
+    bool              has_holes = ((chunk->has_holes & HOLE_HAS) != 0);
+    if (has_holes && !hole_forget_closed(region, i) && hole_is_filled(chunk)) hole_set(region, i, false);
+    if ((chunk->has_holes & HOLE_HAS) != 0) hole_next++;
+    else hole_unlist(hole_next);
+  }
   _mi_lock_release(&_mi_purge_lock);
 }

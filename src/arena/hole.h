@@ -13,5 +13,5 @@ void _mi_hole_open(mi_region_t* region, size_t i);
 // Before all of the chunks [i, i + n) does.  Caller holds the purge lock.
 void _mi_hole_close(mi_region_t* region, size_t i, size_t n);
 
-// All chunks that are wholly in use, or wholly unbacked.  Takes the purge lock.
-void _mi_hole_close_filled(void);
+// Those of the next n chunks with holes that are wholly in use, or wholly unbacked, by now.  Takes the purge lock.
+void _mi_hole_close_filled(size_t n);

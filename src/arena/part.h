@@ -1,24 +1,61 @@
-// Parts of region 0: region 1, and the arenas that the program reserves.  Layer: arena.
+// The span: the range of addresses that the fast paths know, and its parts.  Layer: arena.
 //
-// The fast paths know region 0 only.  What lies within it costs nothing to find, so address space that is reserved for
-// the program is taken from the end of what region 0 would hand out (R4).  A part is a region of its own: its chunks and
-// their descriptors are those of region 0, its buckets and limits are not.
+// The fast paths know region 0 only: its base, its table, and how many slices the table describes.  These are those of the
+// span, which has room for all that a process may need, and costs nothing: it is planned, not reserved.  Its address is
+// chosen at random where usually nothing is, and what is needed of it is mapped when it is needed.
+//
+//                                                                             base
+//   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
+//   | free_chunks | chunks   | table            | owners                     | band 0 | band 1  | an arena | band 2
+//   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | dense   |          |
+//   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
+//
+// A part is a region of its own: its chunks and their descriptors are those of the span, its buckets and limits are not.
+// It is a band of our own, opened by need, or an arena that the program reserves.
+//
+// S1  What is mapped lies in few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
+//     array of chunks, the table, and of each part its chunks and its owner entries.
+// S2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
+//     than all that is open.  They are never unmapped.
+// S3  Nobody else's mapping is replaced.  Where one is in the way the part ends; if that is so for a table, the span does.
+// S4  Each part has whole words of free_chunks.  So no two have owner entries in the same OS page.
 //
 // All of this under the arena lock.
 #pragma once
 
 #include "region.h"
 
+// Bands are that large at least, and so are regions of our own outside of the span: 64 chunks are a word of bits.
+#define MI_BAND_SIZE_MIN (64 * MI_CHUNK_SIZE)
+
+// Plans the span, and its first two bands: regions 0 and 1.  False where there can be none.
+bool _mi_part_plan(void);
+
+// How large the next region of our own should be.
+size_t _mi_part_band_size(bool is_dense);
+
+// Makes a band for at least `size` bytes, as large as it should be if the span has such a place.  False if it has none.
+mi_cold bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense);
+
+// Is the address in the span, or in what describes it?  Nothing else of ours may lie there, nor may an arena of the program.
+bool _mi_part_overlaps(const void* start, size_t size);
+
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.
 void _mi_part_fill(mi_region_t* region, size_t i, size_t n);
 
-// The highest n chunks of region 0 that may become a part and start at a multiple of `align` bytes; SIZE_MAX if there are
-// none.
+// The lowest n chunks of the span of which no part has any and which start at a multiple of `align` bytes; SIZE_MAX if there
+// are none.
 mi_cold size_t _mi_part_find(size_t n, size_t align);
 
-// Region 0 may hand out what is below all parts.  To be called when there is one more or less.
-mi_cold void _mi_part_set_limit(void);
+// The first n chunks of a part have descriptors that can be written.  0, EEXIST or another errno value.
+int _mi_part_cover(const mi_region_t* part, size_t n);
 
-// Makes reserved address space of a part in which nothing is in use, and zero of what describes it.  False if the system
-// refuses; the part must then stay, unused.
+// Maps the next chunks of a planned part, up to the n-th.  The same results.
+int _mi_part_map(const mi_region_t* part, size_t n);
+
+// Maps the owner entries of the first n chunks.  The same results.
+int _mi_part_map_owners(const mi_region_t* part, size_t n);
+
+// Unmaps a part in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
+// system refuses: then the place is still taken.
 mi_cold bool _mi_part_clear(mi_region_t* part);

@@ -4,179 +4,157 @@
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "hole.h"
+#include "mapped.h"
 
-// With a delay of 0, what is less than 1 MiB waits for more: all chunks are looked at for it.
-#define PURGE_AT_ONCE_SLICES  (MI_MiB / MI_SLICE_SIZE)
-// Less than this is not worth a thread: 4 MiB.
-#define PURGE_START_SLICES    ((4 * MI_MiB) / MI_SLICE_SIZE)
-// The thread ends after this many rounds without work, so that a quiet process has no thread of ours.
-#define PURGE_QUIET_ROUNDS    8
-// Without a thread, the clock is read once in so many frees.
-#define PURGE_CALLS_PER_CLOCK 32
+// What stays in any case: less is not worth the system calls.
+#define PURGE_MIN_SLICES (MI_MiB / MI_SLICE_SIZE)
+// P1
+#define PURGE_MAX_SLICES ((32 * MI_MiB) / MI_SLICE_SIZE)
+#define PURGE_SHARE      16
 
-// With fewer bytes in pages there will be nothing that is worth a thread.
-#define PURGE_EXPECT_BYTES (8 * MI_MiB)
+// Who allocates again what was given back does so soon, or it was no mistake.
+#define PURGE_MISTAKE_MS 200
 
-typedef enum purge_state_e { PURGE_NONE, PURGE_RUNS, PURGE_SLEEPS } purge_state_t;
+// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each that fails.
+#define PURGE_REFUSED_MS_MIN 100
+#define PURGE_REFUSED_MS_MAX 5000
 
-static bool (*purge_on_tick)(void);
-static int (*purge_start)(void (*run)(void));
-static void (*purge_on_wanted)(bool is_wanted);
-static mi_atomic(uint32_t) purge_state;     // of the background thread: purge_state_t
-static mi_atomic(uint32_t) purge_asked;     // a round was asked for
-static mi_atomic(bool)     purge_no_thread; // one could not be started
-static mi_atomic(bool)     purge_stopped;
-static mi_atomic(bool)     purge_threads; // there are, or were, others (P3)
-static mi_atomic(uint32_t) purge_calls;
-static mi_atomic(int64_t)  purge_last_ms;
+// So many chunks with holes are looked at in a round.
+#define PURGE_HOLES 256
 
-mi_atomic(bool) _mi_purge_is_wanted;
+mi_atomic(bool) _mi_purge_has_thread;
 
-// Milliseconds between rounds; 0: at once; < 0: never.
-static int64_t purge_interval(void) {
+static mi_atomic(size_t)  purge_n_kept;        // P2
+static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
+static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
+static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
+static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
+static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
+static mi_atomic(int64_t) purge_last_ms;       // when this interval began
+static mi_atomic(size_t)  purge_refused_ms;    // P4: how long to wait; 0: the system takes what it is given
+static mi_atomic(int64_t) purge_refused_until; // ... and until when
+
+int64_t _mi_purge_interval(void) {
   int64_t delay = _mi_option_get_fast(mi_option_purge_delay);
   int64_t mult = _mi_option_get_fast(mi_option_arena_purge_mult);
   return delay <= 0 ? delay : delay * (mult <= 0 ? 1 : mult);
 }
 
-static void purge_round(void) {
-  size_t low = _mi_slices_purgeable_low(false);
-  if (low > 0) {
-    _mi_slices_purge(low);
-    _mi_stat_count(&_mi_stats.arena_purges, 1);
-  }
-  _mi_hole_close_filled();
-  _mi_slices_purgeable_low(true);
+static size_t purge_n_freed(void) {
+  size_t freed = _mi_slices_freed(), before = mi_load_relaxed(&purge_freed_before);
+  return freed - mi_min(freed, before); // a thread that was held up may count a round late
 }
 
-static void purge_wake_thread(void) {
-  uint32_t state = PURGE_SLEEPS;
-  if (mi_cas_strong(&purge_state, &state, (uint32_t)PURGE_RUNS, acq_rel, relaxed)) _mi_prim_wake(&purge_state, true);
+static size_t purge_n_mistaken(void) {
+  size_t given = mi_load_relaxed(&purge_n_given);
+  return given == 0 ? 0 : mi_min(given, _mi_slices_taken_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
-// The thread has nothing to do: it ends, or sleeps in a process where it might not be started again when it should (P3).
-// False: it ends.
-static bool purge_rest(void) {
-  uint32_t state = (mi_load_relaxed(&purge_threads) ? PURGE_SLEEPS : PURGE_NONE);
-  mi_store_release(&purge_state, state);
-  mi_fence_seq_cst();
-  // Somebody may have asked, or freed, just before we said so.
-  bool is_asked = (mi_load_acquire(&purge_asked) != 0 || _mi_slices_purgeable() >= PURGE_START_SLICES);
-  if (is_asked && mi_cas_strong(&purge_state, &state, (uint32_t)PURGE_RUNS, acq_rel, relaxed)) return true;
-  if (state == PURGE_NONE) return false;
-  while (mi_load_acquire(&purge_state) == PURGE_SLEEPS && !mi_load_acquire(&purge_stopped)) {
-    _mi_prim_wait(&purge_state, PURGE_SLEEPS, -1);
-  }
-  return true;
+static size_t purge_allowance(void) {
+  size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
+  return mi_clamp(n + purge_n_mistaken(), PURGE_MIN_SLICES, PURGE_MAX_SLICES);
 }
 
-static void purge_thread(void) {
-  int quiet = 0;
-  for (;;) {
-    int64_t interval = purge_interval();
-    if (!mi_load_acquire(&purge_stopped)) _mi_prim_wait(&purge_state, PURGE_RUNS, interval > 0 ? interval : 10);
-    if (mi_load_acquire(&purge_stopped)) {
-      mi_store_release(&purge_state, (uint32_t)PURGE_NONE);
-      return;
-    }
-    bool more = purge_on_tick != NULL && purge_on_tick();
-    if (interval >= 0) purge_round();
-    if (mi_exchange_acq_rel(&purge_asked, 0) != 0 || _mi_slices_purgeable() >= PURGE_START_SLICES) more = true;
-    quiet = (more && interval >= 0 ? 0 : quiet + 1);
-    if (quiet < PURGE_QUIET_ROUNDS) continue;
-    if (!purge_rest()) return;
-    quiet = 0;
-  }
+size_t _mi_purge_n_backed(void) {
+  return _mi_slices_purgeable() + mi_load_relaxed(&purge_n_kept);
 }
 
-// What by_free may not start shall be there when it is needed (P3).
-static void purge_want_thread(void) {
-  if (!mi_exchange_acq_rel(&_mi_purge_is_wanted, true)) purge_on_wanted(true);
+bool _mi_purge_has_more(void) {
+  return _mi_purge_n_backed() > 0 && mi_load_relaxed(&purge_refused_ms) == 0;
 }
 
-static bool purge_may_have_thread(void) {
-  return !mi_load_relaxed(&purge_no_thread) && !mi_load_relaxed(&purge_stopped) &&
-         _mi_option_get_fast(mi_option_background_thread);
-}
-
-static bool purge_start_thread(bool by_free) {
-  uint32_t state = mi_load_relaxed(&purge_state);
-  if (state == PURGE_SLEEPS) purge_wake_thread();
-  if (state != PURGE_NONE) return true;
-  if (!purge_may_have_thread()) return false;
-  if (by_free && mi_load_relaxed(&purge_threads)) {
-    purge_want_thread();
-    return false;
-  }
-  if (!mi_cas_strong(&purge_state, &state, (uint32_t)PURGE_RUNS, acq_rel, relaxed)) return true;
-  if (purge_start(&purge_thread) == 0) return true;
-  mi_store_relaxed(&purge_no_thread, true);
-  mi_store_release(&purge_state, (uint32_t)PURGE_NONE);
-  return false;
-}
-
-void _mi_purge_expect(void) {
-  if (mi_likely(!mi_load_relaxed(&purge_threads)) || mi_load_relaxed(&purge_state) != PURGE_NONE) return;
-  if (mi_load_relaxed(&_mi_purge_is_wanted) ||
-      mi_load_relaxed(&_mi_stats.page_committed.current) < (int64_t)PURGE_EXPECT_BYTES)
+// So many of the slices that there were to give went back.
+static void purge_note(size_t n_given) {
+  size_t wait = mi_load_relaxed(&purge_refused_ms);
+  if (mi_likely(n_given > 0)) {
+    if (wait != 0) mi_store_relaxed(&purge_refused_ms, (size_t)0);
     return;
-  if (purge_may_have_thread() && purge_interval() > 0) purge_want_thread();
+  }
+  int64_t now = _mi_prim_clock_ms();
+  if (wait != 0 && now < mi_load_relaxed(&purge_refused_until)) return;
+  wait = mi_clamp(2 * wait, PURGE_REFUSED_MS_MIN, PURGE_REFUSED_MS_MAX);
+  mi_store_relaxed(&purge_refused_until, now + (int64_t)wait);
+  mi_store_relaxed(&purge_refused_ms, wait);
 }
 
-static void purge_by_clock(int64_t interval) {
-  if ((mi_fetch_add_relaxed(&purge_calls, 1) % PURGE_CALLS_PER_CLOCK) != 0) return;
+// Does the system take nothing?  Else each free would ask it again for all that is free.
+static bool purge_is_refused(void) {
+  return mi_unlikely(mi_load_relaxed(&purge_refused_ms) != 0) &&
+         _mi_prim_clock_ms() < mi_load_relaxed(&purge_refused_until);
+}
+
+// Half of the allowance stays, so that the next free does not ask again.
+static void purge_down_to(size_t n) {
+  size_t n_kept = mi_load_relaxed(&purge_n_kept);
+  if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_slices_taken_fresh());
+  size_t given = _mi_slices_purge_to(n / 2 - mi_min(n / 2, n_kept));
+  mi_fetch_add_relaxed(&purge_n_given, given);
+  if (given > 0 || _mi_slices_purgeable() > n) purge_note(given); // or another thread was faster
+}
+
+void _mi_purge_by_amount(void) {
+  if (mi_likely(_mi_slices_purgeable() < PURGE_MIN_SLICES)) return;
+  int64_t interval = _mi_purge_interval();
+  if (interval < 0 || (interval > 0 && mi_load_relaxed(&_mi_purge_has_thread)) || purge_is_refused()) return;
+  if (interval == 0) {
+    size_t given = _mi_slices_purge(SIZE_MAX);
+    if (given > 0 || _mi_slices_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
+    return;
+  }
+  // First: what was used again long after it was given back was no mistake.
+  _mi_purge_round(false);
+  size_t may_stay = purge_allowance();
+  if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay);
+}
+
+// The next interval begins.
+static void purge_begin(size_t swing, int64_t last_ms) {
+  bool   was_short = (mi_load_relaxed(&purge_last_ms) - last_ms < PURGE_MISTAKE_MS + _mi_purge_interval());
+  size_t n_freed = purge_n_freed();
+  size_t n_reused = _mi_slices_reused() - mi_load_relaxed(&purge_reused_before);
+  mi_store_relaxed(&purge_swing, was_short ? mi_min(swing, n_reused) + purge_n_mistaken() : 0);
+  mi_fetch_add_relaxed(&purge_reused_before, n_reused);
+  mi_store_relaxed(&purge_n_given, (size_t)0);
+  mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
+}
+
+void _mi_purge_round(bool is_idle) {
+  size_t  swing;
   int64_t now = _mi_prim_clock_ms();
   int64_t last = mi_load_relaxed(&purge_last_ms);
-  if (now - last < interval || !mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
-  purge_round();
-}
-
-void _mi_purge_schedule(bool by_free) {
-  size_t enough = (mi_load_relaxed(&_mi_option_purges_at_once) ? PURGE_AT_ONCE_SLICES : PURGE_START_SLICES);
-  if (mi_likely(_mi_slices_purgeable() < enough)) return;
-  int64_t interval = purge_interval();
-  if (interval < 0) return;
-  if (interval == 0) _mi_slices_purge(SIZE_MAX);
-  else if (!purge_start_thread(by_free)) purge_by_clock(interval);
-}
-
-void _mi_purge_wake(bool by_free) {
-  if (purge_interval() < 0) return;
-  mi_store_release(&purge_asked, 1);
-  purge_start_thread(by_free);
-}
-
-void _mi_purge_start_wanted(void) {
-  if (!mi_exchange_acq_rel(&_mi_purge_is_wanted, false)) return;
-  purge_on_wanted(false);
-  purge_start_thread(false);
-}
-
-void _mi_purge_has_threads(void) {
-  mi_store_relaxed(&purge_threads, true);
-}
-
-bool _mi_purge_had_threads(void) {
-  return mi_load_relaxed(&purge_threads);
+  if (!is_idle && now - last < _mi_purge_interval()) return;
+  // Of several threads one makes the round: for the next one nothing was free for long.
+  if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
+  size_t low = _mi_slices_purgeable_low(&swing);
+  purge_begin(swing, last);
+  size_t n = (is_idle ? _mi_slices_purgeable() : low);
+  if (n > 0) {
+    purge_note(_mi_slices_purge(n));
+    _mi_slices_shrink();
+    _mi_stat_count(&_mi_stats.arena_purges, 1);
+  }
+  _mi_hole_close_filled(PURGE_HOLES);
 }
 
 void _mi_purge_all(void) {
-  _mi_slices_purge(SIZE_MAX);
-  _mi_hole_close_filled();
+  size_t n_given = _mi_slices_purge(SIZE_MAX);
+  if (n_given > 0) purge_note(n_given);
+  _mi_slices_shrink();
+  _mi_mapped_retry(SIZE_MAX);
+  _mi_hole_close_filled(SIZE_MAX);
 }
 
-void _mi_purge_init(bool (*on_tick)(void), int (*start_thread)(void (*run)(void)), void (*on_wanted)(bool is_wanted)) {
-  purge_on_tick = on_tick;
-  purge_on_wanted = on_wanted;
-  purge_start = start_thread;
+bool _mi_purge_keep(size_t n) {
+  int64_t interval = _mi_purge_interval();
+  if (interval == 0) return false;
+  bool   is_bounded = (interval > 0 && !mi_load_relaxed(&_mi_purge_has_thread));
+  size_t may_stay = (is_bounded ? purge_allowance() : PURGE_MAX_SLICES);
+  size_t n_backed = (is_bounded ? _mi_purge_n_backed() : mi_load_relaxed(&purge_n_kept));
+  if (n_backed + n > may_stay) return false;
+  mi_fetch_add_relaxed(&purge_n_kept, n);
+  return true;
 }
 
-void _mi_purge_stop(void) {
-  mi_store_release(&purge_stopped, true);
-  _mi_prim_wake(&purge_state, true);
-}
-
-void _mi_purge_after_fork(void) {
-  mi_store_relaxed(&purge_state, (uint32_t)PURGE_NONE);
-  mi_store_relaxed(&purge_asked, 0);
+void _mi_purge_unkeep(size_t n) {
+  mi_fetch_sub_relaxed(&purge_n_kept, n);
 }

@@ -1,6 +1,8 @@
 // Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
 //
-// A region is one reserved range of address space.  Its slices are described by a table at a computed address:
+// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most regions
+// are parts of the span (part.h) and share its table.  One that lies elsewhere is one reserved range, or a range that the
+// program brought and a reserved one for what describes it:
 //
 //   base                                    table                          chunks        free_chunks  owners
 //   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+---------- - - -----+
@@ -8,19 +10,19 @@
 //   +---------+---------+--------- - - -----+ until its chunk is opened ---+ a chunk - - + a chunk -+ where it is needed +
 //   0                   n_open
 //
-// R1  `base`, `table` and `n_slices` of a region do not change while it exists, so every free reads them without order.
-// R2  The whole table can be read: the descriptor of a slice that was never opened reads as zero, "not in use".
+// R1  `base` and `table` of a region do not change while it exists, and `n_slices` only grows, so every free reads them
+//     without order.  One that finds an address beyond n_slices looks again, in order (_mi_region_search).
+// R2  The descriptor of every slice below `n_slices` can be read; that of a slice that was never opened reads as zero, "not
+//     in use".
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
-//
-// R4  Region 1, if it is there, is the upper half of region 0: its chunks, table and bits are parts of those of region 0,
-//     which hands out chunks of its lower half only.  So the fast paths, which search region 0, find both.  The same goes
-//     for regions that are a PART: they lie at the end of that lower half, each in words of bits of its own.
+// R4  `base`, `table` and `n_slices` of region 0 are those of the whole span, so the fast paths, which look at region 0, find
+//     the blocks of all parts.
 // R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
-// Region 0 is the one that fast paths know.  Region 1 is for pages that will be filled soon: the system is asked to back
-// those with huge pages, and keeping them together costs few kernel mappings.  More regions are added only when region 0
-// is full or could not be made large (RLIMIT_AS), for requests that do not fit in any, and as arenas, which the program
-// asks for or brings; those that are not parts of region 0 are found by a search on the slow path.
+// Dense regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
+// pages, and keeping them together costs few kernel mappings.  Regions outside of the span are added where it ends or cannot
+// be planned, for requests that do not fit in any, and for memory that the program brings; a search on the slow path finds
+// them.
 #pragma once
 
 #include "../base/bits.h"
@@ -33,7 +35,9 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_OWNER_SIZE      32
+#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many parts
 #define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
+#define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing
 
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free
@@ -61,11 +65,11 @@ typedef struct mi_chunk_s {
 
 // Where the memory of a region comes from.
 typedef enum mi_region_origin_e {
-  MI_REGION_OWN,      // reserved because it was needed; goes back when nothing of it is in use
+  MI_REGION_OWN,      // made because it was needed; goes back when nothing of it is in use
   MI_REGION_RESERVED, // an arena that the program asked for
-  MI_REGION_PART,     // the same, within region 0 (R4)
+  MI_REGION_PART,     // the same, in the span
   MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
-  MI_REGION_LOST      // address space that may belong to somebody else by now
+  MI_REGION_LOST      // address space that the system does not take back, or that may belong to somebody else by now
 } mi_region_origin_t;
 
 typedef struct mi_region_s {
@@ -76,15 +80,18 @@ typedef struct mi_region_s {
 
   // Owned by the arena lock.
   size_t n_chunks; // does not change
-  size_t n_usable; // chunks [n_usable, n_chunks) may not be handed out: they are of other regions, or have no memory
+  size_t n_usable; // chunks [n_usable, n_chunks) may not be handed out: somebody else's mapping is there, or no memory
   size_t n_open;   // chunks whose memory may be used
   size_t n_used;   // chunks [n_used, n_open) were never handed out
   size_t n_owned;  // chunks whose owner entries may be used
   mi_chunk_t* chunks;
-  uint64_t*   free_chunks; // bit i: chunk i < n_used is wholly free
-  size_t      free_hint;   // no bit is set in words below
-  char*       owners;      // what page/page.h calls owner entries
-  size_t      committed;   // bytes, for the statistics
+  uint64_t*   free_chunks;                  // bit i: chunk i < n_used is wholly free
+  uint8_t     group_shift;                  // chunks of a group, as a power of two
+  uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
+  size_t refused, refused_end;   // so many slices were not there when the region ended there, and none was freed since
+  struct mi_region_s* next;      // the next one of our own, in the list of region 0 or, if it is dense, of region 1
+  char*               owners;    // what page/page.h calls owner entries
+  size_t              committed; // bytes, for the statistics
 
   // Set before anything is handed out.
   size_t           reserved_size; // what goes back with it
@@ -93,7 +100,8 @@ typedef struct mi_region_s {
   void*            commit_arg;
   int              numa_node;    // -1: none in particular
   uint8_t          origin;       // mi_region_origin_t
-  bool             is_single;    // one block that fits nowhere else; its table has one descriptor
+  bool             is_planned;   // in the span, and nothing of it is mapped before it is opened
+  bool             is_dense;     // for dense pages
   bool             is_exclusive; // only for those who ask for it
   bool             is_pinned;    // its contents do not go back
   bool             is_committed; // all of it may be used as it is
@@ -109,7 +117,7 @@ typedef struct mi_region_s {
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
-#define MI_REGION_DENSE     1                          // its index
+#define MI_REGION_DENSE     1                          // index of the first that is dense
 #define MI_ARENA_ANY        0                          // no region in particular
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
@@ -118,16 +126,19 @@ extern mi_lock_t         _mi_arena_lock;      // guards all regions but for what
 extern mi_atomic(size_t) _mi_region_end;      // regions from here on were never used
 extern size_t            _mi_region_n_shared; // arenas that are not exclusive
 extern size_t            _mi_region_n_bound;  // those of them that have a NUMA node
+extern mi_atomic(bool)   _mi_region_is_short; // the last time that memory was to be opened the system refused
 
-// Reserves region 0.  False when the system gives no address space at all.
+// Makes regions 0 and 1.  False when the system gives no address space at all.
 bool _mi_region_init(void);
 
 // The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
 // are exclusive and have nothing usable until they are started.
 
-// Adds a region with room for at least `size` bytes; `is_single`: for one block, aligned to `align`.
-mi_cold mi_region_t* _mi_region_add(size_t size, size_t align, bool is_single);
-// Adds an arena of whole chunks, reserved by us: within region 0 if that has room.
+// Adds a region with room for at least `size` bytes.
+mi_cold mi_region_t* _mi_region_add(size_t size);
+// Adds one for dense pages; NULL also where the span has no room for it.
+mi_cold mi_region_t* _mi_region_add_dense(void);
+// Adds an arena of whole chunks, reserved by us: in the span if that has room.
 mi_cold mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
 mi_cold mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit);
@@ -142,6 +153,10 @@ mi_cold void _mi_region_remove(mi_region_t* region);
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_region_open(mi_region_t* region, size_t n);
 
+// Unmaps all but the first n chunks of a planned region; nothing of the rest is in use.  False if the system refuses.  Caller
+// holds the arena lock.
+mi_cold bool _mi_region_close(mi_region_t* region, size_t n);
+
 // Makes the owner entries of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
 // have one heap and never need them.
 bool _mi_region_open_owners(mi_region_t* region);
@@ -149,14 +164,19 @@ bool _mi_region_open_owners(mi_region_t* region);
 // So many bytes were committed; negative: are no longer.
 void _mi_region_count_committed(mi_region_t* region, int64_t n);
 
-// The region of any address, or NULL; searches all regions that are not in region 0.
+// The region of any address, or NULL; region 0 for all parts of the span.  Searches the others.
 mi_region_t* _mi_region_search(const void* p);
 
 // Has any region a part of this range?  Caller holds the arena lock.
 mi_cold bool _mi_region_overlaps(const void* start, size_t size);
 
+// Groups of chunks: as many as there can be, of 64 words of bits or more.
+static inline void _mi_region_set_groups(mi_region_t* region) {
+  region->group_shift = 12;
+  while (region->n_chunks > (size_t)MI_REGION_GROUPS << region->group_shift) region->group_shift++;
+}
+
 static inline size_t _mi_region_slice_index(const mi_region_t* region, const void* p) {
-  if (mi_unlikely(region->is_single)) return 0;
   return ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
 }
 
@@ -178,6 +198,12 @@ static inline size_t _mi_region_index(const mi_region_t* region) {
 
 static inline size_t _mi_region_count(void) {
   return mi_load_acquire(&_mi_region_end);
+}
+
+// Is a huge OS page of such a system no larger than a chunk?  An OS page of a table of the processor has entries of 8 bytes,
+// and a huge page is what one such table maps: 2 MiB with 4 KiB, 32 MiB with 16 KiB, 512 MiB with 64 KiB.
+static inline bool _mi_region_fits_huge(size_t os_page_size) {
+  return os_page_size / 8 * os_page_size <= MI_CHUNK_SIZE;
 }
 
 static inline bool _mi_region_is_arena(const mi_region_t* region) {

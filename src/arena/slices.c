@@ -14,6 +14,9 @@
 // So many chunks of region 0 were used before the first dense one is opened.
 #define CHUNK_DENSE_FROM 4
 
+// Fewer chunks are not worth unmapping: 32 MiB.
+#define SLICES_SHRINK_MIN 16
+
 mi_lock_t _mi_purge_lock;
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
@@ -25,12 +28,22 @@ static uint32_t chunk_part(size_t slice, size_t n, size_t* n_part) {
   return mi_mask32(*n_part) << at;
 }
 
+// How many slices were ever handed out that were not backed, and that were; under the arena lock.
+static mi_atomic(size_t) slices_n_fresh, slices_n_reused;
+
+static void slices_count(uint32_t bits, uint32_t dirty) {
+  size_t n_reused = mi_popcount32(bits & dirty);
+  mi_store_relaxed(&slices_n_reused, mi_load_relaxed(&slices_n_reused) + n_reused);
+  mi_store_relaxed(&slices_n_fresh, mi_load_relaxed(&slices_n_fresh) + mi_popcount32(bits) - n_reused);
+}
+
 static bool slices_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
   bool is_zero = true;
   for (size_t part; n > 0; slice += part, n -= part) {
     uint32_t bits = chunk_part(slice, n, &part);
     size_t   i = slice / MI_CHUNK_SLICES;
     if (((region->chunks[i].dirty_bits | region->chunks[i].stale_bits) & bits) != 0) is_zero = false;
+    slices_count(bits, region->chunks[i].dirty_bits);
     _mi_chunk_take(region, i, bits, kind);
   }
   return is_zero;
@@ -61,13 +74,13 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
 // The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
 // costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
 // any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
-// backed (grow: 49 MiB instead of 145); those of region 1 are, since no large block looks for room there.
+// backed (grow: 49 MiB instead of 145); dense ones are, since no large block looks for room there.
 static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
   if (n > MI_CHUNK_SLICES) return SIZE_MAX;
   if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
   if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
-  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region == &_mi_regions[MI_REGION_DENSE])
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_dense)
     i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
@@ -119,31 +132,85 @@ bool _mi_slices_forget(mi_region_t* region) {
   return true;
 }
 
+static bool chunk_is_clean(const mi_chunk_t* chunk) {
+  return (chunk->dirty_bits | chunk->stale_bits) == 0;
+}
+
+// Free chunks at the end of a band go back, as if they had never been used: all of them, or those that read as zero, if
+// they are many.
+static bool slices_shrink(mi_region_t* region, bool only_clean) {
+  size_t n = region->n_used;
+  while (n > 0 && _mi_chunk_is_free(region, n - 1) && (!only_clean || chunk_is_clean(&region->chunks[n - 1]))) n--;
+  if (n == region->n_open || (only_clean && region->n_open - n < SLICES_SHRINK_MIN + n / 8)) return false;
+  if (!_mi_region_close(region, n)) return false;
+  _mi_chunk_use_less(region, n);
+  return true;
+}
+
 bool _mi_slices_release_regions(void) {
   bool any = false;
-  for (size_t i = MI_REGION_DENSE + 1; i < _mi_region_count(); i++) {
+  for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_region_t* region = &_mi_regions[i];
-    if (region->base == 0 || region->origin != MI_REGION_OWN || region->is_single) continue;
-    if (!_mi_slices_forget(region)) continue;
-    _mi_region_remove(region);
-    any = true;
+    if (region->base == 0 || region->origin != MI_REGION_OWN) continue;
+    if (region->is_planned) {
+      if (slices_shrink(region, false)) any = true;
+    }
+    else if (i > MI_REGION_DENSE && _mi_slices_forget(region)) {
+      _mi_region_remove(region);
+      any = true;
+    }
   }
   return any;
 }
 
-static mi_region_t* slices_add_region(size_t size) {
-  mi_region_t* region = _mi_region_add(size, MI_CHUNK_SIZE, false);
-  if (region == NULL && _mi_slices_release_regions()) region = _mi_region_add(size, MI_CHUNK_SIZE, false);
-  return region;
+void _mi_slices_shrink(void) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    if (_mi_regions[i].is_planned) slices_shrink(&_mi_regions[i], true);
+  }
+  _mi_lock_release(&_mi_arena_lock);
+}
+
+// From the regions of our own, dense ones or others.
+static mi_always_inline bool slices_alloc_each(bool is_dense, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
+                                               mi_run_t* run) {
+  for (mi_region_t* region = &_mi_regions[is_dense]; region != NULL; region = region->next) {
+    if (slices_alloc_in(region, n, align, kind, is_new, run)) return true;
+  }
+  return false;
 }
 
 // Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
-// not help: each failure would only reserve another region.
-static bool slices_have_space(size_t n) {
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
-    if (region->is_single || i == MI_REGION_DENSE || region->origin != MI_REGION_OWN) continue;
+// not help: each failure would only add another region.
+static bool slices_have_space(bool is_dense, size_t n) {
+  for (const mi_region_t* region = &_mi_regions[is_dense]; region != NULL; region = region->next) {
     if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
+  }
+  return false;
+}
+
+// Where somebody else's mapping is in the way of one region, the next will do.
+#define SLICES_ADD_TRIES 5
+
+static bool slices_alloc_added(bool is_dense, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
+  for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_dense, n + align - 1); i++) {
+    mi_region_t* region = is_dense ? _mi_region_add_dense() : _mi_region_add((n + align) * MI_SLICE_SIZE);
+    if (region == NULL) return false;
+    if (slices_alloc_in(region, n, align, kind, true, run)) return true;
+  }
+  return false;
+}
+
+bool _mi_slices_may_be_dense(void) {
+  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
+}
+
+// From wholly free chunks of other kinds that are backed.
+static bool slices_alloc_backed(size_t n, mi_run_t* run) {
+  for (mi_region_t* region = &_mi_regions[0]; region != NULL; region = region->next) {
+    bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
+    if (is_backed && slices_alloc_in(region, n, 1, MI_CHUNK_SMALL, true, run)) return true;
   }
   return false;
 }
@@ -151,47 +218,35 @@ static bool slices_have_space(size_t n) {
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
 static bool slices_alloc_dense(size_t n, mi_run_t* run) {
-  mi_region_t* low = &_mi_regions[0];
-  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
-  if (dense->base == 0 || low->n_used < CHUNK_DENSE_FROM || _mi_option_get_fast(mi_option_allow_thp) == 0) return false;
-  if (slices_alloc_in(dense, n, 1, MI_CHUNK_DENSE, false, run)) return true;
-  if (slices_alloc_in(low, n, 1, MI_CHUNK_SMALL, false, run)) return true;
-  bool low_is_backed = (low->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
-  return slices_alloc_in(low_is_backed ? low : dense, n, 1, low_is_backed ? MI_CHUNK_SMALL : MI_CHUNK_DENSE, true, run);
+  if (_mi_regions[0].n_used < CHUNK_DENSE_FROM || !_mi_slices_may_be_dense()) return false;
+  return slices_alloc_each(true, n, 1, MI_CHUNK_DENSE, false, run) ||
+         slices_alloc_each(false, n, 1, MI_CHUNK_SMALL, false, run) || slices_alloc_backed(n, run) ||
+         slices_alloc_each(true, n, 1, MI_CHUNK_DENSE, true, run) ||
+         slices_alloc_added(true, n, 1, MI_CHUNK_DENSE, run);
 }
 
-// From the regions of our own.  Region 1 is for dense pages, but what they have given back is for all; and when nothing
-// else is left, so is the rest of it.
+// Dense regions are for dense pages, but what those have given back is for all; and when nothing else is left, so is the
+// rest of them.
 static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    mi_region_t* region = &_mi_regions[i];
-    if (region->is_single || i == MI_REGION_DENSE || region->n_usable * MI_CHUNK_SLICES < n) continue;
-    if (region->origin != MI_REGION_OWN) continue;
-    if (slices_alloc_in(region, n, align, kind, false, run)) return true;
-    if (i == 0 && dense->base != 0 && slices_alloc_in(dense, n, align, kind, false, run)) return true;
-    if (slices_alloc_in(region, n, align, kind, true, run)) return true;
-  }
-  return dense->base != 0 && dense->n_chunks * MI_CHUNK_SLICES >= n &&
-         slices_alloc_in(dense, n, align, kind, true, run);
+  return slices_alloc_each(false, n, align, kind, false, run) || slices_alloc_each(true, n, align, kind, false, run) ||
+         slices_alloc_each(false, n, align, kind, true, run) || slices_alloc_added(false, n, align, kind, run) ||
+         slices_alloc_each(true, n, align, kind, true, run);
 }
 
-// What is ours; reserves more address space if need be.
+// What is ours; maps more of it if need be.
 static void slices_alloc_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (kind == MI_CHUNK_DENSE) {
     if (slices_alloc_dense(n, run)) return;
     kind = MI_CHUNK_SMALL;
   }
   if (slices_alloc_any(n, align, kind, run)) return;
-  if (n <= SIZE_MAX / MI_SLICE_SIZE - align && !slices_have_space(n + align - 1)) {
-    mi_region_t* region = slices_add_region((n + align) * MI_SLICE_SIZE);
-    if (region != NULL) slices_alloc_in(region, n, align, kind, true, run);
-  }
+  bool may_open = (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
+  if (may_open && _mi_slices_release_regions()) slices_alloc_any(n, align, kind, run);
 }
 
 // Only from that region.
 static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  if (kind == MI_CHUNK_DENSE && region != &_mi_regions[MI_REGION_DENSE]) kind = MI_CHUNK_SMALL;
+  if (kind == MI_CHUNK_DENSE && !region->is_dense) kind = MI_CHUNK_SMALL;
   return slices_alloc_in(region, n, align, kind, false, run) || slices_alloc_in(region, n, align, kind, true, run);
 }
 
@@ -219,6 +274,8 @@ static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kin
 // The lowest n slices that are free, wherever they are: across chunks, and in chunks of other kinds.
 static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t found = 0; // free ones that end before the chunk
+  // Nothing was freed since so many were not there: a program that asks again and again is not made to wait each time.
+  if (region->refused != 0 && n >= region->refused && region->n_usable == region->refused_end) return SIZE_MAX;
   for (size_t i = 0; i < region->n_used; i++) {
     uint32_t free = region->chunks[i].free_bits;
     size_t   n_low = (free == UINT32_MAX ? MI_CHUNK_SLICES : mi_ctz32(~free));
@@ -229,7 +286,10 @@ static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_
   }
   size_t slice = region->n_used * MI_CHUNK_SLICES - found;
   size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
-  return end <= region->n_usable && _mi_chunk_use_to(region, end, kind) ? slice : SIZE_MAX;
+  if (end <= region->n_usable) return _mi_chunk_use_to(region, end, kind) ? slice : SIZE_MAX;
+  region->refused = n;
+  region->refused_end = region->n_usable;
+  return SIZE_MAX;
 }
 
 static mi_cold bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind,
@@ -245,7 +305,7 @@ static mi_cold void slices_alloc_last(size_t n, size_t align, mi_chunk_kind_t ki
   bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
   for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_region_t* region = &_mi_regions[i];
-    if (region->base == 0 || region->is_single || region->is_exclusive) continue;
+    if (region->base == 0 || region->is_exclusive) continue;
     if (_mi_region_is_arena(region) && !may_share) continue;
     if (slices_alloc_anywhere(region, n, align, kind, run)) return;
   }
@@ -283,8 +343,26 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
   return slices_commit(run, align, kind, arena);
 }
 
+// What is freed after the system has refused memory goes back at once: it may be address space that is short, and others
+// in the process need some too.
+static mi_cold void slices_free_short(mi_region_t* region) {
+  _mi_lock_acquire(&_mi_arena_lock);
+  if (region->n_used > 0 && _mi_chunk_is_free(region, region->n_used - 1)) slices_shrink(region, false);
+  _mi_lock_release(&_mi_arena_lock);
+}
+
+mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
+  mi_run_t run = slices_none;
+  _mi_lock_acquire(&_mi_arena_lock);
+  if (mi_unlikely(_mi_region_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
+  _mi_lock_release(&_mi_arena_lock);
+  if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
+  return slices_commit(run, align, MI_CHUNK_MIXED, arena);
+}
+
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
   slices_free(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
+  if (mi_unlikely(mi_load_relaxed(&_mi_region_is_short)) && region->is_planned) slices_free_short(region);
 }
 
 static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
@@ -338,10 +416,23 @@ size_t _mi_slices_purgeable(void) {
   return mi_load_relaxed(&_mi_chunk_purgeable);
 }
 
-size_t _mi_slices_purgeable_low(bool restart) {
+size_t _mi_slices_freed(void) {
+  return mi_load_relaxed(&_mi_chunk_freed);
+}
+
+size_t _mi_slices_taken_fresh(void) {
+  return mi_load_relaxed(&slices_n_fresh);
+}
+
+size_t _mi_slices_reused(void) {
+  return mi_load_relaxed(&slices_n_reused);
+}
+
+size_t _mi_slices_purgeable_low(size_t* swing) {
   _mi_lock_acquire(&_mi_arena_lock);
   size_t low = _mi_chunk_purgeable_low;
-  if (restart) _mi_chunk_purgeable_low = mi_load_relaxed(&_mi_chunk_purgeable);
+  *swing = _mi_chunk_purgeable_high - low;
+  _mi_chunk_purgeable_low = _mi_chunk_purgeable_high = mi_load_relaxed(&_mi_chunk_purgeable);
   _mi_lock_release(&_mi_arena_lock);
   return low;
 }
@@ -367,78 +458,115 @@ static mi_chunk_hold_t slices_purge_contents(mi_region_t* region, size_t slice, 
   return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
 }
 
-static void slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
+// False if the system refuses.
+static bool slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
   mi_chunk_hold_t hold = slices_purge_contents(region, slice, n);
   slices_free(region, slice, n, hold);
+  return hold != MI_CHUNK_HOLDS_DIRTY;
 }
 
 #define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
 
-// Purges the highest run of wholly free, dirty chunks below chunk *end, at most `most` slices.  Returns how many slices
-// were dirty (0: there are none), and in *end where the run started.
-static size_t purge_free_chunks(mi_region_t* region, size_t* end, size_t most) {
-  size_t n = 0;
-  size_t n_dirty = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
-  size_t i = mi_min(*end, region->n_used);
-  for (; i > 0 && n < PURGE_BATCH && n_dirty < most; i--) {
-    bool want = _mi_chunk_is_free(region, i - 1) && region->chunks[i - 1].dirty_bits != 0;
-    if (!want && n > 0) break;
-    if (!want) continue;
-    n++;
-    n_dirty += mi_popcount32(region->chunks[i - 1].dirty_bits);
-  }
-  for (size_t c = i; c < i + n; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
-  _mi_lock_release(&_mi_arena_lock);
-  _mi_hole_close(region, i, n);
-  if (n > 0) slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES);
-  *end = i;
-  return n_dirty;
+static bool purge_wants(const mi_region_t* region, size_t i) {
+  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
 }
 
-// The same for the highest partly used chunk with dirty free slices below *end.
-static size_t purge_partial_chunk(mi_region_t* region, size_t* end) {
+// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
+// for up to PURGE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
+static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
+  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
+  if (i == SIZE_MAX) return 0;
+  size_t end = i + 1;
+  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
+  while (end - i < PURGE_BATCH && *n_dirty < most && purge_wants(region, end))
+    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
+  while (end - i < PURGE_BATCH && *n_dirty < most && i > 0 && purge_wants(region, i - 1))
+    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
+  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
+  *first = i;
+  return end - i;
+}
+
+// False if there are none that are dirty.  *n_given is how many went back.
+static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
+  size_t i = 0, n_dirty = 0;
+  _mi_lock_acquire(&_mi_arena_lock);
+  size_t n = purge_take_free(region, most, &i, &n_dirty);
+  _mi_lock_release(&_mi_arena_lock);
+  if (n == 0) return false;
+  _mi_hole_close(region, i, n);
+  if (slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
+  return true;
+}
+
+static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
+  while (bits != 0) {
+    size_t at = mi_ctz32(bits);
+    size_t n = (~(bits >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(bits >> at)));
+    if (slices_purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
+    bits &= ~(mi_mask32(n) << at);
+  }
+}
+
+// The same for a partly used chunk: one of those that have most to give.
+static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
+  size_t   i = SIZE_MAX, best = 0;
   uint32_t bits = 0;
   _mi_lock_acquire(&_mi_arena_lock);
-  size_t i = mi_min(*end, region->n_used);
-  while (i > 0 && bits == 0) {
-    i--;
-    const mi_chunk_t* chunk = &region->chunks[i];
-    if (chunk->kind != MI_CHUNK_NONE) bits = chunk->free_bits & chunk->dirty_bits;
+  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
+    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
+    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
+    best = mi_msb64(buckets);
+    i = _mi_chunk_most_backed(region, kind);
   }
-  if (bits != 0) _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  if (i != SIZE_MAX) {
+    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
+    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  }
   _mi_lock_release(&_mi_arena_lock);
   if (bits != 0) _mi_hole_open(region, i);
-  for (uint32_t rest = bits; rest != 0;) {
-    size_t at = mi_ctz32(rest);
-    size_t n = (~(rest >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(rest >> at)));
-    slices_purge_run(region, i * MI_CHUNK_SLICES + at, n);
-    rest &= ~(mi_mask32(n) << at);
-  }
-  *end = i;
-  return mi_popcount32(bits);
+  purge_bits(region, i, bits, n_given);
+  return bits != 0;
 }
 
-static size_t purge_region(mi_region_t* region, size_t most) {
+// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
+// alone: a system that refuses memory which is locked, or the call, does so with all of it.
+#define PURGE_REFUSALS 8
+
+// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
+static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_t stay) {
   size_t done = 0;
+  int    n_refused = 0;
+  for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
+    size_t n_given = 0;
+    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
+    _mi_lock_acquire(&_mi_purge_lock);
+    size_t now = _mi_slices_purgeable();
+    size_t n = mi_min(most - done, now - mi_min(now, stay));
+    any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
+    _mi_lock_release(&_mi_purge_lock);
+    done += n_given;
+    if (n_given == 0) n_refused++;
+  }
+  return done;
+}
+
+// O(n) for n slices, however many there are.
+static size_t slices_purge(size_t n, size_t stay) {
+  size_t done = 0;
+  n = mi_min(n, _mi_slices_purgeable());
   for (int partial = 0; partial <= 1; partial++) {
-    size_t n = 1;
-    size_t end = SIZE_MAX;
-    while (done < most && n > 0 && _mi_slices_purgeable() > 0) {
-      // Held from taking to putting back, so that a fork never finds slices in between.
-      _mi_lock_acquire(&_mi_purge_lock);
-      n = (partial == 0 ? purge_free_chunks(region, &end, most - done) : purge_partial_chunk(region, &end));
-      _mi_lock_release(&_mi_purge_lock);
-      done += n;
+    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
+      if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], partial != 0, n - done, stay);
     }
   }
   return done;
 }
 
 size_t _mi_slices_purge(size_t n) {
-  size_t done = 0;
-  for (size_t i = 0; i < _mi_region_count() && done < n && _mi_slices_purgeable() > 0; i++) {
-    if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], n - done);
-  }
-  return done;
+  return slices_purge(n, 0);
+}
+
+size_t _mi_slices_purge_to(size_t stay) {
+  return slices_purge(SIZE_MAX, stay);
 }

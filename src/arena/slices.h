@@ -21,6 +21,9 @@ typedef struct mi_run_s {
 // come from, or MI_ARENA_ANY, or MI_ARENA_NEAR.  Arenas of the program come before memory that is ours.
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena);
 
+// From arenas of the program only that are for all; the region is NULL if they have no such run.
+mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena);
+
 // `is_clean`: the memory is known to be unbacked (and so to read as zero).
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean);
 
@@ -31,8 +34,11 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 // slices that the caller has.
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
-// Regions above 1 that have nothing in use go back to the system; true if there were any.  For when address space
-// is short: it is what a limit on it counts.  Caller holds the arena lock.
+// Does memory for dense pages ask for huge OS pages?  Otherwise there is none.
+bool _mi_slices_may_be_dense(void);
+
+// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (part.h); true if
+// there were any.  For when address space is short: it is what a limit on it counts.  Caller holds the arena lock.
 bool _mi_slices_release_regions(void);
 
 // Is nothing of the region in use?  Then its slices are no longer counted, and it must be removed.  Caller holds the
@@ -41,11 +47,21 @@ mi_cold bool _mi_slices_forget(mi_region_t* region);
 
 // ---- for the purge policy -------------------------------------------------------------------------------------------
 
-// Slices that are free and backed now, and the least that this was since the last call with `restart`.
+// Slices that are free and backed now; how many ever became so; how many were ever handed out that were not backed; and that
+// were.
 size_t _mi_slices_purgeable(void);
-size_t _mi_slices_purgeable_low(bool restart);
+size_t _mi_slices_freed(void);
+size_t _mi_slices_taken_fresh(void);
+size_t _mi_slices_reused(void);
+// The least that the first of these was since the last call of this, and how much more it was at most.
+size_t _mi_slices_purgeable_low(size_t* swing);
 
 extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken before the arena lock
 
 // Gives up to n purgeable slices back to the system; returns how many were given.
 size_t _mi_slices_purge(size_t n);
+// The same until no more than so many are purgeable, whoever else purges meanwhile.
+size_t _mi_slices_purge_to(size_t stay);
+
+// What was purged at the ends of bands goes back altogether, and no longer counts towards the limits of the process.
+void _mi_slices_shrink(void);

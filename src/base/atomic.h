@@ -25,13 +25,24 @@
 #define mi_exchange_acq_rel(p, x)  mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(acq_rel))
 #define mi_fetch_add_relaxed(p, x) mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(relaxed))
 #define mi_fetch_sub_relaxed(p, x) mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_exchange_relaxed(p, x)  mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(relaxed))
+#define mi_fetch_sub_acq_rel(p, x) mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(acq_rel))
 #define mi_fetch_add_acq_rel(p, x) mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(acq_rel))
 #define mi_cas_weak(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_weak_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
 #define mi_cas_strong(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_strong_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
-#define mi_fence_seq_cst()  mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
-#define mi_compiler_fence() mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
+// For a word of an ordinary type that only grows, where any value it ever had will do: compilers do not make an atomic load
+// part of another instruction, as they do with a plain one.  Only the thread sanitizer must be told.
+#if MI_TSAN
+  #define mi_load_growing(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#else
+  #define mi_load_growing(p) (*(p))
+#endif
+#define mi_store_growing(p, x) __atomic_store_n(p, x, __ATOMIC_RELEASE)
+#define mi_fence_acquire()     mi_atomic_ns(atomic_thread_fence)(mi_memory_order(acquire))
+#define mi_fence_seq_cst()     mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
+#define mi_compiler_fence()    mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
 
 static mi_always_inline void mi_cpu_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)

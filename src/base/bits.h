@@ -76,6 +76,25 @@ static inline uint32_t mi_runs32(uint32_t x, size_t n) {
   return x;
 }
 
+// The same for 64 bits (1 <= n <= 64).
+static inline uint64_t mi_runs64(uint64_t x, size_t n) {
+  size_t have = 1;
+  while (have < n && x != 0) {
+    size_t step = mi_min(have, n - have);
+    x &= x >> step;
+    have += step;
+  }
+  return x;
+}
+
+// How many bits are set from the lowest on, and from the highest on down.
+static inline size_t mi_low_ones64(uint64_t x) {
+  return x == UINT64_MAX ? 64 : mi_ctz64(~x);
+}
+static inline size_t mi_high_ones64(uint64_t x) {
+  return x == UINT64_MAX ? 64 : 63 - mi_msb64(~x);
+}
+
 // Length of the longest run of set bits.
 static inline size_t mi_longest_run32(uint32_t x) {
   const uint32_t two = x & (x >> 1), four = two & (two >> 2), eight = four & (four >> 4),

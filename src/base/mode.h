@@ -37,10 +37,11 @@
   (MI_PADDING && (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)) // without padding there is nothing to check by
 #define MI_HARDENED (MI_CHECKED && !MI_TRACK && MI_SECURE >= 5)
 #define MI_FILL     (MI_CHECKED && !MI_TRACK && (MI_SECURE >= 5 || MI_DEBUG > 0))
+#define MI_FILL_NEW (MI_DEBUG > 0 && !MI_HARDENED && !MI_TRACK) // new memory is filled: whoever reads it is to notice
 
 // What blocks are filled with.
 #define MI_FILL_FREED   (MI_HARDENED ? 0x00 : 0xDF)
-#define MI_FILL_UNINIT  0xD0 // debug builds
+#define MI_FILL_UNINIT  0xD0 // MI_FILL_NEW
 #define MI_FILL_PADDING 0xDE
 
 #define MI_PADDING_SIZE ((size_t)(MI_PADDING ? 8 : 0))

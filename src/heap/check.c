@@ -10,6 +10,7 @@
 #include "../support/trace.h"
 #include "fork.h"
 #include "guard.h"
+#include "idle.h"
 #include "pool.h"
 #include "sampler.h"
 #include "thread.h"
@@ -26,15 +27,16 @@ static void check_bin(mi_check_t* c, const mi_theap_t* theap, const mi_bin_t* bi
     size_t offset = (size_t)((const char*)block - _mi_page_start(page));
     if (!_mi_check_that(c, offset % _mi_page_block_size(page) == 0, "H1: a link in a bin into a block", block, page))
       return;
-    if (!_mi_check_that(c, _mi_page_heap(page) == theap->heap, "Q3: a block of another heap in a bin", block, page))
+    if (!_mi_check_that(c, _mi_page_heap(page) == _mi_theap_heap(theap), "Q3: a block of another heap in a bin", block,
+                        page))
       return;
     if (!_mi_check_that(c, ++n <= (int64_t)MI_PAGE_BLOCKS_MAX, "H3: a bin without an end", bin, NULL)) return;
   }
-  // Guarded mode may have taken its room away (sampler.h, S3).
+  // A round may have taken its room away (sampler.h, S3; idle.h, V3).
   bool is_counted = bin->left >= 0 && n + bin->left >= bin->room && n + bin->left <= (int64_t)MI_PAGE_BLOCKS_MAX;
   bool is_possible = bin->room >= 0 && bin->room <= _mi_class_info[cls].room;
-  _mi_check_that(c, is_possible && (is_counted || bin->left < MI_SAMPLER_NO_ROOM / 2), "H3: a bin that counts wrong",
-                 bin, NULL);
+  _mi_check_that(c, is_possible && (is_counted || bin->left < MI_BIN_NO_ROOM / 2), "H3: a bin that counts wrong", bin,
+                 NULL);
 }
 
 // Or it is closed, and the sampler has the blocks (sampler.h, S1).
@@ -82,6 +84,14 @@ static void check_nothing_left(mi_check_t* c, const mi_theap_t* theap) {
   _mi_check_that(c, is_empty, "a theap that no thread has is not empty", theap, NULL);
 }
 
+// Is what is said to point to the theap a link that leads there?
+static bool check_is_in_list(const mi_theap_t* thread, const mi_theap_t* theap) {
+  mi_theap_t* const* at = theap->thread_at;
+  bool               is_first = (at == &thread->thread_next || at == &thread->retired);
+  const char*        before = (const char*)at - offsetof(mi_theap_t, thread_next);
+  return (is_first || _mi_check_is_theap((const mi_theap_t*)(const void*)before)) && *at == theap;
+}
+
 // H6: is it among those of its thread?
 static void check_thread(mi_check_t* c, const mi_theap_t* theap) {
   const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
@@ -90,17 +100,15 @@ static void check_thread(mi_check_t* c, const mi_theap_t* theap) {
     return;
   }
   if (!_mi_check_that(c, _mi_check_is_theap(thread), "H6: a theap of no thread", theap, NULL)) return;
-  const mi_theap_t* t = thread;
-  while (t != NULL && t != theap)
-    t = (t->thread_next == NULL || _mi_check_is_theap(t->thread_next)) ? t->thread_next : NULL;
-  _mi_check_that(c, t == theap, "H6: a theap that its thread does not know", theap, NULL);
+  _mi_check_that(c, theap == thread || check_is_in_list(thread, theap), "H6: a theap that its thread does not know",
+                 theap, NULL);
 }
 
 // What its thread remembers of the heap.
 static void check_cache(mi_check_t* c, const mi_theap_t* backing, const mi_heap_t* heap) {
   const mi_theap_cached_t* cached = _mi_theap_cached((mi_theap_t*)backing, (mi_heap_t*)heap);
   if (cached->id != mi_load_relaxed(&((mi_heap_t*)heap)->id)) return;
-  bool is_right = _mi_check_is_theap(cached->theap) && cached->theap->heap == heap &&
+  bool is_right = _mi_check_is_theap(cached->theap) && _mi_theap_heap(cached->theap) == heap &&
                   mi_load_relaxed(&cached->theap->thread) == backing;
   _mi_check_that(c, is_right, "Q5: a thread that remembers another theap", backing, NULL);
 }
@@ -122,11 +130,12 @@ static void check_theap(mi_check_t* c, const mi_theap_t* theap) {
 
 static void check_theaps(mi_check_t* c) {
   for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
-    if (theap->heap == NULL) {
+    if (_mi_theap_heap(theap) == NULL) {
       if (c->heap == NULL) check_nothing_left(c, theap);
     }
-    else if (_mi_check_wants(c, theap->heap)) {
-      if (_mi_check_that(c, _mi_check_is_heap(theap->heap), "Q3: a theap of a heap that is not in use", theap, NULL))
+    else if (_mi_check_wants(c, _mi_theap_heap(theap))) {
+      if (_mi_check_that(c, _mi_check_is_heap(_mi_theap_heap(theap)), "Q3: a theap of a heap that is not in use", theap,
+                         NULL))
         check_theap(c, theap);
     }
   }
@@ -167,7 +176,8 @@ static void check_list(mi_check_t* c, const mi_heap_t* heap) {
 
 static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
-    if (!_mi_check_that(c, theap->heap == heap, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
+    if (!_mi_check_that(c, _mi_theap_heap(theap) == heap, "Q3: a heap with a theap that is not its own", theap, NULL))
+      break;
     const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
     if (theap->is_live && _mi_check_is_theap(thread)) check_cache(c, thread, heap);
   }
@@ -217,7 +227,7 @@ static void check_report(const mi_faults_t* faults) {
 
 bool _mi_check(mi_heap_t* heap) {
   mi_check_t c;
-  if (mi_load_relaxed(&_mi_fork_has_orphans)) _mi_fork_adopt_orphans();
+  _mi_fork_adopt_orphans();
   memset(&c, 0, offsetof(mi_check_t, view));
   c.heap = heap;
   _mi_fork_lock_all();

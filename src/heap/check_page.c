@@ -12,7 +12,7 @@ static const mi_region_t* check_region_of(const void* p) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
-    if (region->base != 0 && !region->is_single && is_here) return region;
+    if (region->base != 0 && is_here) return region;
   }
   return NULL;
 }
@@ -37,15 +37,15 @@ bool _mi_check_is_heap(const mi_heap_t* heap) {
   return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
 }
 
-// The region whose table this is a descriptor of, NULL if it is of none.
+// The region whose table this is a descriptor of, NULL if it is of none.  That of mapped blocks has no table.
 static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
     size_t             offset = (size_t)((const char*)page - region->table);
-    size_t             n = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
+    size_t             n = region->n_used * MI_CHUNK_SLICES;
     if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return region;
   }
-  return NULL;
+  return _mi_mapped_is_descriptor(page) ? &_mi_regions[MI_REGION_MAPPED] : NULL;
 }
 
 static bool check_is_descriptor(const mi_page_t* page) {
@@ -55,7 +55,7 @@ static bool check_is_descriptor(const mi_page_t* page) {
 // Does it say rightly where it is, so that what belongs to it can be found; and its owner entry, if it is to have one?
 static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
   if (page->region != _mi_region_index(region)) return false;
-  return !_mi_page_has(page, MI_PAGE_IN_HEAP) || region->is_single ||
+  return !_mi_page_has(page, MI_PAGE_IN_HEAP) || _mi_page_is_mapped(page) ||
          _mi_page_slice(page) < region->n_owned * MI_CHUNK_SLICES;
 }
 
@@ -69,7 +69,7 @@ bool _mi_check_is_page(const mi_page_t* page) {
 
 // Are all slices of the page in use, in chunks for such pages?
 static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice, const mi_page_t* page) {
-  if (region->is_single) return;
+  if (_mi_page_is_mapped(page)) return;
   bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
   if (!_mi_check_that(c, page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice,
                       "a page that ends outside its region", page, page))
@@ -209,7 +209,7 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
 }
 
 static void check_large(mi_check_t* c, const mi_page_t* page) {
-  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
   bool   is_possible = page->cls == MI_CLASS_NONE && page->back == 0 && _mi_page_block_size(page) == 0 &&
                      mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
                      offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
@@ -227,9 +227,9 @@ static void check_is_listed(mi_check_t* c, const mi_page_t* page, const mi_heap_
   c->n_in_heaps++;
 }
 
-static void check_page(mi_check_t* c, mi_region_t* region, size_t slice) {
-  mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
-  bool       is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
+// `slice`: of the region, if it has any.
+static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, mi_page_t* page) {
+  bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
   if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
                : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
     return;
@@ -252,13 +252,13 @@ static void check_part(mi_check_t* c, const mi_region_t* region, size_t slice) {
 }
 
 static void check_region(mi_check_t* c, mi_region_t* region) {
-  size_t end = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
+  size_t end = region->n_used * MI_CHUNK_SLICES;
   for (size_t slice = 0; slice < end; slice++) {
-    const mi_page_t* page = (const mi_page_t*)_mi_region_descriptor(region, slice);
+    mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
     switch (_mi_page_kind(page)) {
       case MI_PAGE_NONE: break;
       case MI_PAGE_BLOCKS:
-      case MI_PAGE_LARGE: check_page(c, region, slice); break;
+      case MI_PAGE_LARGE: check_page(c, region, slice, page); break;
       case MI_PAGE_INTERIOR:
         if (c->heap == NULL) check_part(c, region, slice);
         break;
@@ -267,8 +267,18 @@ static void check_region(mi_check_t* c, mi_region_t* region) {
   }
 }
 
+static void check_mapped(mi_check_t* c) {
+  const mi_region_t* none = &_mi_regions[MI_REGION_MAPPED];
+  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) {
+    mi_page_kind_t kind = _mi_page_kind((mi_page_t*)page);
+    if (kind == MI_PAGE_LARGE) check_page(c, none, 0, (mi_page_t*)page);
+    else _mi_check_that(c, kind == MI_PAGE_NONE, "a descriptor of no kind", page, NULL);
+  }
+}
+
 void _mi_check_pages(mi_check_t* c) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     if (_mi_regions[i].base != 0) check_region(c, &_mi_regions[i]);
   }
+  check_mapped(c);
 }

@@ -1,6 +1,8 @@
 // Fork in a process with threads.  Layer: heap.
 //
-// F1  The forking thread holds all our locks, so the child finds everything that they guard whole.
+// F1  The forking thread holds all our locks, so the child finds everything that they guard whole.  Handlers of the program that
+//     were registered before ours run while it does, in parent and child, and may allocate: the locks let that thread pass
+//     (prim/lock.h).
 // F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
 //     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
 //     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
@@ -11,40 +13,70 @@
 //     that the forking thread has taken.  Lost is at most the memory of one page per thread.
 #include "fork.h"
 
-#include "../arena/purge.h"
 #include "../support/message.h"
 #include "../support/stat.h"
+#include "background.h"
+#include "ended.h"
 #include "guard.h"
 #include "heap.h"
+#include "idle.h"
 #include "large.h"
 #include "pool.h"
 #include "thread.h"
+#include "vacant.h"
 
 #define FORK_SLICES_MAX 8 // of a page of blocks
 
 mi_atomic(bool) _mi_fork_has_orphans;
 mi_atomic(bool) _mi_fork_has_lost;
 
-static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all other locks
+static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all others but that of rounds
+static uint32_t  fork_depth;      // forks by handlers of a fork; the forking thread's
 
-void _mi_fork_lock_all(void) {
+static void fork_lock(void) {
+  _mi_background_lock();
   _mi_lock_acquire(&fork_adopt_lock);
+  _mi_lock_acquire(&_mi_idle_lock);
+  _mi_ended_lock();
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_heap_lock_all();
   _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_mapped_lock);
 }
 
-void _mi_fork_unlock_all(void) {
+static void fork_unlock(void) {
+  _mi_lock_release(&_mi_mapped_lock);
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
   _mi_lock_release(&_mi_guard_lock);
   _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
+  _mi_ended_unlock();
+  _mi_lock_release(&_mi_idle_lock);
   _mi_lock_release(&fork_adopt_lock);
+  _mi_background_unlock();
+}
+
+void _mi_fork_lock_all(void) {
+  if (_mi_lock_is_forker()) {
+    fork_depth++;
+    return;
+  }
+  fork_lock();
+  mi_store_relaxed(&_mi_lock_forker, _mi_lock_self());
+}
+
+void _mi_fork_unlock_all(void) {
+  if (fork_depth > 0) {
+    fork_depth--;
+    return;
+  }
+  mi_store_relaxed(&_mi_lock_forker, (uintptr_t)0);
+  fork_unlock();
 }
 
 // Nobody knows how many slices it was to have, or whether they were given back already.
@@ -99,15 +131,18 @@ static void fork_settle_page(mi_page_t* page) {
   }
 }
 
+static void fork_for_page(mi_page_t* page, void (*act)(mi_page_t* page)) {
+  if (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE) act(page);
+}
+
 static void fork_for_pages(void (*act)(mi_page_t* page)) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_regions[i];
-    size_t             n_slices = (region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES);
-    for (size_t slice = 0; region->base != 0 && slice < n_slices; slice++) {
-      mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
-      if (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE) act(page);
-    }
+    size_t             n_slices = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
+    for (size_t slice = 0; slice < n_slices; slice++)
+      fork_for_page((mi_page_t*)_mi_region_descriptor(region, slice), act);
   }
+  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) fork_for_page((mi_page_t*)page, act);
 }
 
 // CLAIMED: just made, being given back, or kept by its thread for its next request.
@@ -135,21 +170,26 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   theap->is_live = false;
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
-  mi_store_relaxed(&theap->revoked, 0);
+  _mi_large_forget_kept(theap);
+  mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
   mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
 }
 
 static void fork_child(void) {
-  _mi_purge_after_fork();
+  bool had_others = (mi_load_relaxed(&_mi_thread_count) > 1 || _mi_prim_thread_watched() > 0); // that may only free
+  fork_depth = 0;
+  _mi_background_after_fork();
   _mi_fork_unlock_all();
   _mi_message_after_fork();
+  _mi_trace_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
-  if (_mi_purge_had_threads()) mi_store_relaxed(&_mi_fork_has_lost, true);
-  if (mi_load_relaxed(&_mi_thread_count) > 1) fork_for_pages(&fork_settle);
+  if (mi_load_relaxed(&_mi_thread_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
+  if (had_others) fork_for_pages(&fork_settle);
   _mi_thread_visit_theaps(&fork_orphan, mine);
   mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
+  _mi_ended_after_fork(mine);
   _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }
 
@@ -178,10 +218,10 @@ static void fork_adopt(mi_page_t* page) {
 static void fork_reuse(mi_theap_t* theap, void* arg) {
   (void)arg;
   if (theap->is_orphan) _mi_theap_forget(theap);
-  if (theap->heap != NULL && !_mi_heap_is_live(theap->heap)) _mi_thread_set_unused(theap);
+  if (theap->heap != NULL && !_mi_heap_is_live(theap->heap)) _mi_vacant_set_unused(theap);
 }
 
-void _mi_fork_adopt_orphans(void) {
+mi_cold void _mi_fork_adopt_all(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) {
     fork_for_pages(&fork_adopt);

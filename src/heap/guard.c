@@ -11,7 +11,7 @@
 #define GUARD_FILL     0xE5
 #define GUARD_FILL_MAX 128 // on each side
 
-// A run that lies within region 0, with room to spare.
+// A run that slices can have.
 #define GUARD_SLICES_MAX (MI_GiB / MI_SLICE_SIZE + 2)
 #define GUARD_ALIGN_MAX  MI_CHUNK_SIZE
 

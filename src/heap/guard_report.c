@@ -1,12 +1,13 @@
 // Guarded blocks: what is said of an access to what is inaccessible, and who allocated and freed a block.  Layer: heap.
 //
-// The report of a fault is written by a signal handler: with the system's `write` only, on the stack, without locks.
+// The report of a fault is written by a signal handler that may have little stack (MI_FAULT_STACK), and while other threads
+// write theirs: line by line with the system's `write`, without locks, thread-local variables or anything of libc.
 #include "../prim/prim.h"
 #include "../support/format.h"
 #include "../support/message.h"
 #include "guard.h"
 
-#define REPORT_LINE_MAX 320
+#define REPORT_LINE_MAX 256 // with numbers of 20 digits; paths are cut off
 
 // ---- of a fault -----------------------------------------------------------------------------------------------------
 
@@ -20,25 +21,27 @@ static void report_line(const char* fmt, ...) {
   _mi_prim_write_stderr(line, n);
 }
 
-static void report_place(const char* what, uintptr_t address) {
-  char      name[160];
+// An address, its module and its place there: the name of the module is put where it belongs in the line.
+static void report_place(const char* what, size_t number, uintptr_t address) {
+  enum { OFFSET_MAX = 24 }; // "+0x", 16 digits, the end of the line
+  char      line[REPORT_LINE_MAX];
   uintptr_t offset;
-  if (_mi_prim_find_module(address, name, sizeof(name), &offset)) {
-    report_line("mimalloc:   %s %p  %s+0x%zx\n", what, (void*)address, name, (size_t)offset);
+  size_t    n = _mi_format(line, sizeof(line), "mimalloc:   ");
+  n += (what != NULL ? _mi_format(line + n, sizeof(line) - n, "%s %p", what, (void*)address)
+                     : _mi_format(line + n, sizeof(line) - n, "#%zu %p", number, (void*)address));
+  if (_mi_prim_find_module(address, line + n + 2, sizeof(line) - n - 2 - OFFSET_MAX, &offset)) {
+    line[n] = line[n + 1] = ' ';
+    n += _mi_format_length(line + n);
+    n += _mi_format(line + n, sizeof(line) - n, "+0x%zx", (size_t)offset);
   }
-  else {
-    report_line("mimalloc:   %s %p\n", what, (void*)address);
-  }
+  line[n++] = '\n';
+  _mi_prim_write_stderr(line, n);
 }
 
 static void report_trace(const char* what, const mi_trace_t* trace) {
   report_line("mimalloc:  %s by thread %zu%s\n", what, (size_t)trace->thread,
               trace->n_frames == 0 ? ", from where is not known: the program has no backtrace()" : " from");
-  for (size_t i = 0; i < trace->n_frames; i++) {
-    char number[16];
-    _mi_format(number, sizeof(number), "#%zu", i);
-    report_place(number, (uintptr_t)trace->frames[i]);
-  }
+  for (size_t i = 0; i < trace->n_frames; i++) report_place(NULL, i, (uintptr_t)trace->frames[i]);
 }
 
 static const char* report_access(char access) {
@@ -66,7 +69,7 @@ static void report_fault(const mi_fault_t* fault) {
     report_line("mimalloc: error: buffer underflow: %s at %p, %zu bytes before the block %p of %zu bytes\n", access,
                 (void*)fault->address, (size_t)(block - fault->address), (void*)block, guard->size);
   }
-  if (fault->instruction != 0) report_place("by the instruction at", fault->instruction);
+  if (fault->instruction != 0) report_place("by the instruction at", 0, fault->instruction);
   report_trace("allocated", &guard->allocated);
   if (is_freed) report_trace("freed", &guard->freed);
 }
@@ -74,6 +77,7 @@ static void report_fault(const mi_fault_t* fault) {
 void _mi_guard_watch(void) {
   static mi_atomic(bool) is_started;
   if (mi_exchange_acq_rel(&is_started, true)) return;
+  _mi_trace_know_thread();
   if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
 }
 

@@ -3,21 +3,27 @@
 
 #include <string.h>
 
-#include "../arena/purge.h"
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../page/padding.h"
 #include "../support/stat.h"
+#include "background.h"
+#include "idle.h"
 #include "large.h"
 #include "pool.h"
 #include "thread.h"
 
 static mi_atomic(uint64_t) heap_last_id;
 
-static mi_heap_t*    heaps_unused;    // under the registry lock, as all that follows
-static mi_subproc_t* subprocs_unused; // theirs is the memory of a heap
-static char*         heap_memory;     // where the next heap is made, and how many fit there
-static size_t        heap_memory_left;
+// How many pages change hands while locks are held.
+#define HEAP_BATCH 64
+
+static mi_heap_list_t heaps; // all but the main one; under the registry lock, as all that follows
+static mi_heap_t*     heaps_unused;
+static mi_subproc_t*  subprocs;        // all but the main one
+static mi_subproc_t*  subprocs_unused; // theirs is the memory of a heap
+static char*          heap_memory;     // where the next heap is made, and how many fit there
+static size_t         heap_memory_left;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
@@ -49,9 +55,10 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   if (heap == &_mi_heap_main) return true;
   if (!_mi_region_open_owners(_mi_page_region(page))) return false;
   _mi_lock_acquire(&heap->lock);
-  heap_link(heap, page);
+  bool is_live = _mi_heap_is_live(heap); // if it is, whoever ends it waits for this lock before he looks at its pages
+  if (is_live) heap_link(heap, page);
   _mi_lock_release(&heap->lock);
-  _mi_page_set(page, MI_PAGE_IN_HEAP);
+  if (is_live) _mi_page_set(page, MI_PAGE_IN_HEAP);
   return true;
 }
 
@@ -90,8 +97,7 @@ void _mi_heap_remove_page(mi_page_t* page) {
 }
 
 void _mi_heap_forget_page(mi_page_t* page) {
-  const mi_region_t* region = _mi_page_region(page);
-  if (!region->is_single && _mi_page_slice(page) >= region->n_owned * MI_CHUNK_SLICES) return;
+  if (!_mi_page_is_mapped(page) && _mi_page_slice(page) >= _mi_page_region(page)->n_owned * MI_CHUNK_SLICES) return;
   mi_heap_t* heap = mi_load_relaxed(&_mi_page_owner(page)->heap);
   if (heap == NULL || heap == &_mi_heap_main) return;
   if (_mi_heap_is_live(heap)) heap_remove(heap, page);
@@ -118,8 +124,8 @@ void _mi_heap_init(void) {
 static mi_heap_t* heap_make(void) {
   mi_heap_t* heap = heaps_unused;
   if (heap != NULL) {
-    heaps_unused = heap->next;
-    heap->next = NULL;
+    heaps_unused = heap->links[0].next;
+    heap->links[0].next = NULL;
     return heap;
   }
   if (heap_memory_left == 0) {
@@ -136,6 +142,34 @@ static mi_heap_t* heap_make(void) {
   return heap;
 }
 
+static mi_heap_list_t* heap_list(mi_subproc_t* subproc, size_t order) {
+  return order == MI_HEAP_OF_ALL ? &heaps : &subproc->heaps;
+}
+
+// At the end of its lists: it is the youngest.
+static void heap_enlist(mi_heap_t* heap) {
+  for (size_t i = 0; i < MI_HEAP_ORDERS; i++) {
+    mi_heap_list_t* list = heap_list(heap->subproc, i);
+    heap->links[i].next = NULL;
+    heap->links[i].prev = list->last;
+    if (list->last != NULL) list->last->links[i].next = heap;
+    else list->first = heap;
+    list->last = heap;
+  }
+}
+
+static void heap_unlist(mi_heap_t* heap) {
+  for (size_t i = 0; i < MI_HEAP_ORDERS; i++) {
+    mi_heap_list_t* list = heap_list(heap->subproc, i);
+    mi_heap_t *     next = heap->links[i].next, *prev = heap->links[i].prev;
+    if (prev != NULL) prev->links[i].next = next;
+    else list->first = next;
+    if (next != NULL) next->links[i].prev = prev;
+    else list->last = prev;
+    heap->links[i].next = heap->links[i].prev = NULL;
+  }
+}
+
 // Caller holds the registry lock.
 static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destroy, size_t arena) {
   mi_heap_t* heap = heap_make();
@@ -144,9 +178,8 @@ static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destro
   heap->allow_destroy = allow_destroy;
   mi_store_relaxed(&heap->arena, arena);
   heap->subproc = subproc;
-  heap->next = subproc->heaps;
-  subproc->heaps = heap;
   mi_store_release(&heap->id, heap_new_id());
+  heap_enlist(heap);
   _mi_stat_increase(&_mi_stats.heaps, 1);
   return heap;
 }
@@ -162,23 +195,24 @@ mi_heap_t* _mi_heap_new(int tag, bool allow_destroy, size_t arena) {
 
 // ---- ending ---------------------------------------------------------------------------------------------------------
 
+static void heap_visits_skip(const mi_heap_t* heap);
+
 // False when it is not in use: somebody was faster.  From then on no handle to it is valid.  Caller holds the registry
 // lock.
 static bool heap_end(mi_heap_t* heap) {
   if (!_mi_heap_is_live(heap)) return false;
-  mi_heap_t** at = &heap->subproc->heaps;
-  while (*at != heap) at = &(*at)->next;
-  *at = heap->next;
-  heap->next = NULL;
+  heap_visits_skip(heap);
+  heap_unlist(heap);
+  heap->n_users = 1;
   mi_store_release(&heap->id, (uint64_t)0);
   _mi_stat_decrease(&_mi_stats.heaps, 1);
   return true;
 }
 
-// Caller holds the registry lock.
-static void heap_recycle(mi_heap_t* heap) {
-  mi_assert_internal(heap->pages == NULL && heap->theaps == NULL);
-  heap->next = heaps_unused;
+void _mi_heap_drop_user(mi_heap_t* heap) {
+  if (--heap->n_users > 0) return;
+  mi_assert_internal(heap->pages == NULL && heap->theaps == NULL && heap->vacant == NULL);
+  heap->links[0].next = heaps_unused;
   heaps_unused = heap;
 }
 
@@ -188,27 +222,62 @@ static void heap_hand_over_page(mi_heap_t* heap, mi_page_t* page) {
   mi_store_release(&_mi_page_owner(page)->heap, &_mi_heap_main);
 }
 
-// First those in the pools, each together with its place: whoever looks for a page in the pool of its heap must find it
-// there.
-static void heap_hand_over_pages(mi_heap_t* heap) {
+// Some of its pages; false when there are none left.  First those in the pools, each together with its place: whoever looks
+// for a page in the pool of its heap must find it there.
+static bool heap_hand_over_pages(mi_heap_t* heap) {
+  size_t n = HEAP_BATCH;
   _mi_lock_acquire(&heap->lock);
-  _mi_pool_hand_over(heap, &heap_hand_over_page);
-  while (heap->pages != NULL) heap_hand_over_page(heap, heap->pages);
+  _mi_pool_hand_over(heap, &heap_hand_over_page, &n);
+  for (; n > 0 && heap->pages != NULL; n--) heap_hand_over_page(heap, heap->pages);
   _mi_lock_release(&heap->lock);
+  return n == 0;
+}
+
+// Calls `act` until it returns false, and lets others have the registry lock in between.
+static void heap_do(bool (*act)(mi_heap_t* heap), mi_heap_t* heap) {
+  bool goes_on;
+  do {
+    _mi_lock_acquire(&_mi_registry_lock);
+    goes_on = act(heap);
+    _mi_lock_release(&_mi_registry_lock);
+  } while (goes_on);
+}
+
+static bool heap_drop_user(mi_heap_t* heap) {
+  _mi_heap_drop_user(heap);
+  return false;
+}
+
+// With the late lock, which keeps forks away: the child would take a heap that is half deleted for one that is half destroyed.
+static bool heap_end_late(mi_heap_t* heap) {
+  _mi_thread_lock_late(); // and the late theap
+  _mi_lock_acquire(&_mi_registry_lock);
+  bool ok = heap_end(heap);
+  _mi_lock_release(&_mi_registry_lock);
+  if (!ok) _mi_thread_unlock_late();
+  return ok;
+}
+
+// A handler of a fork may have ended it, while all locks are held; those of heaps that are not listed are not given back later.
+static void heap_unlock_ended(mi_heap_t* heap) {
+  if (_mi_lock_is_forker()) _mi_lock_give_back(&heap->lock);
 }
 
 void _mi_heap_delete(mi_heap_t* heap) {
   MI_PROBE1(heap_delete, heap);
-  _mi_thread_lock_late(); // releases the late theap, and keeps it away
-  _mi_lock_acquire(&_mi_registry_lock);
-  if (heap_end(heap)) {
-    _mi_thread_retire_theaps(heap);
-    heap_hand_over_pages(heap);
-    heap_recycle(heap);
+  _mi_lock_acquire(&_mi_idle_lock); // so that nobody takes from its theaps
+  if (!heap_end_late(heap)) {
+    _mi_lock_release(&_mi_idle_lock);
+    return;
   }
-  _mi_lock_release(&_mi_registry_lock);
+  heap_do(&_mi_thread_retire_theaps, heap);
+  while (heap_hand_over_pages(heap)) {
+  }
+  heap_do(&heap_drop_user, heap);
   _mi_thread_unlock_late();
+  _mi_lock_release(&_mi_idle_lock);
   _mi_thread_drop_retired(); // our own
+  heap_unlock_ended(heap);
 }
 
 // Tools are told of each block that goes with its heap.
@@ -238,13 +307,14 @@ static void heap_destroy_page(mi_page_t* page) {
 
 void _mi_heap_destroy(mi_heap_t* heap) {
   MI_PROBE1(heap_destroy, heap);
-  _mi_thread_lock_late();
-  _mi_lock_acquire(&_mi_registry_lock);
-  bool ok = heap_end(heap);
-  if (ok) _mi_thread_clear_theaps(heap);
-  _mi_lock_release(&_mi_registry_lock);
+  _mi_lock_acquire(&_mi_idle_lock);
+  if (!heap_end_late(heap)) {
+    _mi_lock_release(&_mi_idle_lock);
+    return;
+  }
+  heap_do(&_mi_thread_clear_theaps, heap);
   _mi_thread_unlock_late();
-  if (!ok) return;
+  _mi_lock_release(&_mi_idle_lock);
   _mi_lock_acquire(&heap->lock);
   mi_page_t* page = heap->pages;
   heap->pages = NULL;
@@ -256,80 +326,103 @@ void _mi_heap_destroy(mi_heap_t* heap) {
     heap_destroy_page(page);
     page = next;
   }
-  _mi_lock_acquire(&_mi_registry_lock);
-  _mi_thread_free_theaps(heap); // Q3: no page knows them any more
-  heap_recycle(heap);
-  _mi_lock_release(&_mi_registry_lock);
-  _mi_purge_schedule(false);
+  heap_do(&_mi_thread_free_theaps, heap); // Q3: no page knows them any more
+  heap_do(&heap_drop_user, heap);
+  heap_unlock_ended(heap);
+  _mi_background_freed();
 }
 
 // ---- all heaps ------------------------------------------------------------------------------------------------------
 
-static mi_subproc_t* subprocs; // all but the main one; under the registry lock
+// Where visits go on: heaps may end meanwhile, and a visit may be left without notice, by longjmp.  So there is a fixed number of
+// cursors, and when all are taken the oldest visit loses its own: it looks for each next heap from the first one.
+#define HEAP_CURSORS 16
 
-// The oldest heap of the subprocess (NULL: of any) that is younger than `id`, which becomes its id.  Ids begin with that of
-// the main heap; the main heap of a subprocess is older than its others.
-static mi_heap_t* heap_younger(const mi_subproc_t* subproc, uint64_t* id) {
-  mi_heap_t* found = NULL;
-  uint64_t   found_id = UINT64_MAX;
-  if (*id < MI_HEAP_MAIN_ID && (subproc == NULL || subproc == &_mi_subproc_main)) {
-    *id = MI_HEAP_MAIN_ID;
-    return &_mi_heap_main;
+typedef struct heap_cursor_s {
+  uint64_t        visit; // its number; 0: free
+  mi_heap_t*      next;
+  mi_heap_order_t order;
+} heap_cursor_t;
+
+static heap_cursor_t heap_cursors[HEAP_CURSORS];
+static uint64_t      heap_n_visits;
+
+typedef struct heap_visit_s {
+  uint64_t        number;
+  heap_cursor_t*  cursor; // its own as long as that has its number
+  mi_subproc_t*   subproc;
+  uint64_t        last_id; // of the last heap that was visited
+  mi_heap_order_t order;
+} heap_visit_t;
+
+static void heap_visits_skip(const mi_heap_t* heap) {
+  for (size_t i = 0; i < HEAP_CURSORS; i++) {
+    heap_cursor_t* cursor = &heap_cursors[i];
+    if (cursor->next == heap) cursor->next = heap->links[cursor->order].next;
   }
+}
+
+static void heap_visit_begin(heap_visit_t* visit, mi_subproc_t* subproc) {
+  visit->order = (subproc == NULL ? MI_HEAP_OF_ALL : MI_HEAP_OF_SUBPROC);
+  visit->subproc = subproc;
+  visit->last_id = 0;
+  visit->cursor = &heap_cursors[0];
   _mi_lock_acquire(&_mi_registry_lock);
-  for (const mi_subproc_t* s = &_mi_subproc_main; s != NULL; s = (s == &_mi_subproc_main ? subprocs : s->next)) {
-    if (subproc != NULL && s != subproc) continue;
-    for (mi_heap_t* heap = s->heaps; heap != NULL; heap = heap->next) {
-      uint64_t heap_id = mi_load_relaxed(&heap->id);
-      if (heap_id <= *id || heap_id >= found_id) continue;
-      found = heap;
-      found_id = heap_id;
-    }
+  visit->number = ++heap_n_visits;
+  for (size_t i = 1; i < HEAP_CURSORS; i++) {
+    if (heap_cursors[i].visit < visit->cursor->visit) visit->cursor = &heap_cursors[i];
   }
+  visit->cursor->visit = visit->number;
+  visit->cursor->order = visit->order;
+  visit->cursor->next = heap_list(subproc, visit->order)->first;
   _mi_lock_release(&_mi_registry_lock);
-  *id = found_id;
-  return found;
 }
 
-bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
-  uint64_t id = 0;
-  for (mi_heap_t* heap; (heap = heap_younger(subproc, &id)) != NULL;) {
-    if (!visit(heap, arg)) return false;
-  }
-  return true;
+// The oldest heap that is younger than the last one.
+static mi_heap_t* heap_visit_search(const heap_visit_t* visit) {
+  mi_heap_t* heap = heap_list(visit->subproc, visit->order)->first;
+  while (heap != NULL && mi_load_relaxed(&heap->id) <= visit->last_id) heap = heap->links[visit->order].next;
+  return heap;
 }
 
-// The first heap of this or a later subprocess.
-static mi_heap_t* heap_first_from(const mi_subproc_t* subproc) {
-  for (; subproc != NULL; subproc = (subproc == &_mi_subproc_main ? subprocs : subproc->next)) {
-    if (subproc->heaps != NULL) return subproc->heaps;
-  }
-  return NULL;
+static mi_heap_t* heap_visit_next(heap_visit_t* visit) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  heap_cursor_t* cursor = (visit->cursor->visit == visit->number ? visit->cursor : NULL);
+  mi_heap_t*     heap = (cursor != NULL ? cursor->next : heap_visit_search(visit));
+  if (heap != NULL) visit->last_id = mi_load_relaxed(&heap->id);
+  if (cursor != NULL && heap != NULL) cursor->next = heap->links[visit->order].next;
+  _mi_lock_release(&_mi_registry_lock);
+  return heap;
+}
+
+static void heap_visit_end(const heap_visit_t* visit) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  if (visit->cursor->visit == visit->number) memset(visit->cursor, 0, sizeof(*visit->cursor));
+  _mi_lock_release(&_mi_registry_lock);
+}
+
+bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
+  heap_visit_t v;
+  bool         goes_on = (subproc != NULL && subproc != &_mi_subproc_main) || visit(&_mi_heap_main, arg);
+  if (!goes_on) return false;
+  heap_visit_begin(&v, subproc);
+  for (mi_heap_t* heap; goes_on && (heap = heap_visit_next(&v)) != NULL;) goes_on = visit(heap, arg);
+  heap_visit_end(&v);
+  return goes_on;
 }
 
 mi_heap_t* _mi_heap_next(const mi_heap_t* heap) {
-  if (heap == NULL) return heap_first_from(&_mi_subproc_main);
-  if (heap->next != NULL) return heap->next;
-  return heap_first_from(heap->subproc == &_mi_subproc_main ? subprocs : heap->subproc->next);
-}
-
-static void heap_lock_in(mi_subproc_t* subproc, bool lock) {
-  for (mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
-    if (lock) _mi_lock_acquire(&heap->lock);
-    else _mi_lock_release(&heap->lock);
-  }
+  return heap == NULL ? heaps.first : heap->links[MI_HEAP_OF_ALL].next;
 }
 
 void _mi_heap_lock_all(void) {
-  heap_lock_in(&_mi_subproc_main, true);
-  for (mi_subproc_t* s = subprocs; s != NULL; s = s->next) heap_lock_in(s, true);
+  for (mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) _mi_lock_acquire(&heap->lock);
   _mi_pool_lock_main();
 }
 
 void _mi_heap_unlock_all(void) {
   _mi_pool_unlock_main();
-  for (mi_subproc_t* s = subprocs; s != NULL; s = s->next) heap_lock_in(s, false);
-  heap_lock_in(&_mi_subproc_main, false);
+  for (mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) _mi_lock_release(&heap->lock);
 }
 
 // ---- subprocesses ---------------------------------------------------------------------------------------------------
@@ -338,6 +431,21 @@ mi_subproc_t* _mi_subproc_current(void) {
   mi_theap_t* theap = _mi_theap_backing();
   if (theap == NULL && _mi_thread_theap() != NULL) theap = _mi_theap_backing();
   return theap == NULL ? &_mi_subproc_main : theap->subproc;
+}
+
+static void subproc_enlist(mi_subproc_t* subproc) {
+  subproc->is_listed = true;
+  subproc->prev = NULL;
+  subproc->next = subprocs;
+  if (subprocs != NULL) subprocs->prev = subproc;
+  subprocs = subproc;
+}
+
+static void subproc_unlist(mi_subproc_t* subproc) {
+  subproc->is_listed = false;
+  if (subproc->prev != NULL) subproc->prev->next = subproc->next;
+  else subprocs = subproc->next;
+  if (subproc->next != NULL) subproc->next->prev = subproc->prev;
 }
 
 mi_subproc_t* _mi_subproc_new(void) {
@@ -350,10 +458,14 @@ mi_subproc_t* _mi_subproc_new(void) {
   if (subproc != NULL) {
     memset((void*)subproc, 0, sizeof(*subproc));
     subproc->main = heap_make_in(subproc, 0, true, MI_ARENA_ANY);
-    mi_subproc_t** list = (subproc->main == NULL ? &subprocs_unused : &subprocs);
-    subproc->next = *list;
-    *list = subproc;
-    if (subproc->main == NULL) subproc = NULL;
+    if (subproc->main != NULL) {
+      subproc_enlist(subproc);
+    }
+    else {
+      subproc->next = subprocs_unused;
+      subprocs_unused = subproc;
+      subproc = NULL;
+    }
   }
   _mi_lock_release(&_mi_registry_lock);
   return subproc;
@@ -361,19 +473,10 @@ mi_subproc_t* _mi_subproc_new(void) {
 
 // What is free has gone back when its threads ended, but for what threads past their exit have freed.
 static bool subproc_is_empty(const mi_subproc_t* subproc) {
-  for (const mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) {
+  for (const mi_heap_t* heap = subproc->heaps.first; heap != NULL; heap = heap->links[MI_HEAP_OF_SUBPROC].next) {
     if (heap->late != NULL) _mi_theap_release(heap->late);
     if (heap->n_pages > 0) return false;
   }
-  return true;
-}
-
-// Caller holds the late lock and the registry lock.
-static bool subproc_unlist(mi_subproc_t* subproc, bool destroy) {
-  mi_subproc_t** at = &subprocs;
-  while (*at != NULL && *at != subproc) at = &(*at)->next;
-  if (*at == NULL || subproc->n_threads > 0 || (!destroy && !subproc_is_empty(subproc))) return false;
-  *at = subproc->next;
   return true;
 }
 
@@ -386,13 +489,14 @@ void _mi_subproc_after_fork(mi_subproc_t* mine) {
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy) {
   _mi_thread_lock_late();
   _mi_lock_acquire(&_mi_registry_lock);
-  bool ok = subproc_unlist(subproc, destroy);
+  bool ok = subproc->is_listed && subproc->n_threads == 0 && (destroy || subproc_is_empty(subproc));
+  if (ok) subproc_unlist(subproc);
   _mi_lock_release(&_mi_registry_lock);
   _mi_thread_unlock_late();
   if (!ok) return false;
-  while (subproc->heaps != NULL) {
-    if (destroy) _mi_heap_destroy(subproc->heaps);
-    else _mi_heap_delete(subproc->heaps);
+  while (subproc->heaps.first != NULL) {
+    if (destroy) _mi_heap_destroy(subproc->heaps.first);
+    else _mi_heap_delete(subproc->heaps.first);
   }
   _mi_lock_acquire(&_mi_registry_lock);
   subproc->main = NULL;

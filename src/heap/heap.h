@@ -14,8 +14,14 @@
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
 // Q7  An owner entry names a heap other than the main one only while the page is in that heap's list.  It names none while
 //     the page is being given back.
+// Q8  A heap that has ended is used for another only when no thread has a theap any more that served it: such a thread may have
+//     read `heap` there before, and go on with it.  It finds an empty pool, and its page becomes one of the main heap.
 //
-// Locks, in the order in which they are taken: registry, a heap's, those of the main heap's pools, guard, purge, arena.
+// Making a heap, and ending one without theaps and pages, take constant time; otherwise it is proportional to the number of
+// theaps, pages and large blocks.  To visit n heaps takes n steps.
+//
+// Locks, in the order in which they are taken: rounds (background.h), idle (idle.h), late (thread.h), registry, a heap's, those of
+// the main heap's pools, guard, purge, arena, mapped.
 #pragma once
 
 #include "theap.h"
@@ -28,6 +34,17 @@ typedef struct mi_pool_s {
   mi_atomic(mi_page_t*) first;
 } mi_pool_t;
 
+// A heap is in two lists, each in order of age, which is that of ids.
+typedef enum mi_heap_order_e { MI_HEAP_OF_SUBPROC, MI_HEAP_OF_ALL, MI_HEAP_ORDERS } mi_heap_order_t;
+
+typedef struct mi_heap_link_s {
+  mi_heap_t *next, *prev;
+} mi_heap_link_t;
+
+typedef struct mi_heap_list_s {
+  mi_heap_t *first, *last;
+} mi_heap_list_t;
+
 struct mi_heap_s {
   mi_atomic(uint64_t) id; // Q5; 0: not in use
   mi_pool_t           pools[MI_CLASS_COUNT];
@@ -36,10 +53,12 @@ struct mi_heap_s {
   mi_page_t*          pages; // not of the main heap
   size_t              n_pages;
   // Under the registry lock:
-  mi_theap_t*         theaps;
-  mi_theap_t*         late;  // for threads past their exit (heap/thread.c)
-  mi_heap_t*          next;  // among the heaps of its subprocess, or those not in use
-  mi_atomic(size_t)   arena; // the only one that it uses; or what else _mi_slices_alloc takes
+  mi_theap_t*         theaps;  // that a thread has, and orphans
+  mi_theap_t*         vacant;  // that nobody has (heap/vacant.h)
+  mi_theap_t*         late;    // for threads past their exit (heap/thread.c)
+  size_t              n_users; // after its end: theaps that served it and that a thread has (Q8), and who ends it
+  mi_heap_link_t      links[MI_HEAP_ORDERS]; // or the next that is not in use
+  mi_atomic(size_t)   arena;                 // the only one that it uses; or what else _mi_slices_alloc takes
   // Constant while it is in use:
   mi_subproc_t*       subproc;
   int                 tag;
@@ -48,10 +67,12 @@ struct mi_heap_s {
 
 // A part of the process whose threads share no memory with the others, unless they pass blocks on.
 struct mi_subproc_s {
-  mi_heap_t*    main;  // what malloc uses in its threads
-  mi_heap_t*    heaps; // all of its heaps but the process's main heap; under the registry lock
-  size_t        n_threads;
-  mi_subproc_t* next; // among those not in use
+  mi_heap_t*     main; // what malloc uses in its threads
+  // Under the registry lock:
+  mi_heap_list_t heaps; // all of its heaps but the process's main heap
+  size_t         n_threads;
+  bool           is_listed;   // it has not ended
+  mi_subproc_t * next, *prev; // among those that have not ended, but the main one; or the next of those not in use
 };
 
 #define MI_HEAP_MAIN_ID 1
@@ -67,7 +88,7 @@ static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
   return mi_load_acquire(&_mi_page_owner(page)->heap);
 }
 
-// Makes a new page the heap's.  False when there is no memory for its owner entry.
+// Makes a new page the heap's, or the main heap's if the heap has ended.  False when there is no memory for its owner entry.
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 
 // The same for a large block that moves from another page: the heap of that page, which may change meanwhile.
@@ -106,17 +127,22 @@ static inline bool _mi_heap_is_live(const mi_heap_t* heap) {
   return mi_load_relaxed(&((mi_heap_t*)heap)->id) != 0;
 }
 
-// Its blocks belong to the main heap from then on; not for main heaps.
+// Its blocks belong to the main heap from then on; not for main heaps.  Other threads may be allocating from the heap just
+// then, where it is their default.
 void _mi_heap_delete(mi_heap_t* heap);
 
-// Its blocks are gone; in O(pages).
+// Its blocks are gone.  That nobody allocates from it just then is up to the program, as is that nobody uses its blocks: bins
+// of other threads are emptied without asking them.
 void _mi_heap_destroy(mi_heap_t* heap);
 
-// Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
-// is not held: visit may allocate, and may end the heap that it is called with.
-bool _mi_heap_visit(const mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+// A user less of a heap that has ended (Q8).  Caller holds the registry lock.
+void _mi_heap_drop_user(mi_heap_t* heap);
 
-// All heaps but the main one, in no particular order: the one that follows, or the first (NULL).  Under the registry lock.
+// Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
+// is not held: visit may allocate, and make and end heaps; of those that are made meanwhile, some are visited.
+bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
+
+// All heaps but the main one, by age: the one that follows, or the first (NULL).  Under the registry lock.
 mi_heap_t* _mi_heap_next(const mi_heap_t* heap);
 
 // Around a fork; the registry lock is held.

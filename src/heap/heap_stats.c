@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../page/gap.h"
+#include "idle.h"
 #include "sampler.h"
 #include "thread.h"
 #include "walk.h"
@@ -39,10 +40,9 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 
 // If its thread runs, a link may be what the program has written there meanwhile: it is followed only to where a block of
 // the class can be, and no further than a bin can be long.
-static mi_may_race size_t stats_count_bin(const mi_bin_t* bin, size_t cls) {
-  size_t            n = 0;
-  size_t            n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
-  const mi_block_t* block = bin->head;
+static mi_may_race size_t stats_count_bin(const mi_block_t* block, size_t cls) {
+  size_t n = 0;
+  size_t n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
   for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
     const mi_page_t* slice = _mi_page_at(block);
     if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
@@ -75,13 +75,14 @@ static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
   }
 }
 
-static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
+static mi_may_race void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (!theap->is_live) continue;
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
       mi_class_stat_t* c = &stats->classes[cls];
-      stats_take_off(c, stats_count_bin(&theap->bins[cls], cls));
-      if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(&theap->sampler->bins[cls], cls));
+      stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
+      stats_take_off(c, stats_count_bin(_mi_idle_taken(theap, cls), cls));
+      if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));
     }
     stats_take_off_outbox(stats, theap);
   }
@@ -91,7 +92,9 @@ static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
 // Caller holds the registry lock.
 static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* subproc) {
   if (subproc == &_mi_subproc_main) stats_take_off_heap(stats, &_mi_heap_main);
-  for (const mi_heap_t* heap = subproc->heaps; heap != NULL; heap = heap->next) stats_take_off_heap(stats, heap);
+  for (const mi_heap_t* heap = subproc->heaps.first; heap != NULL; heap = heap->links[MI_HEAP_OF_SUBPROC].next) {
+    stats_take_off_heap(stats, heap);
+  }
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
@@ -99,6 +102,7 @@ static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* s
 void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc) {
   mi_walk_t walk = {heap, subproc, 0, 0};
   memset(stats, 0, sizeof(*stats));
+  _mi_lock_acquire(&_mi_idle_lock);
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_lock_acquire(&_mi_arena_lock);
   for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
@@ -114,6 +118,7 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
   else if (subproc != NULL) stats_take_off_subproc(stats, subproc);
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_registry_lock);
+  _mi_lock_release(&_mi_idle_lock);
 }
 
 static size_t stats_count_theaps(const mi_heap_t* heap) {
@@ -130,7 +135,7 @@ size_t _mi_heap_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t
     n = 1;
     if (heap == NULL || heap == &_mi_heap_main) *n_theaps += stats_count_theaps(&_mi_heap_main);
   }
-  for (const mi_heap_t* h = subproc->heaps; h != NULL; h = h->next, n++) {
+  for (const mi_heap_t* h = subproc->heaps.first; h != NULL; h = h->links[MI_HEAP_OF_SUBPROC].next, n++) {
     if (heap == NULL || heap == h) *n_theaps += stats_count_theaps(h);
   }
   _mi_lock_release(&_mi_registry_lock);

@@ -1,12 +1,14 @@
 // Blocks that have a page of their own.  Layer: heap.
 #include "large.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "background.h"
 #include "guard.h"
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
@@ -17,8 +19,8 @@
 #define LARGE_COPY_MAX        (8 * MI_MiB)
 // Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
 #define LARGE_REMAP_COUNT_MAX 1024
-// What does not fit well into a region gets one of its own.
-#define LARGE_ALIGN_MAX       (32 * MI_MiB)
+// Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
+#define LARGE_MAPPED_MIN      (32 * MI_MiB)
 
 // What a thread may keep (L3): 4 MiB.
 #define LARGE_KEEP_SLICES 64
@@ -29,26 +31,26 @@ static size_t large_slices(size_t size) {
   return mi_div_up(size, MI_SLICE_SIZE);
 }
 
-// A region for this block alone.  Caller holds the arena lock.
-static mi_region_t* large_region(size_t n, size_t align) {
-  mi_region_t* region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
-  if (region == NULL && _mi_slices_release_regions()) region = _mi_region_add(n * MI_SLICE_SIZE, align, true);
-  if (region == NULL || _mi_region_open(region, region->n_chunks)) return region;
-  _mi_region_remove(region);
-  return NULL;
+static bool large_wants_mapping(size_t n, size_t align, size_t arena) {
+  return (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE) && !_mi_arena_is_bound(arena);
 }
 
-static mi_run_t large_run(size_t n, size_t align, size_t arena) {
-  bool is_bound = _mi_arena_is_bound(arena);
-  if (align <= LARGE_ALIGN_MAX && (is_bound || n <= _mi_regions[0].n_chunks * MI_CHUNK_SLICES / 2)) {
-    return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena);
-  }
-  mi_run_t run = {NULL, 0, n, true};
-  if (n > UINT32_MAX || is_bound) return run;
+// Address space that nothing lies in is what may be missing.
+static void* large_map(size_t n, size_t align) {
+  if (n > UINT32_MAX) return NULL;
+  void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align);
+  if (descriptor != NULL) return descriptor;
   _mi_lock_acquire(&_mi_arena_lock);
-  run.region = large_region(n, align);
+  bool any = _mi_slices_release_regions();
   _mi_lock_release(&_mi_arena_lock);
-  return run;
+  return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
+}
+
+// When there is no mapping to be had (there may be too many), slices will do for what fits well into a region.
+static mi_run_t large_run(size_t n, size_t align, size_t arena) {
+  mi_run_t none = {NULL, 0, n, false};
+  bool     fits = _mi_arena_is_bound(arena) || n <= _mi_regions[0].n_chunks * MI_CHUNK_SLICES / 2;
+  return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 
 // Clears the slices of a run that may hold something.
@@ -66,70 +68,105 @@ static void large_give_back_slices(mi_page_t* page) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
-  bool         is_clean = false;
+  // 0: it holds nothing; EFAULT: nothing is mapped there any more.
+  int          err = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? 0 : EAGAIN);
   if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    is_clean = (_mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE) == 0);
+    err = _mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE);
     _mi_page_clear(page, MI_PAGE_REMAPPED);
     mi_fetch_sub_relaxed(&large_n_remapped, 1);
   }
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
-  if (region->is_single) {
-    _mi_lock_acquire(&_mi_arena_lock);
-    _mi_region_remove(region);
-    _mi_lock_release(&_mi_arena_lock);
+  if (err != EFAULT) _mi_slices_free(region, slice, n, err == 0);
+}
+
+// The same for any page.
+static void large_give_back_memory(mi_page_t* page) {
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
+    _mi_guard_free(page);
+  }
+  else if (_mi_page_is_mapped(page)) {
+    bool was_in = _mi_mapped_take_out(page);
+    _mi_page_delete_mapped(page);
+    _mi_mapped_free(page, was_in);
   }
   else {
-    _mi_slices_free(region, slice, n, is_clean);
+    large_give_back_slices(page);
   }
 }
 
-// The page is CLAIMED: gives it back to the arena.
+// The page is CLAIMED: gives it back to the arena, or the system.
 static void large_give_back(mi_page_t* page) {
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    _mi_guard_free(page);
+  if (_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_MAPPED)) {
+    large_give_back_memory(page);
     return;
   }
   large_give_back_slices(page);
-  _mi_purge_schedule(false);
+  _mi_background_freed();
 }
 
 void _mi_large_forget(mi_page_t* page) {
   _mi_heap_forget_page(page);
-  large_give_back_slices(page);
+  large_give_back_memory(page);
 }
 
-// The page of a new block of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then the run is
-// given back.
-static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, const mi_run_t* run, size_t offset) {
-  mi_page_t* page = _mi_page_new_large(*run, offset, 0);
+// The page becomes one of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then it is given
+// back.
+static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page) {
   if (heap != NULL ? !_mi_heap_add_page(heap, page) : !_mi_heap_add_page_beside(other, page)) {
     large_give_back(page);
     return NULL;
   }
   mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
-  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(run->n_slices * MI_SLICE_SIZE));
+  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   return page;
+}
+
+// A page for a block at an offset, CLAIMED; NULL when out of memory.  Arenas that are for all come first: the program has
+// paid for them already.
+static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
+  mi_run_t run = {NULL, 0, n, false};
+  if (large_wants_mapping(n, align, arena)) {
+    run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
+    void* descriptor = (run.region == NULL ? large_map(n, align) : NULL);
+    if (descriptor != NULL) return _mi_page_new_mapped(descriptor, n, offset);
+  }
+  if (run.region == NULL) run = large_run(n, align, arena);
+  if (run.region == NULL) return NULL;
+  if (zero && !run.is_zero) large_clear(&run);
+  return _mi_page_new_large(run, offset, 0);
 }
 
 void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
   // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
   size_t adjust = (align - (offset & (align - 1))) & (align - 1);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
-  mi_run_t run = large_run(large_slices(mi_max(size, 1) + adjust), align, mi_load_relaxed(&heap->arena));
-  if (run.region == NULL) return NULL;
-  if (zero && !run.is_zero) large_clear(&run);
-  mi_page_t* page = large_page(heap, NULL, &run, adjust);
-  if (page == NULL) return NULL;
+  size_t     n = large_slices(mi_max(size, 1) + adjust);
+  mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
+  if (page == NULL || large_page(heap, NULL, page) == NULL) return NULL;
   _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
   return _mi_page_large_block(page);
 }
 
 static bool large_may_keep(const mi_page_t* page) {
   return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
-         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED) &&
-         _mi_page_large_block(page) == _mi_page_start(page) && !mi_load_relaxed(&_mi_option_purges_at_once);
+         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED) &&
+         _mi_page_large_block(page) == _mi_page_start(page);
+}
+
+// What was kept before is returned, NULL if that is nothing.  What the thread may keep is asked for once: it does not change as
+// long as it takes and frees blocks of about the same size.
+static mi_page_t* large_keep(mi_theap_t* theap, mi_page_t* page) {
+  size_t allowed = mi_load_relaxed(&theap->kept_allowed);
+  if (mi_unlikely(page->n_slices > allowed)) {
+    if (!_mi_purge_keep(page->n_slices - allowed)) return page;
+    mi_fetch_add_relaxed(&theap->kept_allowed, page->n_slices - allowed);
+  }
+  mi_store_relaxed(&theap->n_kept, mi_load_relaxed(&theap->n_kept) + 1);
+  page = mi_exchange_acq_rel(&theap->kept_large, page);
+  _mi_background_note();
+  return page;
 }
 
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
@@ -138,10 +175,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
-  if (theap != NULL && large_may_keep(page)) {
-    page = mi_exchange_acq_rel(&theap->kept_large, page);
-    mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE); // the background thread shall look here again
-  }
+  if (theap != NULL && large_may_keep(page)) page = large_keep(theap, page);
   if (page != NULL) large_give_back(page);
   return true;
 }
@@ -150,8 +184,7 @@ void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_free(page);
-  else large_give_back_slices(page);
+  large_give_back_memory(page);
 }
 
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
@@ -171,9 +204,22 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   return p;
 }
 
+// A thread that is just about to keep a block, or has looked at the one it has, stores it when what it was allowed is gone
+// already.
+bool _mi_large_keeps(const mi_theap_t* theap) {
+  return mi_load_relaxed(&theap->kept_allowed) != 0 || mi_load_relaxed(&theap->kept_large) != NULL;
+}
+
 void _mi_large_drop_kept(mi_theap_t* theap) {
+  if (!_mi_large_keeps(theap)) return;
+  _mi_purge_unkeep(mi_exchange_relaxed(&theap->kept_allowed, (size_t)0));
   mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL);
   if (page != NULL) large_give_back(page);
+}
+
+void _mi_large_forget_kept(mi_theap_t* theap) {
+  _mi_purge_unkeep(mi_exchange_relaxed(&theap->kept_allowed, (size_t)0));
+  mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL);
 }
 
 // ---- resizing -------------------------------------------------------------------------------------------------------
@@ -192,9 +238,25 @@ static void* large_shrink(mi_page_t* page, size_t n) {
   if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
     large_set_slices(page, n);
     _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_purge_schedule(false);
+    _mi_background_freed();
   }
   return _mi_page_large_block(page);
+}
+
+// By the system, which moves it if there is no room; no contents are copied.  CLAIMED meanwhile: in the child of a fork nobody
+// knows where it is.
+static void* large_resize_mapped(mi_page_t* page, size_t n) {
+  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
+  if (n == page->n_slices) return _mi_page_large_block(page);
+  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  bool ok = _mi_mapped_resize(page, n * MI_SLICE_SIZE);
+  bool is_shrinking = (n < page->n_slices);
+  if (ok) {
+    page->free = (mi_block_t*)(void*)(_mi_page_large_start(page) + offset);
+    large_set_slices(page, n);
+  }
+  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  return ok || is_shrinking ? _mi_page_large_block(page) : NULL;
 }
 
 static bool large_extend(mi_page_t* page, size_t n, bool zero) {
@@ -205,24 +267,36 @@ static bool large_extend(mi_page_t* page, size_t n, bool zero) {
   return true;
 }
 
-// Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a
-// single slice that cannot be moved is copied.
-static void large_move(char* from, char* to, size_t size) {
-  if (_mi_prim_remap(from, to, size) == 0) return;
+// Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
+// slices that cannot be moved are copied.  False if `to` is lost: then the contents are where they were.
+static bool large_move(char* from, char* to, size_t size) {
+  bool is_lost;
+  if (_mi_prim_remap(from, to, size, &is_lost) == 0) return true;
+  if (is_lost) return false;
   if (size <= LARGE_REMAP_MIN) {
     memcpy(to, from, size);
-    return;
+    return true;
   }
   size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
-  large_move(from, to, half);
-  large_move(from + half, to + half, size - half);
+  if (!large_move(from, to, half)) return false;
+  if (large_move(from + half, to + half, size - half)) return true;
+  memcpy(from, to, half);
+  return false;
+}
+
+// The slices of the page stay in use: another mapping of the process may lie there by now.
+static void large_lose(mi_page_t* page) {
+  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
+  _mi_page_delete_large(page);
 }
 
 static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   size_t n_old = page->n_slices;
   if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX)
     return NULL;
-  if (_mi_page_large_block(page) != _mi_page_start(page) || _mi_page_region(page)->is_single) return NULL;
+  if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
   size_t   arena = _mi_page_arena(page);
   mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
@@ -232,14 +306,17 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
     large_clear(&tail);
   }
-  mi_page_t* moved = large_page(NULL, page, &run, 0);
+  mi_page_t* moved = large_page(NULL, page, _mi_page_new_large(run, 0, 0));
   if (moved == NULL) return NULL;
   bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
   if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
+  else if (!large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE)) {
+    large_lose(moved);
+    return NULL;
+  }
   else {
-    large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE);
     _mi_page_set(moved, MI_PAGE_REMAPPED);
     mi_fetch_add_relaxed(&large_n_remapped, 1);
   }
@@ -247,13 +324,54 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   return _mi_page_large_block(moved);
 }
 
+// A part at a time, of which the old memory goes back at once: there is never twice the memory.
+static void large_copy_out(char* from, char* to, size_t size) {
+  for (size_t at = 0, part; at < size; at += part) {
+    part = mi_min(size - at, MI_CHUNK_SIZE);
+    memcpy(to + at, from + at, part);
+    _mi_prim_purge(from + at, part);
+  }
+}
+
+// A page with a mapping of its own and the contents of the other.  They are moved by the system or, where they are in several
+// mappings (heap/large.c has moved them before, or the program has asked for something there), copied: once in the life of a
+// block, for what is one mapping can be resized.
+static mi_page_t* large_new_moved(mi_page_t* page, size_t n) {
+  size_t size = page->n_slices * MI_SLICE_SIZE;
+  void*  descriptor = NULL;
+  if (n > UINT32_MAX) return NULL;
+  if (!_mi_page_has(page, MI_PAGE_REMAPPED))
+    descriptor = _mi_mapped_new_from(_mi_page_start(page), size, n * MI_SLICE_SIZE);
+  if (descriptor != NULL) {
+    _mi_page_set(page, MI_PAGE_IS_ZERO);
+  }
+  else {
+    if ((descriptor = large_map(n, 1)) == NULL) return NULL;
+    large_copy_out(_mi_page_start(page), _mi_mapped_start(descriptor), size);
+  }
+  return _mi_page_new_mapped(descriptor, n, 0);
+}
+
+// The block gets a mapping of its own.  NULL when it cannot have one.
+static void* large_move_out(mi_page_t* page, size_t n) {
+  bool is_plain = (_mi_page_large_block(page) == _mi_page_start(page) && !_mi_region_is_arena(_mi_page_region(page)));
+  if (!is_plain || !large_wants_mapping(n, 1, _mi_page_arena(page))) return NULL;
+  mi_page_t* moved = large_new_moved(page, n);
+  if (moved == NULL) return NULL;
+  large_page(NULL, page, moved); // it has its owner entry, so this does not fail
+  _mi_large_free(NULL, page);
+  return _mi_page_large_block(moved);
+}
+
 void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero) {
-  size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+  size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
   if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
   size_t n = large_slices(mi_max(new_size, 1) + adjust);
   if (n > UINT32_MAX) return NULL;
+  if (_mi_page_is_mapped(page)) return large_resize_mapped(page, n);
   if (n <= page->n_slices) return large_shrink(page, n);
-  if (_mi_page_region(page)->is_single) return NULL;
+  void* moved = large_move_out(page, n);
+  if (moved != NULL) return moved;
   if (large_extend(page, n, zero)) return _mi_page_large_block(page);
   return large_remap(page, n, zero);
 }

@@ -1,9 +1,11 @@
 // Blocks that have a page of their own: larger than 512 KiB, or aligned in a way that no class is.  Layer: heap.
 //
-// L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h).
+// L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h), or if it
+//     has a mapping of its own (arena/mapped.h) to the system.
 // L2  A block may start at an offset within its page (aligned-at allocation).
-// L3  A thread keeps the last block of up to 4 MiB of the main heap that it freed for its next request of about that size, CLAIMED, so that
-//     a second free of it is noticed.  The background thread takes it away from idle threads.
+// L3  A thread keeps the last block of up to 4 MiB of the main heap that it freed for its next request of about that size,
+//     CLAIMED, so that a second free of it is noticed.  It may do so as long as all threads together do not keep too much
+//     (arena/purge.h, P2), and a round takes away what was not used since the one before (heap/background.h).
 #pragma once
 
 #include "heap.h"
@@ -24,8 +26,14 @@ void _mi_large_discard(mi_page_t* page);
 // In the child of a fork: gives back a CLAIMED page, with which a thread was at work that the child does not have.
 void _mi_large_forget(mi_page_t* page);
 
+// Does a theap keep a block, or may it?
+bool _mi_large_keeps(const mi_theap_t* theap);
+
 // Gives back what a theap keeps.
 void _mi_large_drop_kept(mi_theap_t* theap);
+
+// It keeps nothing any more: what it kept has been given back by others, or is lost.
+void _mi_large_forget_kept(mi_theap_t* theap);
 
 // The block resized without copying: in place, or its memory moved by the system.  NULL when it must be copied.
 // `zero`: what is new reads as zero.

@@ -5,6 +5,7 @@
 // batches get large, and none waits long: a batch is closed at 32 blocks or 4 KiB (outbox_limit), when another page
 // wants its slot, and whenever the theap is released.
 #include "../base/probe.h"
+#include "background.h"
 #include "heap.h"
 #include "pool.h"
 #include "theap.h"
@@ -15,8 +16,13 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
   _mi_page_regain(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
   for (;;) {
     if (_mi_page_used(page) == 0) {
-      if (theap != NULL) _mi_theap_page_delete(theap, page);
-      else _mi_heap_delete_page(page);
+      if (theap != NULL) {
+        _mi_theap_page_delete(theap, page);
+      }
+      else {
+        _mi_heap_delete_page(page);
+        _mi_background_freed();
+      }
       return;
     }
     // The thread that used to own it, and frees into it again, is the one that will use it again.
@@ -36,7 +42,6 @@ static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, m
   mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, page->capacity, &was);
   MI_PROBE3(batch, page, n, now == MI_PAGE_CLAIMED);
   if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);
-  else if (now == MI_PAGE_OWNED && theap != NULL) theap->n_owned_pushes++;
 }
 
 static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {

@@ -62,12 +62,14 @@ void _mi_page_regain(mi_page_t* page, mi_chain_t free) {
 }
 
 mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
-  mi_heap_t* heap = home->heap;
+  mi_heap_t* heap =
+      _mi_theap_heap(home); // when it has ended its pool is empty, or its page serves as well (heap.h, Q8)
   mi_pool_t* pool = &heap->pools[cls];
   mi_chain_t free;
   if (mi_load_relaxed(&pool->first) == NULL) return NULL;
   _mi_lock_acquire(pool_lock(heap, cls));
   mi_page_t* page = mi_load_relaxed(&pool->first);
+  // What cannot be adopted has a claimer that waits for this lock, and each of them waits for one page.
   for (; page != NULL; page = page->next) {
     _mi_page_set_home(page, home); // before the word (P4); harmless if a claimer was faster, it deletes the page
     if (_mi_page_word_adopt(&page->word, &free)) {
@@ -98,12 +100,12 @@ void _mi_pool_forget(mi_page_t* page) {
   _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
 }
 
-void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page)) {
+void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page), size_t* n_max) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_pool_t* pool = &from->pools[cls];
     if (mi_load_relaxed(&pool->first) == NULL) continue;
     _mi_lock_acquire(pool_lock(&_mi_heap_main, cls));
-    for (mi_page_t* page; (page = mi_load_relaxed(&pool->first)) != NULL;) {
+    for (mi_page_t* page; *n_max > 0 && (page = mi_load_relaxed(&pool->first)) != NULL; --*n_max) {
       pool_unlink(pool, page);
       change(from, page);
       pool_push(&_mi_heap_main.pools[cls], page);

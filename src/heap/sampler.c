@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#include "../arena/purge.h"
 #include "../base/track.h"
 #include "../support/option.h"
+#include "background.h"
 #include "guard.h"
+#include "idle.h"
 #include "thread.h"
 
 // While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
@@ -47,9 +48,17 @@ static size_t sampler_random_below(mi_sampler_t* s, size_t n) {
   return (size_t)((sampler_random(s) >> 32) * n >> 32);
 }
 
+// The system is asked once: a process may not be able to later.
+static uint64_t sampler_chance(void) {
+  static mi_atomic(uint64_t) chance;
+  uint64_t                   before = mi_load_relaxed(&chance);
+  if (before == 0) mi_cas_strong(&chance, &before, _mi_prim_random() | 1, relaxed, relaxed);
+  return mi_load_relaxed(&chance) ^ (uint64_t)_mi_prim_clock_ns(); // in the child of a fork, another one
+}
+
 static void sampler_seed(mi_sampler_t* s, uint64_t seed) {
   // Theaps with the same seed must not all choose at the same time.
-  s->random = (seed == 0 ? _mi_prim_random() : seed + s->number * 0xD1342543DE82EF95u);
+  s->random = (seed == 0 ? sampler_chance() : seed) + s->number * 0xD1342543DE82EF95u;
 }
 
 // Any number from 1 to twice the rate is equally likely: a fixed one could keep step with the program.
@@ -78,19 +87,23 @@ static bool sampler_bin_is_closed(const mi_theap_t* theap, size_t cls) {
 
 static void sampler_arm(mi_theap_t* theap, mi_sampler_t* s) {
   if (s->is_armed) return;
+  _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) sampler_close_bin(theap, s, cls);
   s->is_armed = true;
-  mi_fetch_add_relaxed(&_mi_theap_notices, 1);
+  mi_fetch_add_relaxed(&_mi_theap_notices, 1); // while entered: from here on no round closes bins
+  _mi_theap_leave(theap);
 }
 
 void _mi_sampler_disarm(mi_theap_t* theap) {
   mi_sampler_t* s = theap->sampler;
   if (mi_likely(s == NULL) || !s->is_armed) return;
+  _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (sampler_bin_is_closed(theap, cls)) sampler_open_bin(theap, s, cls);
   }
   s->is_armed = false;
   mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+  _mi_theap_leave(theap);
 }
 
 static bool sampler_counts_all(const mi_sampler_t* s) {
@@ -169,11 +182,12 @@ static mi_sampler_t* sampler_of(mi_theap_t* theap) {
 
 static void sampler_look(mi_theap_t* theap) {
   (void)sampler_of(theap);
+  _mi_sampler_tick(theap);
 }
 
 // The first one starts the background thread (S3).
 static void sampler_add_notice(void) {
-  if (!_mi_theap_is_sampled(mi_fetch_add_relaxed(&_mi_theap_notices, 1))) _mi_purge_wake(false);
+  if (!_mi_theap_is_sampled(mi_fetch_add_relaxed(&_mi_theap_notices, 1))) _mi_background_wake();
 }
 
 // The program's other threads see the new version at their next slow path.
@@ -249,7 +263,7 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
   s->countdown -= (int64_t)n;
   if (mi_likely(s->countdown > 0)) return;
   sampler_start_interval(s);
-  _mi_purge_wake(false); // in the child of a fork there is no background thread yet
+  _mi_background_wake(); // in the child of a fork there is no background thread yet
   if (_mi_prim_clock_ns() < s->not_before_ns) return;
   s->countdown = (int64_t)(1 + sampler_random_below(s, mi_min(n, SAMPLER_ARMED_MAX)));
   sampler_arm(theap, s);
@@ -286,16 +300,17 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   }
   else if (s->rate > 0 && !s->is_armed && sampler_wants_class(s, cls)) {
     sampler_count(theap, s, sampler_n_filled(theap, cls));
+    if (!s->is_armed) theap->bins[cls].left = MI_BIN_NO_ROOM; // S3
   }
 }
 
 // Without asking the thread, which uses `left` as its own and without atomic operations (H1): whichever of the two stores
-// comes last holds, and either is right, for `left` only says where a free block goes.  ThreadSanitizer is right not to like
-// it.
+// comes last holds, and either is right, for `left` only says where a free block goes.  In a closed bin it also says what the
+// thread has done (heap/idle.h, V3); that has no room anyway.  ThreadSanitizer is right not to like it.
 void _mi_sampler_tick(mi_theap_t* theap) {
-  if (MI_TSAN) return;
+  if (MI_TSAN || mi_load_acquire(&theap->is_closed)) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, MI_SAMPLER_NO_ROOM);
+    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, MI_BIN_NO_ROOM);
   }
 }
 
@@ -307,7 +322,7 @@ static void* sampler_guard(mi_theap_t* theap, mi_sampler_t* s, mi_guard_request_
   request->is_precise = s->is_precise;
   request->is_before = (s->before_percent > 0 && sampler_random_below(s, 100) < s->before_percent);
   s->is_busy = true;
-  void* p = _mi_guard_malloc(theap->heap, request);
+  void* p = _mi_guard_malloc(_mi_theap_heap(theap), request);
   s->is_busy = false;
   if (!counts_all) {
     int64_t end_ns = _mi_prim_clock_ns();

@@ -9,8 +9,9 @@
 //     slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
 // S2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
 //     theap is not.
-// S3  A thread whose bins have all that it needs takes no slow paths.  So while a mode is on, the background thread takes the
-//     room of bins away now and then: they run empty soon, since frees go to pages.
+// S3  A thread whose bins have all that it needs takes no slow paths.  So while it is counted, bins are filled but have no room
+//     (MI_BIN_NO_ROOM): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
+//     those that were filled before.
 // S4  `_mi_theap_notices` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
 //     each armed theap.
 #pragma once
@@ -19,8 +20,7 @@
 
 #define MI_SAMPLER_ALL_BELOW 1000 // rates below count every allocation
 
-#define MI_SAMPLER_CLOSED  -1              // room and blocks left of a closed bin (S1)
-#define MI_SAMPLER_NO_ROOM (INT32_MIN / 2) // what S3 makes of `left`: malloc does not make up for it by what it takes
+#define MI_SAMPLER_CLOSED -1 // room and blocks left of a closed bin (S1)
 
 struct mi_sampler_s {
   mi_bin_t bins[MI_CLASS_COUNT]; // S1
@@ -65,7 +65,7 @@ void _mi_sampler_init(void);
 void _mi_sampler_set_rate(mi_theap_t* theap, size_t rate, size_t seed);
 void _mi_sampler_set_bounds(mi_theap_t* theap, size_t min, size_t max);
 
-// The background thread's part: of a live theap, under the registry lock.
+// The part of a round: of a live theap.
 void _mi_sampler_tick(mi_theap_t* theap);
 
 // ---- the life of a theap that has a sampler -------------------------------------------------------------------------

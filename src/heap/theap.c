@@ -7,14 +7,16 @@
 
 #include <string.h>
 
-#include "../arena/purge.h"
 #include "../base/probe.h"
 #include "../support/stat.h"
+#include "background.h"
 #include "heap.h"
+#include "idle.h"
 #include "large.h"
 #include "pool.h"
 #include "quarantine.h"
 #include "sampler.h"
+#include "thread.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -24,8 +26,8 @@
 #define THEAP_BINS_PER_LOOK 2
 #define THEAP_UNUSED_LOOKS  2
 
-// Batches pushed to pages that others own, after which we make sure that sleeping owners are looked after.
-#define THEAP_OWNED_PUSHES 64
+// How often a look is the occasion for a round (heap/background.h).
+#define THEAP_LOOKS_PER_POLL 8
 
 #define THEAP_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
@@ -47,6 +49,7 @@ void _mi_theap_init(mi_theap_t* theap) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     theap->bins[cls].room = _mi_class_info[cls].room;
     theap->bins[cls].left = theap->bins[cls].room;
+    theap->classes[cls].total = theap->bins[cls].left;
   }
 }
 
@@ -96,16 +99,18 @@ static bool theap_park(mi_page_t* page) {
   return true;
 }
 
+static void theap_park_last(mi_theap_t* theap, mi_class_state_t* state) {
+  mi_page_t* page = state->full.last;
+  page_list_remove(&state->full, page);
+  _mi_page_clear(page, MI_PAGE_IS_FULL);
+  if (!theap_park(page)) _mi_theap_page_enqueue(theap, page); // not full any more
+}
+
 // With more than one thread all full pages are parked, so that whoever frees into them can make them available again
 // without waiting for this thread (docs/decisions/009).
 static void theap_park_full(mi_theap_t* theap, mi_class_state_t* state) {
   if (mi_load_relaxed(&_mi_thread_count) <= 1) return;
-  for (int i = 0; i < THEAP_FULL_STEP && state->full.count > 0; i++) {
-    mi_page_t* page = state->full.last;
-    page_list_remove(&state->full, page);
-    _mi_page_clear(page, MI_PAGE_IS_FULL);
-    if (!theap_park(page)) _mi_theap_page_enqueue(theap, page); // not full any more
-  }
+  for (int i = 0; i < THEAP_FULL_STEP && state->full.count > 0; i++) theap_park_last(theap, state);
 }
 
 static void theap_page_is_full(mi_theap_t* theap, mi_page_t* page) {
@@ -150,17 +155,17 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    bool   is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
-    size_t arena = mi_load_relaxed(&theap->heap->arena);
+    bool       is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    mi_heap_t* heap = _mi_theap_heap(theap);
+    size_t     arena = mi_load_relaxed(&heap->arena);
     page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, arena);
     if (page == NULL) return NULL;
-    if (!_mi_heap_add_page(theap->heap, page)) {
+    if (!_mi_heap_add_page(heap, page)) {
       _mi_page_delete(page);
       return NULL;
     }
     _mi_page_set_home(page, theap);
     theap->classes[cls].n_pages++;
-    _mi_purge_expect();
   }
   _mi_theap_page_enqueue(theap, page);
   return page;
@@ -181,30 +186,49 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
   }
 }
 
-void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
-  mi_bin_t*         bin = &theap->bins[cls];
-  mi_class_state_t* state = &theap->classes[cls];
-  mi_assert_internal(bin->head == NULL);
-  int32_t room = _mi_class_info[cls].room; // a bin that runs empty is in use
-  _mi_theap_enter(theap);
-  mi_chain_t chain = theap_find_blocks(theap, cls, is_zero);
-  state->n_unused = 0;
-  if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
-  _mi_theap_leave(theap);
-  MI_PROBE3(refill, theap, cls, chain.count);
-  if (mi_unlikely(chain.first == NULL)) return NULL;
+// The first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use: it has all its room.
+static mi_block_t* theap_fill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
+  mi_bin_t* bin = &theap->bins[cls];
+  int32_t   room = _mi_class_info[cls].room;
+  int32_t   n = (int32_t)chain.count;
   bin->room = room;
-  bin->left = chain.count > (size_t)room ? 1 : room - (int32_t)chain.count + 1;
+  bin->left = n > room ? 1 : room - n + 1;
   bin->head = _mi_block_next(chain.first);
+  theap->classes[cls].total = bin->left + n - 1;
   return chain.first;
+}
+
+// Between enter and leave.
+static mi_block_t* theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_class_state_t* state = &theap->classes[cls];
+  uint32_t          epoch = mi_load_relaxed(&_mi_background_epoch);
+  mi_chain_t        chain = theap_find_blocks(theap, cls, is_zero);
+  MI_PROBE3(refill, theap, cls, chain.count);
+  state->n_unused = 0;
+  state->epoch = epoch;
+  if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
+  if (mi_unlikely(theap->epoch != epoch)) _mi_idle_look(theap);
+  return mi_likely(chain.first != NULL) ? theap_fill_bin(theap, cls, chain) : NULL;
+}
+
+void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_assert_internal(theap->bins[cls].head == NULL);
+  _mi_theap_enter(theap);
+  mi_block_t* block = NULL;
+  if (mi_unlikely(theap->bins[cls].head != NULL)) block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]); // it was closed
+  else block = theap_refill(theap, cls, is_zero);
+  _mi_theap_leave(theap);
+  _mi_background_note();
+  return block;
 }
 
 // ---- overflow -------------------------------------------------------------------------------------------------------
 
 static void theap_page_is_empty(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = &theap->classes[page->cls];
-  // The only page with room stays: the next malloc would make another.  It goes when the thread is idle.
-  if (state->queue.count == 1) return;
+  // The only page with room stays, if it is no more than a slice: the next malloc would make another.  It goes when the thread
+  // does not use the class any more.
+  if (state->queue.count == 1 && page->n_slices == 1) return;
   page_list_remove(&state->queue, page);
   _mi_theap_page_delete(theap, page);
 }
@@ -227,14 +251,21 @@ static void theap_give_back(mi_theap_t* theap, mi_page_t* page, mi_block_t* bloc
   theap_page_changed(theap, page);
 }
 
-static void theap_bin_flush(mi_theap_t* theap, size_t cls) {
-  mi_bin_t* bin = &theap->bins[cls];
-  for (mi_block_t *block = bin->head, *next; block != NULL; block = next) {
+void _mi_theap_give_back_list(mi_theap_t* theap, mi_block_t* first) {
+  for (mi_block_t *block = first, *next; block != NULL; block = next) {
     next = _mi_block_next(block);
     theap_give_back(theap, _mi_page_of(block), block);
   }
+}
+
+void _mi_theap_flush_bin(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*   bin = &theap->bins[cls];
+  mi_block_t* first = bin->head;
+  bool has_no_room = (bin->left < MI_BIN_NO_ROOM / 2 && _mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices)));
   bin->head = NULL;
-  bin->left = bin->room;
+  theap->classes[cls].total = bin->room;
+  bin->left = (has_no_room ? MI_BIN_NO_ROOM : bin->room); // sampler.h, S3
+  _mi_theap_give_back_list(theap, first);
 }
 
 // A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot takes
@@ -248,7 +279,7 @@ static void theap_look_at(mi_theap_t* theap, size_t cls) {
   }
   else if (++state->n_unused >= THEAP_UNUSED_LOOKS) {
     bin->room /= 2;
-    theap_bin_flush(theap, cls);
+    _mi_theap_flush_bin(theap, cls);
   }
   state->left_seen = bin->left;
 }
@@ -256,6 +287,8 @@ static void theap_look_at(mi_theap_t* theap, size_t cls) {
 static void theap_look(mi_theap_t* theap) {
   size_t first = theap->n_looks++ * THEAP_BINS_PER_LOOK;
   for (size_t i = 0; i < THEAP_BINS_PER_LOOK; i++) theap_look_at(theap, (first + i) % MI_CLASS_COUNT);
+  if (mi_unlikely(theap->epoch != mi_load_relaxed(&_mi_background_epoch))) _mi_idle_look(theap);
+  theap->has_looked = (theap->n_looks % THEAP_LOOKS_PER_POLL == 0);
 }
 
 // The rest of a free, after enter: up to leaving.
@@ -294,12 +327,11 @@ mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block
 
 void _mi_theap_leave_slow(mi_theap_t* theap) {
   bool has_deleted = theap->has_deleted;
-  bool has_pushed = (theap->n_owned_pushes >= THEAP_OWNED_PUSHES);
-  theap->has_deleted = false;
-  if (has_pushed) theap->n_owned_pushes = 0;
+  bool has_looked = theap->has_looked;
+  theap->has_deleted = theap->has_looked = false;
   _mi_theap_leave(theap);
-  if (mi_unlikely(has_deleted)) _mi_purge_schedule(true);
-  if (mi_unlikely(has_pushed)) _mi_purge_wake(true);
+  if (mi_unlikely(has_deleted)) _mi_background_freed();
+  if (mi_unlikely(has_looked)) _mi_background_poll();
 }
 
 // ---- letting go -----------------------------------------------------------------------------------------------------
@@ -309,12 +341,14 @@ void _mi_theap_forget(mi_theap_t* theap) {
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->outbox, 0, sizeof(theap->outbox));
-  mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL); // lost, as its bins are
-  mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_QUIET);
+  _mi_large_forget_kept(theap); // lost, as its bins are
+  mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE);
+  mi_store_relaxed(&theap->is_closed, false);
   memset(theap->cache, 0, sizeof(theap->cache));
-  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
-  theap->thread_next = NULL;
-  theap->is_orphan = false;
+  _mi_directory_clear(&theap->directory);
+  theap->retired = NULL;
+  mi_store_relaxed(&theap->has_retired, false);
+  _mi_thread_set_vacant(theap);
 }
 
 static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
@@ -330,13 +364,41 @@ static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
   }
 }
 
+void _mi_theap_release_class(mi_theap_t* theap, size_t cls, size_t* n) {
+  mi_class_state_t* state = &theap->classes[cls];
+  for (; *n > 0 && state->queue.first != NULL; (*n)--) theap_page_release(theap, state->queue.first);
+  for (; *n > 0 && state->full.first != NULL; (*n)--) theap_page_release(theap, state->full.first);
+  if (*n > 0) state->n_pages = state->n_fills = 0;
+}
+
 void _mi_theap_release_pages(mi_theap_t* theap) {
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_class_state_t* state = &theap->classes[cls];
-    while (state->queue.first != NULL) theap_page_release(theap, state->queue.first);
-    while (state->full.first != NULL) theap_page_release(theap, state->full.first);
-    state->n_pages = state->n_fills = 0;
-  }
+  size_t n = SIZE_MAX;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) _mi_theap_release_class(theap, cls, &n);
+}
+
+static void theap_page_collect(mi_theap_t* theap, mi_page_t* page) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  if (_mi_page_word_chain(mi_load_relaxed(&page->word)).first != NULL)
+    _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
+  page_list_remove(&state->queue, page);
+  if (_mi_page_used(page) == 0 && state->queue.count > 0) _mi_theap_page_delete(theap, page);
+  else page_list_append(&state->queue, page);
+}
+
+void _mi_theap_collect_class(mi_theap_t* theap, size_t cls, size_t* n) {
+  mi_class_state_t* state = &theap->classes[cls];
+  for (; *n > 0 && state->full.count > 0 && mi_load_relaxed(&_mi_thread_count) > 1; (*n)--)
+    theap_park_last(theap, state);
+  size_t n_pages = mi_min(*n, state->queue.count);
+  *n -= n_pages;
+  for (; n_pages > 0; n_pages--) theap_page_collect(theap, state->queue.first);
+}
+
+void _mi_theap_delete_empty(mi_theap_t* theap, size_t cls) {
+  mi_page_t* page = theap->classes[cls].queue.first;
+  if (page == NULL || _mi_page_used(page) > 0) return;
+  page_list_remove(&theap->classes[cls].queue, page);
+  _mi_theap_page_delete(theap, page);
 }
 
 void _mi_theap_release(mi_theap_t* theap) {
@@ -344,7 +406,7 @@ void _mi_theap_release(mi_theap_t* theap) {
   _mi_sampler_disarm(theap);
   _mi_theap_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    if (theap->bins[cls].head != NULL) theap_bin_flush(theap, cls);
+    if (theap->bins[cls].head != NULL) _mi_theap_flush_bin(theap, cls);
   }
   _mi_outbox_flush(theap);
   _mi_theap_release_pages(theap);

@@ -3,9 +3,10 @@
 //   malloc:  bin  <--refill--  page's free list | chain of others' frees | new blocks  <--  pool | arena
 //   free:    bin, while it has room  --overflow-->  the block's page (ours)  |  outbox (not ours)  --batch-->  page word
 //
-// H1  bins are touched by their thread only, without any mark: they are the fast path.
+// H1  bins are touched by their thread without any mark: they are the fast path.  Each change of a bin begins with `left`, so
+//     that who takes bins away from a thread can tell whether it is in the middle of one (heap/idle.h).
 // H2  All else of a theap (queues, outbox, quarantine, plain fields of its pages) is touched between enter and leave only,
-//     by its thread, or by whoever has revoked it (heap/thread.c): a sleeping thread cannot keep what it does not use.
+//     by its thread, or by whoever has revoked it (heap/idle.h): a sleeping thread cannot keep what it does not use.
 // H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
 //     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
@@ -13,9 +14,11 @@
 //     home (heap/heap.h, Q3): an old pointer to one in `home` does no harm.
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
 //     that thread.  NULL while no thread has it.  Only its thread finds itself there.
+// H7  Outside of slow paths, left + (blocks in the bin) is the `total` of the class.
 #pragma once
 
 #include "../page/page.h"
+#include "directory.h"
 
 typedef struct mi_subproc_s mi_subproc_t;
 typedef struct mi_sampler_s mi_sampler_t;
@@ -39,6 +42,12 @@ typedef struct mi_class_state_s {
   uint32_t       n_unused;  // looks in a row that found that nothing was taken from it
   uint32_t       n_fills;   // how often the bin was filled, up to a maximum
   uint32_t       n_pages;   // made by this theap and not given back by it: how far the class has grown
+  int32_t        total;     // H7
+  uint32_t       epoch;     // of the last time that the bin was filled
+  int32_t        left_then; // the bin's `left` when the thread looked the last time whether it still uses the class
+  // Of a bin that was taken away (heap/idle.h, V3):
+  int32_t        left_taken;
+  mi_block_t*    taken;
 } mi_class_state_t;
 
 // Blocks of one page that others own, on their way back to it.
@@ -50,19 +59,25 @@ typedef struct mi_batch_s {
   uint32_t    limit; // of its class
 } mi_batch_t;
 
-// Where the thread of a theap is (H2).  OUTSIDE becomes QUIET when the background thread looks: if it is still QUIET the
-// next time, the thread has taken no slow path in between.
-typedef enum mi_presence_e { MI_THEAP_QUIET, MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
+// Where the thread of a theap is (H2).
+typedef enum mi_presence_e { MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
+
+// How far others are with taking from it what its thread does not use (heap/idle.h).
+typedef enum mi_revoked_e {
+  MI_THEAP_FREE,
+  MI_THEAP_ASKED,   // it will be taken from unless its thread comes by
+  MI_THEAP_CLOSED,  // the same; its bins have been closed
+  MI_THEAP_HELD,    // somebody is at it
+  MI_THEAP_AWAITED, // ... and its thread waits for that
+  MI_THEAP_EMPTIED  // it was taken from
+} mi_revoked_t;
 
 #define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
 
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
-// A thread's theap of a heap other than its own, found by the heap's id.
-typedef struct mi_theap_cached_s {
-  uint64_t    id; // 0: empty
-  mi_theap_t* theap;
-} mi_theap_cached_t;
+// Where a thread looks for its theap of a heap first: at the lowest bits of the heap's id.
+typedef mi_directory_entry_t mi_theap_cached_t;
 
 #define MI_THEAP_CACHE_SIZE 8 // a power of two
 
@@ -70,32 +85,47 @@ struct mi_theap_s {
   mi_bin_t               bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
   mi_atomic(mi_theap_t*) thread;               // H6
   mi_atomic(uint32_t)    presence;             // mi_presence_t
-  mi_atomic(uint32_t)    revoked;              // somebody else wants to touch it, or does
+  mi_atomic(uint32_t)    revoked;              // mi_revoked_t
+  mi_atomic(bool)        is_closed;            // its bins were closed by others; set under _mi_idle_lock
   bool                   has_deleted;          // pages were given back since the last look at the purge policy
-  uint32_t               n_owned_pushes;       // batches pushed to pages whose owner may be asleep
-  uint32_t               n_slow_frees;         // counts to the next look at unused bins
-  uint32_t               n_looks;              // ... and which are next
-  uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
-  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  bool                   has_looked;           // ... and bins were looked at
+  uint32_t               epoch;        // of the last look at what its thread does not use any more (heap/idle.h)
+  uint32_t               n_slow_frees; // counts to the next look at unused bins
+  uint32_t               n_looks;      // ... and which are next
+  uint32_t               n_slow;       // slow mallocs: the heartbeat of deferred frees; its own thread only
+  mi_atomic(mi_page_t*)  kept_large;   // a large block that the thread freed last (heap/large.c, L3)
+  mi_atomic(size_t)      kept_allowed; // slices that may be kept
+  mi_atomic(uint32_t)    n_kept;       // changes with each
+  uint32_t               n_kept_seen;  // in the last round
   // Of a backing theap only:
   mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
+  mi_directory_t         directory;                  // the other theaps of the thread, but for those that are retired
   mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
-  mi_atomic(bool)        has_retired;                // some of the thread's theaps serve a heap that was deleted
-  // Under the registry lock (heap/thread.c):
-  mi_heap_t*             heap;        // NULL: of none yet, or not any more; read by its thread without the lock
-  mi_theap_t*            heap_next;   // among the theaps of the heap
-  mi_theap_t*            thread_next; // the other theaps of the thread, beginning with the backing theap
-  mi_theap_t*            next;        // in the registry
-  bool                   is_live;     // a thread has it
-  bool                   is_late;     // threads past their exit share it
-  bool                   is_orphan;   // its thread did not survive a fork
-  bool                   is_released; // it was idle and has nothing left to give
-  mi_block_t*            quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
-  uint64_t               quarantine_random;
-  bool                   is_home; // some page has it as its home; only while theaps are looked for (heap/thread.c)
-  mi_class_state_t       classes[MI_CLASS_COUNT];
-  mi_batch_t             outbox[MI_OUTBOX_SIZE];
-  mi_sampler_t*          sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
+  mi_atomic(bool)        has_retired;                // `retired` is not empty
+  bool                   is_watched;                 // heap/ended.h: this and what follows
+  mi_prim_life_t         life;
+  mi_theap_t*            ended_next;
+  mi_theap_t*            ended_prev;
+  mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
+  // Under the registry lock (heap/thread.c).  An `at` is what points to the theap in the list that has it.
+  mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
+  mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)
+  uint64_t               heap_id;   // of the heap for which its thread got it
+  mi_theap_t*            heap_next; // among the theaps of the heap
+  mi_theap_t**           heap_at;
+  mi_theap_t*      thread_next; // the other theaps of the thread, beginning with the backing theap; or the retired ones
+  mi_theap_t**     thread_at;
+  mi_theap_t*      next;                           // in the registry
+  uint64_t         vacant_since;                   // how many theaps had become vacant then (heap/vacant.h, V4)
+  uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
+  bool             is_live;                        // a thread has it
+  bool             is_late;                        // threads past their exit share it
+  bool             is_orphan;                      // its thread did not survive a fork
+  mi_block_t*      quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
+  uint64_t         quarantine_random;
+  mi_class_state_t classes[MI_CLASS_COUNT];
+  mi_batch_t       outbox[MI_OUTBOX_SIZE];
+  mi_sampler_t*    sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
@@ -107,11 +137,12 @@ extern mi_thread_local mi_theap_t* _mi_theap_default;
 extern mi_theap_t                  _mi_theap_none;
 extern mi_theap_t                  _mi_theap_dead;
 
-extern mi_atomic(size_t) _mi_thread_count; // threads that have a theap
+extern mi_atomic(size_t) _mi_thread_count;      // threads that have a theap
+extern mi_atomic(bool)   _mi_thread_has_others; // there is, or was, more than one of them
 
 // How many reasons there are for slow mallocs to look closer: orphans of a fork to adopt (heap/fork.h), blocks to guard
-// (heap/sampler.h), a background thread to start (arena/purge.h).  So they test one word, which is nearly always 0.  Blocks to
-// guard count one each, the others MI_NOTICE_OTHER.
+// (heap/sampler.h).  So they test one word, which is nearly always 0.  Blocks to guard count one each, orphans
+// MI_NOTICE_OTHER.
 extern mi_atomic(uint32_t) _mi_theap_notices;
 
 #define MI_NOTICE_OTHER (1u << 24)
@@ -127,15 +158,15 @@ static inline bool _mi_theap_is_sampled(uint32_t notices) {
 
 // ---- touching a theap (H2) ------------------------------------------------------------------------------------------
 
-// An asymmetric lock: two plain stores and a load for the thread itself; the other side pays with a barrier on all
-// threads (membarrier).  The compiler fence keeps the store before the load in the program; the processor's reordering
-// of the two is what the barrier of the other side rules out.
+// An asymmetric lock: two plain stores and a load for the thread itself; the other side pays by waiting.  The compiler fence
+// keeps the store before the load in the program; the processor's reordering of the two is over when the other side has
+// waited (heap/idle.h, V2).
 static mi_always_inline bool _mi_theap_try_enter(mi_theap_t* theap) {
   mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
   if (MI_TSAN) mi_fence_seq_cst();
   else mi_compiler_fence();
   // acquire: what the other side did to our pages happened before
-  return mi_likely(mi_load_acquire(&theap->revoked) == 0);
+  return mi_likely(mi_load_acquire(&theap->revoked) == MI_THEAP_FREE);
 }
 
 static mi_always_inline void _mi_theap_leave(mi_theap_t* theap) {
@@ -154,22 +185,35 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
 
 // The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
 // or its link was overwritten.
+//
+// `left` of the bins that threads without a theap share is changed by all of them at once; it is read by nobody.
 static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
-  mi_block_t* block = bin->head;
   mi_block_t* next;
-  if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) return NULL;
+  if (MI_TSAN && bin->head == NULL) return NULL;
+  bin->left++; // H1
+  mi_compiler_fence();
+  mi_block_t* block = bin->head;
+  if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) {
+    bin->left--;
+    return NULL;
+  }
   bin->head = next;
-  bin->left++;
   return block;
 }
 
 // The same in all cases; NULL if it is empty.
 static inline void* _mi_bin_pop(mi_bin_t* bin) {
+  bin->left++; // H1
+  mi_compiler_fence();
   mi_block_t* block = bin->head;
-  if (block == NULL) return NULL;
-  bin->head = _mi_block_next(block);
-  bin->left++;
+  if (block != NULL) bin->head = _mi_block_next(block);
+  else bin->left--;
   return block;
+}
+
+// The heap that the theap serves; it may end at any time, and be the main one then (heap.h, Q8).
+static inline mi_heap_t* _mi_theap_heap(const mi_theap_t* theap) {
+  return mi_load_acquire(&((mi_theap_t*)theap)->heap);
 }
 
 // The backing theap of the calling thread, NULL if it has none (yet, or any more).
@@ -216,11 +260,25 @@ static inline bool _mi_theap_owns(const mi_theap_t* theap, mi_page_t* page) {
   return mi_load_relaxed(&page->home) == theap;
 }
 
-// An orphan of a fork, whose pages are taken care of, becomes an empty theap again.
+// An orphan of a fork, whose pages are taken care of, becomes an empty theap again that nobody has.  Under the registry lock.
 void _mi_theap_forget(mi_theap_t* theap);
 
 // Lets go of all pages: empty ones go back, full ones are parked, the rest is shared.
 void _mi_theap_release_pages(mi_theap_t* theap);
+
+// The same for one class, of at most *n pages; *n is less those.
+void _mi_theap_release_class(mi_theap_t* theap, size_t cls, size_t* n);
+
+// For a class that is in use: looks at up to *n pages, in turn, for what others have freed there; empty ones go back, full ones
+// are parked; *n is less those.
+void _mi_theap_collect_class(mi_theap_t* theap, size_t cls, size_t* n);
+
+// Gives all blocks of a bin, or of a list that was one, back to their pages.
+void _mi_theap_flush_bin(mi_theap_t* theap, size_t cls);
+void _mi_theap_give_back_list(mi_theap_t* theap, mi_block_t* first);
+
+// Deletes the class's last page with room if it is empty.
+void _mi_theap_delete_empty(mi_theap_t* theap, size_t cls);
 
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
 
@@ -271,7 +329,8 @@ static mi_always_inline void _mi_theap_free_local(mi_theap_t* theap, mi_page_t* 
   mi_block_t* block = (mi_block_t*)p;
   int32_t     left = bin->left - 1;
   if (mi_likely(left >= 0)) {
-    bin->left = left;
+    bin->left = left; // H1
+    mi_compiler_fence();
     mi_block_set_next(block, bin->head);
     bin->head = block;
     return;

@@ -1,51 +1,54 @@
-// Thread start and exit, and taking back what idle threads hold.  Layer: heap.
+// Thread start and exit.  Layer: heap.
 //
 // Nothing here is on a fast path: a thread without a theap has one of two empty ones, whose bins send it to
 // _mi_thread_theap by way of the ordinary slow path.
 //
-// T1  A theap is made by its thread's first allocation or free, and released at its exit in O(own pages).
+// T1  A theap is made by its thread's first allocation, in constant time, and released at its exit in O(own theaps and
+//     pages).
 // T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
 //     comes from the late theap of the heap.  (Destructors of thread-specific data run in any order, and libc frees after them.)
-// T3  While `revoked` is set, and after `presence` was seen not to be INSIDE after the barrier, the revoker has the rights
-//     of the thread on all but the bins.
+// T3  A thread that has not allocated frees to the pages directly, too: libc frees what belongs to a thread, on that thread, when it
+//     is past all destructors, and then nobody would release a theap.  It gets one if its exit will be seen, or if it frees
+//     more often than that.
+// T4  The theap of a thread that cannot be seen to end is watched (heap/ended.h).
 #include "thread.h"
 
 #include <string.h>
 
-#include "../arena/purge.h"
 #include "../base/probe.h"
 #include "../support/stat.h"
+#include "background.h"
+#include "ended.h"
 #include "fork.h"
 #include "heap.h"
 #include "large.h"
 #include "quarantine.h"
 #include "sampler.h"
-#include "walk.h"
+#include "vacant.h"
 
-// Theaps that nobody has are looked for when there are so many (1 MiB), and twice as many as were found to be in use the
-// last time: so a theap costs a small part of a walk over all pages.
-#define THEAP_RECLAIM_MIN 128
+// How many theaps of a heap that ends are looked at while the registry lock is held.
+#define THREAD_BATCH 64
+
+// T3: libc frees a block for each library with thread-local variables, and one more.
+#define THREAD_FREES_MIN 256
 
 mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
 
 mi_theap_t        _mi_theap_none;
 mi_theap_t        _mi_theap_dead;
 mi_atomic(size_t) _mi_thread_count;
+mi_atomic(bool)   _mi_thread_has_others;
 mi_lock_t         _mi_registry_lock;
 
 mi_atomic(uint32_t) _mi_theap_notices;
 
-static mi_theap_t  theap_first; // of the first thread: no memory is needed for the first allocation
-static mi_lock_t   theap_late_lock;
-static mi_theap_t* registry;      // all theaps that were ever made; they are used again, not given back (H5)
-static mi_theap_t* theaps_unused; // those that serve no heap
-static size_t      theaps_count;  // in the registry
-static size_t      theaps_wanted = THEAP_RECLAIM_MIN; // so many before unused ones are looked for
+static mi_theap_t             theap_first; // of the first thread: no memory is needed for the first allocation
+static mi_lock_t              theap_late_lock;
+static mi_atomic(mi_theap_t*) registry;     // all theaps that were ever made; they are used again, not given back (H5)
+static size_t                 theaps_count; // in the registry
 
 static char*  theap_memory; // where the next theap is made, and how many fit there
 static size_t theap_memory_left;
-
-static bool thread_can_revoke;
 
 // ---- before everything ----------------------------------------------------------------------------------------------
 // While the loader relocates the program, thread-local variables are zero, not yet what they are initialised with; a
@@ -98,10 +101,6 @@ static void thread_resolve_early(void) {}
 
 // ---- initialisation -------------------------------------------------------------------------------------------------
 
-static bool thread_tick(void);
-static int  thread_start(void (*run)(void));
-static void thread_note_wanted(bool is_wanted);
-
 static void thread_exit(void) {
   _mi_thread_release(true);
 }
@@ -109,6 +108,7 @@ static void thread_exit(void) {
 static bool thread_process_init(void) {
   enum { NOT_YET, BUSY, DONE };
   static mi_atomic(uint32_t) state;
+  int                        n_spins = 0;
   while (mi_likely(mi_load_acquire(&state) != DONE)) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
@@ -118,14 +118,13 @@ static bool thread_process_init(void) {
         _mi_block_init();
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);
-        thread_can_revoke = (_mi_prim_barrier_all_init() == 0) || MI_TSAN;
-        _mi_purge_init(&thread_tick, &thread_start, &thread_note_wanted);
+        _mi_background_init();
       }
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
     }
     else {
-      _mi_prim_yield(); // another thread is at it
+      _mi_lock_pause(&state, (uint32_t)BUSY, &n_spins); // another thread is at it
     }
   }
   return true;
@@ -134,7 +133,7 @@ static bool thread_process_init(void) {
 // ---- the registry ---------------------------------------------------------------------------------------------------
 
 static mi_theap_t* theap_make(void) {
-  if (registry == NULL && !MI_TRACK_VALGRIND) return &theap_first; // which could not be hidden
+  if (mi_load_relaxed(&registry) == NULL && !MI_TRACK_VALGRIND) return &theap_first; // which could not be hidden
   if (theap_memory_left == 0) {
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
     if (run.region == NULL) return NULL;
@@ -150,88 +149,60 @@ static mi_theap_t* theap_make(void) {
   return theap;
 }
 
-void _mi_thread_set_unused(mi_theap_t* theap) {
-  theap->heap = NULL;
-  theap->heap_next = theaps_unused;
-  theaps_unused = theap;
-}
-
-// Takes those theaps away from a heap that no thread has, and no page as its home.
-static size_t theap_reclaim_from(mi_heap_t* heap) {
-  size_t n = 0;
-  for (mi_theap_t **at = &heap->theaps, *theap; (theap = *at) != NULL;) {
-    if (theap->is_live || theap->is_orphan || theap->is_home) {
-      at = &theap->heap_next;
-      continue;
-    }
-    *at = theap->heap_next;
-    _mi_thread_set_unused(theap);
-    n++;
-  }
-  return n;
-}
-
-// A heap that is deleted leaves its theaps to the main heap, although there may be no thread for them; and heaps keep as
-// many as they had threads at a time.  A page gets only a theap that a thread has as its home, so what is found to be no
-// home stays so.
-static void theap_reclaim(void) {
-  mi_walk_t walk = {NULL, NULL, 0, 0};
-  size_t    n;
-  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) theap->is_home = false;
-  _mi_lock_acquire(&_mi_arena_lock);
-  for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
-    mi_theap_t* home = mi_load_relaxed(&page->home);
-    if (home != NULL) home->is_home = true; // NULL: a large block
-  }
-  _mi_lock_release(&_mi_arena_lock);
-  n = theap_reclaim_from(&_mi_heap_main);
-  for (mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) n += theap_reclaim_from(heap);
-  theaps_wanted = mi_max(THEAP_RECLAIM_MIN, 2 * (theaps_count - n));
-}
-
 static mi_theap_t* theap_make_for(mi_heap_t* heap) {
-  if (theaps_unused == NULL && theaps_count >= theaps_wanted) theap_reclaim();
-  mi_theap_t* theap = theaps_unused;
-  if (theap != NULL) {
-    theaps_unused = theap->heap_next;
-  }
-  else {
-    theap = theap_make();
-    if (theap == NULL) return NULL;
-    theap->next = registry;
-    registry = theap;
-    theaps_count++;
-  }
-  theap->heap = heap;
-  theap->heap_next = heap->theaps;
-  heap->theaps = theap;
+  mi_theap_t* theap = theap_make();
+  if (theap == NULL) return NULL;
+  theap->next = mi_load_relaxed(&registry);
+  mi_store_release(&registry, theap); // release: rounds go through it without the lock
+  theaps_count++;
+  mi_store_relaxed(&theap->heap, heap);
+  _mi_vacant_link(&heap->theaps, theap);
   return theap;
 }
 
 // One for the heap, live, of that thread (NULL: its own); caller holds the registry lock.
 static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
-  mi_theap_t* theap = heap->theaps;
-  while (theap != NULL && (theap->is_live || theap->is_orphan)) theap = theap->heap_next;
+  mi_theap_t* theap = _mi_vacant_get(heap, theaps_count, false);
   if (theap == NULL) theap = theap_make_for(heap);
+  if (theap == NULL) theap = _mi_vacant_get(heap, theaps_count, true);
   if (theap == NULL) return NULL;
   _mi_theap_init(theap);
+  theap->heap_id = mi_load_relaxed(&heap->id);
   theap->is_live = true;
-  theap->is_released = false;
   theap->has_deleted = false;
-  theap->n_owned_pushes = 0;
   mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
   _mi_stat_increase(&_mi_stats.theaps, 1);
   return theap;
 }
 
-static void thread_cache(mi_theap_t* backing, mi_heap_t* heap, mi_theap_t* theap) {
-  mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
-  cached->id = mi_load_relaxed(&heap->id);
+// Adds a theap to those of its thread, or to the retired ones, and takes it out.
+static void thread_link(mi_theap_t** list, mi_theap_t* theap) {
+  theap->thread_next = *list;
+  theap->thread_at = list;
+  if (*list != NULL) (*list)->thread_at = &theap->thread_next;
+  *list = theap;
+}
+
+static void thread_unlink(mi_theap_t* theap) {
+  *theap->thread_at = theap->thread_next;
+  if (theap->thread_next != NULL) theap->thread_next->thread_at = theap->thread_at;
+}
+
+static void thread_cache(mi_theap_t* backing, uint64_t id, mi_theap_t* theap) {
+  mi_theap_cached_t* cached = &backing->cache[id % MI_THEAP_CACHE_SIZE];
+  cached->id = id;
   cached->theap = theap;
 }
 
+mi_theap_t* _mi_thread_find(mi_theap_t* backing, mi_heap_t* heap) {
+  uint64_t    id = mi_load_relaxed(&heap->id);
+  mi_theap_t* theap = (id == MI_HEAP_MAIN_ID ? backing : _mi_directory_find(&backing->directory, id));
+  if (theap != NULL) thread_cache(backing, id, theap);
+  return theap;
+}
+
 mi_theap_t* _mi_thread_first_theap(void) {
-  return registry;
+  return mi_load_acquire(&registry);
 }
 
 mi_theap_t* _mi_thread_last_theap(void) {
@@ -240,13 +211,17 @@ mi_theap_t* _mi_thread_last_theap(void) {
 
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg) {
   _mi_lock_acquire(&_mi_registry_lock);
-  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) visit(theap, arg);
+  for (mi_theap_t* theap = mi_load_relaxed(&registry); theap != NULL; theap = theap->next) visit(theap, arg);
   _mi_lock_release(&_mi_registry_lock);
 }
 
 void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap)) {
   _mi_lock_acquire(&_mi_registry_lock);
-  for (mi_theap_t* theap = _mi_theap_backing(); theap != NULL; theap = theap->thread_next) visit(theap);
+  mi_theap_t* backing = _mi_theap_backing();
+  for (mi_theap_t* theap = backing; theap != NULL; theap = theap->thread_next) visit(theap);
+  for (mi_theap_t* theap = (backing == NULL ? NULL : backing->retired); theap != NULL; theap = theap->thread_next) {
+    visit(theap);
+  }
   _mi_lock_release(&_mi_registry_lock);
 }
 
@@ -267,7 +242,7 @@ mi_theap_t* _mi_thread_theap(void) {
   theap = theap_get(&_mi_heap_main, NULL);
   if (theap != NULL) {
     theap->subproc = &_mi_subproc_main;
-    thread_cache(theap, &_mi_heap_main, theap);
+    thread_cache(theap, MI_HEAP_MAIN_ID, theap);
   }
   _mi_lock_release(&_mi_registry_lock);
   if (theap == NULL) return NULL;
@@ -275,9 +250,9 @@ mi_theap_t* _mi_thread_theap(void) {
   MI_PROBE1(thread_start, theap);
   _mi_stat_increase(&_mi_stats.threads, 1);
   // From here on this thread can allocate, as what follows may.
-  _mi_prim_thread_exit_arm();
+  if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
   if (mi_fetch_add_relaxed(&_mi_thread_count, 1) == 0) thread_install_hooks();
-  else _mi_purge_has_threads();
+  else mi_store_relaxed(&_mi_thread_has_others, true);
   return theap;
 }
 
@@ -286,20 +261,57 @@ mi_theap_t* _mi_thread_backing(void) {
   return theap == NULL ? NULL : mi_load_relaxed(&theap->thread);
 }
 
-// Nobody has the theap any more; caller holds the registry lock.
+void _mi_thread_set_vacant(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+  theap->thread_next = NULL;
+  theap->thread_at = NULL;
+  theap->is_live = theap->is_late = theap->is_orphan = false;
+  _mi_vacant_put(theap);
+  if (theap->ended != NULL) _mi_heap_drop_user(theap->ended);
+  theap->ended = NULL;
+}
+
+// Its thread, if it has one, does not have the theap any more; caller holds the registry lock.
 static void theap_detach(mi_theap_t* theap) {
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
   if (thread != NULL && thread != theap) {
-    mi_theap_t** at = &thread->thread_next;
-    while (*at != theap) at = &(*at)->thread_next;
-    *at = theap->thread_next;
-    if (_mi_theap_default == theap) _mi_theap_default = thread; // if it is ours, it is the calling thread's
+    thread_unlink(theap);
+    _mi_directory_remove(&thread->directory, theap->heap_id);
+    if (_mi_theap_default == theap) _mi_theap_default = thread;
   }
   _mi_stat_decrease(&_mi_stats.theaps, 1);
-  theap->thread_next = NULL;
   _mi_sampler_reset(theap);
-  theap->is_live = theap->is_late = false;
-  mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
+  _mi_thread_set_vacant(theap);
+}
+
+// Lets go of a theap of the calling thread: of a retired one, or (`any`) of any but the backing theap.  False: there is none.
+static bool thread_let_go_one(mi_theap_t* backing, bool any) {
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_theap_t* theap = backing->retired;
+  if (theap == NULL && any) theap = backing->thread_next;
+  if (theap != NULL) {
+    _mi_theap_release(theap);
+    theap_detach(theap);
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  return theap != NULL;
+}
+
+// All theaps of the thread with this backing theap.
+static void thread_let_go(mi_theap_t* theap) {
+  MI_PROBE1(thread_exit, theap);
+  _mi_theap_release(theap);
+  while (thread_let_go_one(theap, true)) {
+  }
+  _mi_lock_acquire(&_mi_registry_lock);
+  if (theap->subproc != &_mi_subproc_main) theap->subproc->n_threads--;
+  _mi_directory_clear(&theap->directory);
+  memset(theap->cache, 0, sizeof(theap->cache));
+  mi_store_relaxed(&theap->has_retired, false);
+  theap_detach(theap);
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_stat_decrease(&_mi_stats.threads, 1);
+  mi_fetch_sub_relaxed(&_mi_thread_count, 1);
 }
 
 void _mi_thread_release(bool is_exit) {
@@ -307,22 +319,21 @@ void _mi_thread_release(bool is_exit) {
   if (is_exit) _mi_theap_default = &_mi_theap_dead;
   else if (theap != NULL) _mi_theap_default = &_mi_theap_none;
   if (theap == NULL) return;
-  MI_PROBE1(thread_exit, theap);
-  _mi_theap_release(theap);
-  _mi_lock_acquire(&_mi_registry_lock);
-  while (theap->thread_next != NULL) {
-    _mi_theap_release(theap->thread_next);
-    theap_detach(theap->thread_next);
-  }
-  if (theap->subproc != &_mi_subproc_main) theap->subproc->n_threads--;
-  memset(theap->cache, 0, sizeof(theap->cache));
-  mi_store_relaxed(&theap->has_retired, false);
-  theap_detach(theap);
-  _mi_lock_release(&_mi_registry_lock);
-  _mi_stat_decrease(&_mi_stats.threads, 1);
-  bool is_last = (mi_fetch_sub_relaxed(&_mi_thread_count, 1) == 1);
-  if (is_exit && is_last) _mi_purge_stop();
-  else _mi_purge_schedule(false);
+  _mi_ended_unwatch(theap);
+  thread_let_go(theap);
+  _mi_background_freed();
+}
+
+void _mi_thread_release_ended(mi_theap_t* theap) {
+  thread_let_go(theap);
+}
+
+// T3
+static mi_theap_t* thread_for_frees(void) {
+  static mi_thread_local uint32_t n_frees;
+  bool                            is_late = (_mi_theap_default == &_mi_theap_dead);
+  if (is_late || (++n_frees < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed())) return NULL;
+  return _mi_thread_backing();
 }
 
 void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p) {
@@ -331,9 +342,20 @@ void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p) {
     _mi_theap_free_local(home, page, p);
     return;
   }
-  if (mi_unlikely(thread == NULL)) thread = _mi_thread_backing();
+  if (mi_unlikely(thread == NULL)) thread = thread_for_frees();
   if (mi_likely(thread != NULL)) _mi_theap_free_remote(thread, page, p);
   else _mi_page_free_remote(page, p);
+}
+
+// Under the registry lock, so that none of them is being cleared (see below); but one at a time.
+static void thread_collect_others(mi_theap_t* backing) {
+  const mi_directory_t* directory = &backing->directory;
+  for (size_t i = 0; directory->n > 0 && i < (size_t)1 << directory->shift; i++) {
+    if (directory->entries[i].id == 0) continue;
+    _mi_lock_acquire(&_mi_registry_lock);
+    _mi_theap_release(directory->entries[i].theap);
+    _mi_lock_release(&_mi_registry_lock);
+  }
 }
 
 void _mi_thread_collect(void) {
@@ -341,45 +363,45 @@ void _mi_thread_collect(void) {
   if (theap == NULL) return;
   _mi_thread_drop_retired();
   _mi_theap_release(theap);
-  _mi_lock_acquire(&_mi_registry_lock);
-  for (mi_theap_t* t = theap->thread_next; t != NULL; t = t->thread_next) _mi_theap_release(t);
-  _mi_lock_release(&_mi_registry_lock);
+  thread_collect_others(theap);
 }
 
 // ---- the theaps of heaps --------------------------------------------------------------------------------------------
 
-// Caller holds the registry lock.
+// Caller holds the registry lock, and has reserved an entry in the directory.
 static mi_theap_t* theap_attach(mi_heap_t* heap, mi_theap_t* backing) {
-  mi_theap_t* theap = heap->theaps;
-  while (theap != NULL && mi_load_relaxed(&theap->thread) != backing) theap = theap->heap_next;
-  if (theap == NULL) {
-    theap = theap_get(heap, backing);
-    if (theap == NULL) return NULL;
-    theap->thread_next = backing->thread_next;
-    backing->thread_next = theap;
-  }
-  thread_cache(backing, heap, theap);
+  uint64_t    id = mi_load_relaxed(&heap->id);
+  mi_theap_t* theap = _mi_directory_find(&backing->directory, id);
+  if (theap != NULL || id == 0) return theap;
+  theap = theap_get(heap, backing);
+  if (theap == NULL) return NULL;
+  thread_link(&backing->thread_next, theap);
+  _mi_directory_add(&backing->directory, id, theap);
+  return theap;
+}
+
+static mi_theap_t* thread_attach(mi_heap_t* heap, mi_theap_t* backing) {
+  if (!_mi_directory_reserve(&backing->directory)) return NULL;
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_theap_t* theap = theap_attach(heap, backing);
+  _mi_lock_release(&_mi_registry_lock);
+  if (theap != NULL) thread_cache(backing, theap->heap_id, theap);
   return theap;
 }
 
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap) {
   mi_theap_t* backing = _mi_thread_backing();
   if (backing == NULL) return NULL;
-  if (heap == &_mi_heap_main) {
-    thread_cache(backing, heap, backing);
-    return backing;
-  }
   _mi_thread_drop_retired();
-  _mi_lock_acquire(&_mi_registry_lock);
-  mi_theap_t* theap = (_mi_heap_is_live(heap) ? theap_attach(heap, backing) : NULL);
-  _mi_lock_release(&_mi_registry_lock);
-  return theap;
+  mi_theap_t* theap = _mi_thread_find(backing, heap);
+  return theap != NULL ? theap : thread_attach(heap, backing);
 }
 
 bool _mi_thread_join(mi_subproc_t* subproc) {
   mi_theap_t* backing = _mi_thread_backing();
   mi_theap_t* theap = NULL;
   if (backing == NULL || backing->subproc != &_mi_subproc_main) return false;
+  if (!_mi_directory_reserve(&backing->directory)) return false;
   _mi_lock_acquire(&_mi_registry_lock);
   if (subproc->main != NULL) theap = theap_attach(subproc->main, backing);
   if (theap != NULL) {
@@ -394,65 +416,66 @@ bool _mi_thread_join(mi_subproc_t* subproc) {
 void _mi_thread_drop_retired(void) {
   mi_theap_t* backing = _mi_theap_backing();
   if (backing == NULL || !mi_load_relaxed(&backing->has_retired)) return;
-  _mi_lock_acquire(&_mi_registry_lock);
-  mi_store_relaxed(&backing->has_retired, false);
-  for (mi_theap_t *theap = backing->thread_next, *next; theap != NULL; theap = next) {
-    next = theap->thread_next;
-    if (theap->heap != &_mi_heap_main) continue;
-    _mi_theap_release(theap);
-    theap_detach(theap);
+  mi_store_relaxed(&backing->has_retired, false); // first: another may be retired meanwhile
+  while (thread_let_go_one(backing, false)) {
   }
-  _mi_lock_release(&_mi_registry_lock);
 }
 
 // It serves the main heap from now on.
 static void theap_retire(mi_theap_t* theap) {
+  mi_heap_t* heap = _mi_theap_heap(theap);
+  _mi_vacant_unlink(theap);
+  _mi_vacant_link(theap->is_live || theap->is_orphan ? &_mi_heap_main.theaps : &_mi_heap_main.vacant, theap);
+  mi_store_release(&theap->heap, &_mi_heap_main);
+  if (!theap->is_live) return;
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
-  theap->heap = &_mi_heap_main;
-  theap->heap_next = _mi_heap_main.theaps;
-  _mi_heap_main.theaps = theap;
-  if (theap->is_live && !theap->is_late) mi_store_relaxed(&thread->has_retired, true);
+  theap->ended = heap;
+  heap->n_users++;
+  thread_unlink(theap);
+  thread_link(&thread->retired, theap);
+  mi_store_relaxed(&thread->has_retired, true);
 }
 
-void _mi_thread_retire_theaps(mi_heap_t* heap) {
-  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
-    next = theap->heap_next;
-    theap_retire(theap);
-    if (!theap->is_late) continue;
-    _mi_theap_release(theap);
-    theap_detach(theap);
+bool _mi_thread_retire_theaps(mi_heap_t* heap) {
+  heap->late = NULL;
+  for (size_t i = 0; i < THREAD_BATCH; i++) {
+    mi_theap_t* theap = (heap->theaps != NULL ? heap->theaps : heap->vacant);
+    if (theap == NULL) return false;
+    if (theap->is_late) {
+      _mi_theap_release(theap);
+      theap_detach(theap);
+    }
+    else {
+      theap_retire(theap);
+    }
   }
-  heap->theaps = heap->late = NULL;
+  return true;
 }
 
 // That of another thread may be its default, and then only that thread can let it go.
-void _mi_thread_clear_theaps(mi_heap_t* heap) {
-  mi_theap_t* mine = _mi_theap_backing();
-  mi_theap_t* rest = NULL;
-  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
-    next = theap->heap_next;
-    memset(theap->bins, 0, sizeof(theap->bins));
-    memset(theap->classes, 0, sizeof(theap->classes));
-    _mi_theap_init(theap);
-    if (theap->is_live && !theap->is_late && mi_load_relaxed(&theap->thread) != mine) {
-      theap_retire(theap);
-      continue;
-    }
-    if (theap->is_live) theap_detach(theap);
-    theap->heap_next = rest;
-    rest = theap;
+static void theap_clear(mi_theap_t* theap) {
+  if (theap->is_orphan) {
+    _mi_theap_forget(theap);
+    return;
   }
-  heap->theaps = rest;
-  heap->late = NULL;
+  _mi_sampler_forget(theap); // it may have the bins
+  mi_store_relaxed(&theap->is_closed, false);
+  memset(theap->bins, 0, sizeof(theap->bins));
+  memset(theap->classes, 0, sizeof(theap->classes));
+  _mi_theap_init(theap);
+  if (theap->is_late || mi_load_relaxed(&theap->thread) == _mi_theap_backing()) theap_detach(theap);
+  else theap_retire(theap);
 }
 
-void _mi_thread_free_theaps(mi_heap_t* heap) {
-  for (mi_theap_t *theap = heap->theaps, *next; theap != NULL; theap = next) {
-    next = theap->heap_next;
-    _mi_theap_forget(theap);
-    _mi_thread_set_unused(theap);
-  }
-  heap->theaps = NULL;
+bool _mi_thread_clear_theaps(mi_heap_t* heap) {
+  heap->late = NULL;
+  for (size_t i = 0; i < THREAD_BATCH && heap->theaps != NULL; i++) theap_clear(heap->theaps);
+  return heap->theaps != NULL;
+}
+
+bool _mi_thread_free_theaps(mi_heap_t* heap) {
+  for (size_t i = 0; i < THREAD_BATCH && heap->vacant != NULL; i++) _mi_vacant_set_unused(heap->vacant);
+  return heap->vacant != NULL;
 }
 
 // ---- past the exit --------------------------------------------------------------------------------------------------
@@ -490,81 +513,4 @@ void _mi_thread_lock_late(void) {
 
 void _mi_thread_unlock_late(void) {
   _mi_lock_release(&theap_late_lock);
-}
-
-// ---- idle threads ---------------------------------------------------------------------------------------------------
-
-mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
-  do {
-    _mi_theap_leave(theap);
-    while (mi_load_acquire(&theap->revoked) != 0) _mi_prim_wait(&theap->revoked, 1, 10);
-    mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
-    mi_fence_seq_cst();
-  } while (mi_load_acquire(&theap->revoked) != 0);
-}
-
-// What libc allocates for the thread must not go with a heap that happens to be the default of the thread which starts it.
-static int thread_start(void (*run)(void)) {
-  mi_theap_t* theap = _mi_theap_default;
-  mi_theap_t* backing = _mi_theap_backing();
-  if (backing == NULL) return _mi_prim_thread_start(run);
-  _mi_theap_default = backing;
-  int err = _mi_prim_thread_start(run);
-  if (mi_load_relaxed(&theap->thread) == backing) _mi_theap_default = theap; // unless it was retired meanwhile
-  return err;
-}
-
-// A reason for slow mallocs to look closer.
-static void thread_note_wanted(bool is_wanted) {
-  if (is_wanted) mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
-  else mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
-}
-
-// A theap is idle when its thread has taken no slow path since the last look.
-static bool theap_is_idle(mi_theap_t* theap) {
-  uint32_t presence = mi_load_relaxed(&theap->presence);
-  if (presence == MI_THEAP_QUIET) return theap->is_live && !theap->is_released;
-  theap->is_released = false;
-  // This fails if the thread enters meanwhile.
-  if (presence == MI_THEAP_OUTSIDE)
-    mi_cas_strong(&theap->presence, &presence, (uint32_t)MI_THEAP_QUIET, relaxed, relaxed);
-  return false;
-}
-
-static void theap_take_back(mi_theap_t* theap) {
-  while (mi_load_acquire(&theap->presence) == MI_THEAP_INSIDE) _mi_prim_yield(); // it woke up just now
-  if (MI_HARDENED) _mi_quarantine_take_back(theap);
-  _mi_outbox_flush(theap);
-  _mi_theap_release_pages(theap);
-  _mi_large_drop_kept(theap);
-  theap->has_deleted = false;
-  theap->is_released = true;
-  mi_store_release(&theap->revoked, 0);
-  _mi_prim_wake(&theap->revoked, true);
-}
-
-// One round of the background thread: what idle threads have but do not use goes back.  True if there was something.
-static bool thread_tick(void) {
-  bool any = false;
-  bool is_sampled = _mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices));
-  if (!thread_can_revoke && !is_sampled) return false;
-  _mi_lock_acquire(&_mi_registry_lock);
-  for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
-    if (is_sampled && theap->is_live && !theap->is_late) _mi_sampler_tick(theap);
-    if (!thread_can_revoke || !theap_is_idle(theap)) continue;
-    mi_store_relaxed(&theap->revoked, 1);
-    any = true;
-  }
-  if (any) {
-    // Now each of them either is INSIDE for us to see, or will see `revoked` when it enters.
-    mi_fence_seq_cst();
-    bool passed = (MI_TSAN || _mi_prim_barrier_all() == 0);
-    for (mi_theap_t* theap = registry; theap != NULL; theap = theap->next) {
-      if (mi_load_relaxed(&theap->revoked) == 0) continue;
-      if (passed) theap_take_back(theap);
-      else mi_store_release(&theap->revoked, 0);
-    }
-  }
-  _mi_lock_release(&_mi_registry_lock);
-  return any || is_sampled;
 }

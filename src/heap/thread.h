@@ -13,12 +13,18 @@ mi_theap_t* _mi_thread_backing(void);
 // Its theap of that heap.  NULL also if the heap is not in use.
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap);
 
+// The same, NULL also if the thread has none yet; without any lock.
+mi_theap_t* _mi_thread_find(mi_theap_t* backing, mi_heap_t* heap);
+
 // The calling thread is in this subprocess from now on.  False when it is in another than the main one already, or out of
 // memory.
 bool _mi_thread_join(mi_subproc_t* subproc);
 
 // Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
 void _mi_thread_release(bool is_exit);
+
+// The same for a thread that has ended, by its backing theap (heap/ended.h, E2).
+void _mi_thread_release_ended(mi_theap_t* theap);
 
 // Empties the bins, outboxes and queues of the calling thread.
 void _mi_thread_collect(void);
@@ -37,8 +43,8 @@ mi_theap_t* _mi_thread_last_theap(void);
 // Calls visit for each of them, under that lock.
 void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
 
-// A theap that no page has as its home can serve any heap.  Under the registry lock.
-void _mi_thread_set_unused(mi_theap_t* theap);
+// A theap that is empty is nobody's from now on.  Under the registry lock.
+void _mi_thread_set_vacant(mi_theap_t* theap);
 
 // ---- threads past their exit ----------------------------------------------------------------------------------------
 
@@ -51,14 +57,15 @@ void _mi_thread_lock_late(void);
 void _mi_thread_unlock_late(void);
 
 // ---- the end of a heap; the registry lock is held -------------------------------------------------------------------
+// Each does a part of it, in constant time but for the late theap's pages; true: there is more to do.
 
 // The heap is deleted (late lock held too): its theaps serve the main heap from now on, until their threads ...
-void _mi_thread_retire_theaps(mi_heap_t* heap);
+bool _mi_thread_retire_theaps(mi_heap_t* heap);
 // ... come by here and let them go.  Without the registry lock.
 void _mi_thread_drop_retired(void);
 
-// The heap is destroyed: its theaps have nothing any more.  Those of other threads serve the main heap from now on, as when
-// it is deleted.  Nobody has the others, ...
-void _mi_thread_clear_theaps(mi_heap_t* heap);
+// The heap is destroyed (late lock held too): its theaps have nothing any more.  Those of other threads serve the main heap
+// from now on, as when it is deleted.  Nobody has the others, ...
+bool _mi_thread_clear_theaps(mi_heap_t* heap);
 // ... and now, without a page, they can serve another heap.
-void _mi_thread_free_theaps(mi_heap_t* heap);
+bool _mi_thread_free_theaps(mi_heap_t* heap);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fork.h"
+#include "idle.h"
 #include "quarantine.h"
 #include "sampler.h"
 #include "thread.h"
@@ -40,21 +41,28 @@ static bool walk_wants(const mi_walk_t* walk, mi_page_t* page) {
   return (walk->heap == NULL || walk->heap == heap) && (walk->subproc == NULL || walk->subproc == heap->subproc);
 }
 
-static size_t walk_end(const mi_region_t* region) {
-  if (region->base == 0) return 0;
-  return region->is_single ? 1 : region->n_used * MI_CHUNK_SLICES;
-}
-
 static bool walk_skips(const mi_region_t* region, size_t slice) {
-  return !region->is_single && slice % MI_CHUNK_SLICES == 0 &&
-         region->chunks[slice / MI_CHUNK_SLICES].free_bits == UINT32_MAX;
+  return slice % MI_CHUNK_SLICES == 0 && region->chunks[slice / MI_CHUNK_SLICES].free_bits == UINT32_MAX;
 }
 
-mi_page_t* _mi_walk_next(mi_walk_t* walk) {
+static mi_page_t* walk_next_mapped(mi_walk_t* walk) {
+  void* page = (walk->region == MI_REGION_MAPPED ? (void*)walk->slice : NULL);
+  walk->region = MI_REGION_MAPPED;
+  while ((page = _mi_mapped_next(page)) != NULL) {
+    walk->slice = (size_t)page;
+    if (walk_wants(walk, (mi_page_t*)page)) return (mi_page_t*)page;
+  }
+  walk->region = MI_REGION_MAPPED + 1;
+  return NULL;
+}
+
+mi_page_t* _mi_walk_some(mi_walk_t* walk, size_t* n_steps) {
   for (; walk->region < _mi_region_count(); walk->region++, walk->slice = 0) {
     const mi_region_t* region = &_mi_regions[walk->region];
-    size_t             end = walk_end(region);
+    size_t             end = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
     while (walk->slice < end) {
+      if (*n_steps == 0) return NULL;
+      --*n_steps;
       if (walk_skips(region, walk->slice)) {
         walk->slice += MI_CHUNK_SLICES;
         continue;
@@ -63,7 +71,12 @@ mi_page_t* _mi_walk_next(mi_walk_t* walk) {
       if (walk_wants(walk, page)) return page;
     }
   }
-  return NULL;
+  return walk->region <= MI_REGION_MAPPED ? walk_next_mapped(walk) : NULL;
+}
+
+mi_page_t* _mi_walk_next(mi_walk_t* walk) {
+  size_t n_steps = SIZE_MAX;
+  return _mi_walk_some(walk, &n_steps);
 }
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -122,8 +135,7 @@ mi_page_t* _mi_walk_page_of(const mi_block_t* block, size_t cls) {
 }
 
 // A bin may have blocks of all pages of its heap: its thread's home can have been another when they were freed.
-static void view_mark_bin(mi_view_t* view, const mi_bin_t* bin, mi_faults_t* faults) {
-  const mi_block_t* block = bin->head;
+static void view_mark_bin(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
   for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
     const mi_page_t* page = _mi_walk_page_of(block, view->page->cls);
     if (page == NULL || (page == view->page && !view_mark(view, block, faults))) return;
@@ -150,8 +162,9 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
   bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
   for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (theap->is_orphan) continue; // fork.c, F2
-    view_mark_bin(view, &theap->bins[view->cls], faults);
-    if (theap->sampler != NULL) view_mark_bin(view, &theap->sampler->bins[view->cls], faults); // sampler.h, S1
+    view_mark_bin(view, theap->bins[view->cls].head, faults);
+    view_mark_bin(view, _mi_idle_taken(theap, view->cls), faults);
+    if (theap->sampler != NULL) view_mark_bin(view, theap->sampler->bins[view->cls].head, faults); // sampler.h, S1
     if (is_mains) view_mark_outbox(view, theap, faults);
   }
   if (MI_HARDENED && is_mains) view_mark_quarantines(view, faults);
@@ -208,12 +221,14 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
 }
 
 bool _mi_walk_view(mi_walk_t* walk, mi_view_t* view) {
-  if (mi_unlikely(mi_load_relaxed(&_mi_fork_has_orphans))) _mi_fork_adopt_orphans();
+  _mi_fork_adopt_orphans();
+  _mi_lock_acquire(&_mi_idle_lock);
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_lock_acquire(&_mi_arena_lock);
   mi_page_t* page = _mi_walk_next(walk);
   if (page != NULL) _mi_view_make(view, page, NULL);
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_registry_lock);
+  _mi_lock_release(&_mi_idle_lock);
   return page != NULL;
 }

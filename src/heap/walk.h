@@ -42,11 +42,14 @@ typedef struct mi_walk_s {
   const mi_heap_t*    heap;    // only of this heap
   const mi_subproc_t* subproc; // only of heaps of this subprocess
   size_t              region;
-  size_t              slice;
+  size_t              slice; // after the last region: the last descriptor of a mapped block
 } mi_walk_t;
 
 // The next page; caller holds the arena lock.  Only its atomic fields may be read, unless its heap is known to rest.
 mi_page_t* _mi_walk_next(mi_walk_t* walk);
+
+// The same, after at most *n_steps slices or free chunks, which are taken off: it ends with NULL and 0 when there may be more.
+mi_page_t* _mi_walk_some(mi_walk_t* walk, size_t* n_steps);
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,8 @@ static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_blo
   uintptr_t offset = found - _mi_regions[0].base;
   *next = (mi_block_t*)found;
   // What is no multiple of 8 becomes large.
-  return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < _mi_regions[0].n_slices << (MI_SLICE_SHIFT - 3);
+  size_t n_slices = mi_load_growing(&_mi_regions[0].n_slices);
+  return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < n_slices << (MI_SLICE_SHIFT - 3);
 }
 
 // The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.

@@ -8,7 +8,7 @@ static size_t gap_size(const mi_page_t* page) {
 }
 
 void _mi_gap_close(mi_page_t* page) {
-  if (gap_size(page) == 0 || mi_load_relaxed(&gap_count) >= MI_GAP_MAX || page->region > MI_REGION_DENSE) return;
+  if (!_mi_gap_is_wanted(page) || mi_load_relaxed(&gap_count) >= MI_GAP_MAX) return;
   // First: the child of a fork in between must open what it finds closed.
   mi_fetch_add_relaxed(&gap_count, 1);
   _mi_page_set(page, MI_PAGE_HAS_GAP);

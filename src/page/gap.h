@@ -6,7 +6,7 @@
 //
 // Each costs up to two of the kernel's mappings, of which a process may have 65530; so there are at most MI_GAP_MAX.  Dense
 // pages of one slice have none: gaps would split the huge OS pages behind them (15 to 20 % of the time of a program with a
-// large heap).  Memory that the program has brought is not ours to protect.
+// large heap).  Nor have pages in arenas: memory that the program has brought is not ours to protect.
 #pragma once
 
 #include "page.h"
@@ -20,9 +20,15 @@ static inline size_t _mi_gap_slices(size_t n_slices) {
   return MI_HARDENED && n_slices > 1 ? 1 : 0;
 }
 
+// Is it a page that has a gap, if there are not too many?
+static inline bool _mi_gap_is_wanted(const mi_page_t* page) {
+  const mi_region_t* region = _mi_page_region(page);
+  return MI_HARDENED && region->origin == MI_REGION_OWN && (page->n_slices > 1 || !region->is_dense);
+}
+
 // Bytes of a page that are for blocks.
 static inline size_t _mi_gap_space(const mi_page_t* page) {
-  bool is_short = (MI_HARDENED && page->n_slices == 1 && page->region != MI_REGION_DENSE);
+  bool is_short = (page->n_slices == 1 && _mi_gap_is_wanted(page));
   return page->n_slices * MI_SLICE_SIZE - (is_short ? _mi_prim_os_page_size() : 0);
 }
 

@@ -14,7 +14,7 @@
 
 mi_noinline mi_page_t* _mi_page_at_other(const void* p) {
   const mi_region_t* region = _mi_region_search(p);
-  if (region == NULL) return NULL;
+  if (region == NULL) return (mi_page_t*)_mi_mapped_find(p);
   return (mi_page_t*)_mi_region_descriptor(region, _mi_region_slice_index(region, p));
 }
 
@@ -197,17 +197,22 @@ bool _mi_page_is_valid(const mi_page_t* page) {
 // The slice in which the block starts, when that is not the first, so that the block finds its page.
 static mi_page_t* page_large_interior(mi_page_t* page) {
   size_t i = (size_t)(_mi_page_large_block(page) - _mi_page_start(page)) >> MI_SLICE_SHIFT;
-  return (i == 0 || _mi_page_region(page)->is_single ? NULL : page + i);
+  return i == 0 ? NULL : page + i;
+}
+
+static void page_reset_large(mi_page_t* page, size_t region, size_t n_slices, char* block) {
+  page_reset(page, MI_PAGE_NONE);
+  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  page->region = (uint8_t)region;
+  page->cls = MI_CLASS_NONE;
+  page->n_slices = (uint32_t)n_slices;
+  page->free = (mi_block_t*)(void*)block;
 }
 
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
-  page_reset(page, MI_PAGE_NONE);
-  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
-  page->region = (uint8_t)_mi_region_index(run.region);
-  page->cls = MI_CLASS_NONE;
-  page->n_slices = (uint32_t)run.n_slices;
-  page->free = (mi_block_t*)(void*)(_mi_region_slice_start(run.region, run.slice) + offset);
+  char*      start = _mi_region_slice_start(run.region, run.slice);
+  page_reset_large(page, _mi_region_index(run.region), run.n_slices, start + offset);
   _mi_page_set(page, flags);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {
@@ -221,5 +226,17 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
 void _mi_page_delete_large(mi_page_t* page) {
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) mi_store_relaxed(&interior->kind, (uint8_t)MI_PAGE_NONE);
+  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
+}
+
+mi_page_t* _mi_page_new_mapped(void* descriptor, size_t n_slices, size_t offset) {
+  mi_page_t* page = (mi_page_t*)descriptor;
+  page_reset_large(page, MI_REGION_MAPPED, n_slices, _mi_mapped_start(page) + offset);
+  _mi_page_set(page, MI_PAGE_MAPPED);
+  mi_store_release(&page->kind, (uint8_t)MI_PAGE_LARGE); // as above
+  return page;
+}
+
+void _mi_page_delete_mapped(mi_page_t* page) {
   mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
 }

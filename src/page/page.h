@@ -17,6 +17,7 @@
 // P5  kind, cls, capacity do not change while a block of the page is in use.
 #pragma once
 
+#include "../arena/mapped.h"
 #include "../arena/slices.h"
 #include "../base/assert.h"
 #include "page_word.h"
@@ -60,12 +61,13 @@ typedef struct mi_page_s {
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` reads as zero, and is not backed yet
+#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
 #define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
 #define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
 #define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
 #define MI_PAGE_GUARDED  16 // LARGE: most of its memory is inaccessible (heap/guard.h)
 #define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
+#define MI_PAGE_MAPPED   64 // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
@@ -86,7 +88,7 @@ mi_page_t* _mi_page_at_other(const void* p); // in the regions above 0
 static mi_always_inline mi_page_t* _mi_page_at(const void* p) {
   const mi_region_t* region = &_mi_regions[0];
   size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
-  if (mi_likely(slice < region->n_slices)) return (mi_page_t*)_mi_region_descriptor(region, slice);
+  if (mi_likely(slice < mi_load_growing(&region->n_slices))) return (mi_page_t*)_mi_region_descriptor(region, slice);
   return _mi_page_at_other(p);
 }
 
@@ -109,12 +111,17 @@ static inline size_t _mi_page_slice(const mi_page_t* page) {
   return (size_t)((const char*)page - _mi_page_region(page)->table) / MI_DESCRIPTOR_SIZE;
 }
 
-static inline mi_page_owner_t* _mi_page_owner(const mi_page_t* page) {
-  return (mi_page_owner_t*)_mi_region_owner(_mi_page_region(page), _mi_page_slice(page));
-}
-
 static inline bool _mi_page_has(const mi_page_t* page, uint8_t flag) {
   return (mi_load_relaxed(&((mi_page_t*)page)->flags) & flag) != 0;
+}
+
+static inline bool _mi_page_is_mapped(const mi_page_t* page) {
+  return _mi_page_has(page, MI_PAGE_MAPPED);
+}
+
+static inline mi_page_owner_t* _mi_page_owner(const mi_page_t* page) {
+  if (mi_unlikely(_mi_page_is_mapped(page))) return (mi_page_owner_t*)_mi_mapped_owner(page);
+  return (mi_page_owner_t*)_mi_region_owner(_mi_page_region(page), _mi_page_slice(page));
 }
 
 // The caller holds the page.
@@ -126,6 +133,7 @@ static inline void _mi_page_clear(mi_page_t* page, uint8_t flag) {
   mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) & ~flag));
 }
 
+// Not of a page that is mapped.
 static inline char* _mi_page_start(const mi_page_t* page) {
   return _mi_region_slice_start(_mi_page_region(page), _mi_page_slice(page));
 }
@@ -216,6 +224,14 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags);
 // Makes the descriptor one that is not in use; the slices are the caller's to give back.
 void _mi_page_delete_large(mi_page_t* page);
 
+// The same for a block with a mapping of its own, whose descriptor that is.
+mi_page_t* _mi_page_new_mapped(void* descriptor, size_t n_slices, size_t offset);
+void       _mi_page_delete_mapped(mi_page_t* page);
+
+static inline char* _mi_page_large_start(const mi_page_t* page) {
+  return mi_unlikely(_mi_page_is_mapped(page)) ? _mi_mapped_start(page) : _mi_page_start(page);
+}
+
 static inline char* _mi_page_large_block(const mi_page_t* page) {
   return (char*)page->free;
 }
@@ -223,5 +239,5 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
 // What is usable of it.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
-  return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_start(page));
+  return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
 }

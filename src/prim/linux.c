@@ -1,6 +1,6 @@
 // The operating system interface on Linux (glibc, musl, Android).  Layer: prim.
 //
-// Mappings of ours are made once and then only change their protection in one growing range each, so that the kernel
+// Mappings of ours grow, or are made once and then change their protection in one growing range each, so that the kernel
 // keeps a handful of them however large the heap is.  errno is saved around every libc call: malloc's callers see it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
@@ -18,15 +18,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include "../base/bits.h"
+#include "syscall.h"
 
 // Newer kernels than the headers we may be built with know these.
 #ifndef MADV_POPULATE_WRITE
@@ -104,8 +105,7 @@ size_t _mi_prim_os_page_size(void) {
   return size;
 }
 
-static int prim_map_any(void* hint, size_t size, int protection, int flags, void** start) {
-  if (prim_must_fail()) return ENOMEM;
+static int prim_mmap(void* hint, size_t size, int protection, int flags, void** start) {
   int   saved = errno;
   void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   int   err = (p == MAP_FAILED ? errno : 0);
@@ -114,8 +114,79 @@ static int prim_map_any(void* hint, size_t size, int protection, int flags, void
   return err;
 }
 
+static int prim_map_any(void* hint, size_t size, int protection, int flags, void** start) {
+  return prim_must_fail() ? ENOMEM : prim_mmap(hint, size, protection, flags, start);
+}
+
 static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
   return prim_map_any(hint, size, protection, MAP_NORESERVE | flags, start);
+}
+
+static int prim_unmap(void* start, size_t size) {
+  int saved = errno;
+  int err = (munmap(start, size) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+// A kernel that does not know the flag takes `start` for a hint.
+static int prim_map_at(void* start, size_t size, int protection) {
+  void* p;
+  int   err = prim_mmap(start, size, protection, MAP_NORESERVE | MAP_FIXED_NOREPLACE, &p);
+  if (err != 0 || p == start) return err;
+  prim_unmap(p, size);
+  return EEXIST;
+}
+
+// Enlarges the mapping that ends at `start`.  What is added has its protection at first, which may be none.
+static int prim_grow(char* start, size_t size) {
+  size_t page = _mi_prim_os_page_size();
+  int    saved = errno;
+  int    err = (mremap(start - page, page, page + size, 0) == MAP_FAILED ? ENOMEM : 0);
+  if (err == 0 && mprotect(start, size, PROT_READ | PROT_WRITE) != 0) {
+    munmap(start, size);
+    err = ENOMEM;
+  }
+  errno = saved;
+  return err;
+}
+
+// Where the process has as many mappings as it may, the kernel refuses even one that would only enlarge another; but it
+// enlarges that.
+int _mi_prim_map_at(void* start, size_t size, bool grows) {
+  MI_PROBE2(commit, start, size);
+  if (prim_must_fail()) return ENOMEM;
+  int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
+  return err == ENOMEM && grows ? prim_grow((char*)start, size) : err;
+}
+
+int _mi_prim_reserve_at(void* start, size_t size) {
+  return prim_must_fail() ? ENOMEM : prim_map_at(start, size, PROT_NONE);
+}
+
+// The thread and memory sanitizers leave low addresses to the program, and end it when it maps others.
+#define PRIM_LOW_ONLY MI_TSAN
+#if defined(__has_feature)
+  #if __has_feature(memory_sanitizer)
+    #undef PRIM_LOW_ONLY
+    #define PRIM_LOW_ONLY 1
+  #endif
+#endif
+
+// With 47 bits or more the kernel puts programs from 2/3 of the address space on, mappings below its end or, in a process
+// whose stack has no limit, from 1/3 on (0x2AAA... with 47 bits).  The address sanitizer has its shadow below 0x1001...
+// (x86-64) or 0x2010... (AArch64), runtimes with coloured pointers use single bits up to 0x2000...  The second range suits 42
+// bits, the third 39 and 38.
+bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
+  static const struct {
+    uint64_t start, size; // in GiB
+  } ranges[] = {{0x8400, 0x2000}, {320, 384}, {36, 44}};
+  enum { n_ranges = sizeof(ranges) / sizeof(ranges[0]) };
+  if (PRIM_LOW_ONLY) i += n_ranges - 1;
+  if (sizeof(void*) < 8 || i >= n_ranges || (MI_TRACK_VALGRIND && mi_track_is_on())) return false;
+  *start = (uintptr_t)(ranges[i].start * MI_GiB);
+  *size = (size_t)(ranges[i].size * MI_GiB);
+  return true;
 }
 
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
@@ -126,18 +197,48 @@ int _mi_prim_reserve(size_t size, size_t align, void** start) {
   if (err != 0) return err;
   uintptr_t aligned = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);
   size_t    before = aligned - (uintptr_t)p;
-  int       saved = errno;
-  if (before > 0) munmap(p, before);
-  if (extra > before) munmap((char*)aligned + size, extra - before);
-  errno = saved;
+  if (before > 0) prim_unmap(p, before);
+  if (extra > before) prim_unmap((char*)aligned + size, extra - before);
   *start = (void*)aligned;
   return 0;
 }
 
 int _mi_prim_release(void* start, size_t size) {
-  int saved = errno;
-  int err = (munmap(start, size) == 0 ? 0 : errno);
+  return prim_must_fail() ? ENOMEM : prim_unmap(start, size);
+}
+
+int _mi_prim_map(size_t size, void** start) {
+  return prim_map(prim_reserve_hint(), size, PROT_READ | PROT_WRITE, 0, start);
+}
+
+// `to` counts with MREMAP_FIXED only.
+static int prim_mremap(void** start, size_t size, size_t new_size, int flags, void* to) {
+  if (prim_must_fail()) return ENOMEM;
+  int   saved = errno;
+  void* p = mremap(*start, size, new_size, MREMAP_MAYMOVE | flags, to);
+  int   err = (p == MAP_FAILED ? errno : 0);
   errno = saved;
+  if (err == 0) *start = p;
+  return err;
+}
+
+int _mi_prim_resize(void** start, size_t size, size_t new_size) {
+  return prim_mremap(start, size, new_size, 0, NULL);
+}
+
+// What is not needed any more.  Where the system does not take the mapping back, it takes its contents.
+static void prim_drop(void* start, size_t size) {
+  if (_mi_prim_release(start, size) != 0) _mi_prim_purge(start, size);
+}
+
+// The new place is one mapping only if the system chooses it and then makes it larger.  If it does that not, the
+// contents are copied back: moving them back could be refused as well.
+int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
+  *start = from;
+  int err = prim_mremap(start, size, size, MREMAP_DONTUNMAP, NULL);
+  if (err != 0 || (err = _mi_prim_resize(start, size, new_size)) == 0) return err;
+  memcpy(from, *start, size);
+  prim_drop(*start, size);
   return err;
 }
 
@@ -180,21 +281,12 @@ int _mi_prim_discard(void* start, size_t size) {
   return prim_advise(start, size, MADV_FREE);
 }
 
-// Reserves a range that is not mapped.  EEXIST if it is, by whomever.
-static int prim_reserve_at(void* start, size_t size) {
-  void* p;
-  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED_NOREPLACE, &p);
-  if (err != 0 || p == start) return err;
-  _mi_prim_release(p, size); // a kernel that does not know the flag took `start` for a hint
-  return EEXIST;
-}
-
 int _mi_prim_decommit(void* start, size_t size) {
   void* p;
   int   err = prim_map(start, size, PROT_NONE, MAP_FIXED, &p);
   if (err == 0) return 0;
-  _mi_prim_release(start, size); // the memory goes back in any case
-  return prim_reserve_at(start, size);
+  prim_unmap(start, size); // the memory goes back in any case
+  return _mi_prim_reserve_at(start, size);
 }
 
 int _mi_prim_populate(void* start, size_t size) {
@@ -205,18 +297,39 @@ int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
   return prim_advise(start, size, enable ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }
 
-int _mi_prim_remap(void* from, void* to, size_t size) {
-  if (prim_must_fail()) return ENOMEM;
-  int   saved = errno;
-  void* p = mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
-  int   err = (p == MAP_FAILED ? errno : 0);
-  errno = saved;
+// Moves a whole mapping.  What is mapped at `to` is gone, even on failure.
+static int prim_move_to(void* from, void* to, size_t size) {
+  int err = prim_mremap(&from, size, size, MREMAP_FIXED, to);
+  if (MI_FAULT_INJECTION && err != 0) prim_unmap(to, size); // the worst that a kernel does
   return err;
 }
 
+// The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping after the other
+// and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it does that with one mapping
+// or not at all.  From there they can be copied when they cannot be moved.
+int _mi_prim_remap(void* from, void* to, size_t size, bool* is_lost) {
+  void* between = from;
+  *is_lost = false;
+  int err = prim_mremap(&between, size, size, MREMAP_DONTUNMAP, NULL);
+  if (err != 0 || prim_move_to(between, to, size) == 0) return err;
+  err = (prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
+  if (err == EEXIST) err = 0; // it was not unmapped
+  memcpy(err == 0 ? to : from, between, size);
+  prim_drop(between, size);
+  if (err != 0) prim_map_at(to, size, PROT_NONE); // it stays ours at least
+  *is_lost = (err != 0);
+  return err;
+}
+
+// Kernels before 6.12 take away what was there before they find that they cannot promise more memory, where that is counted.
 int _mi_prim_unremap(void* start, size_t size) {
   void* p;
-  return prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p);
+  int   err = prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p);
+  if (err == 0) return 0;
+  int again = prim_map_at(start, size, PROT_READ | PROT_WRITE);
+  if (again == 0 || again == EEXIST) return again == 0 ? 0 : err;
+  prim_map_at(start, size, PROT_NONE); // it stays ours at least
+  return EFAULT;
 }
 
 // A mapping that fails may have taken away what was there before (older kernels), and another thread may have mapped
@@ -227,10 +340,10 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   *is_lost = false;
   int err = prim_map_any(NULL, size, PROT_READ | PROT_WRITE, flags, &p);
   if (err != 0) return err;
-  _mi_prim_release(p, size);
+  prim_unmap(p, size);
   err = prim_map_any(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
   if (err == 0) return 0;
-  *is_lost = (prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
+  *is_lost = (_mi_prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
   return err;
 }
 
@@ -274,10 +387,21 @@ size_t _mi_prim_numa_node_count(void) {
   return n == 0 ? 1 : n;
 }
 
+// libc's finds it without a system call.
+static int prim_getcpu(unsigned* node) {
+#if defined(__GLIBC_PREREQ)
+  #if __GLIBC_PREREQ(2, 29)
+  unsigned cpu;
+  return getcpu(&cpu, node);
+  #endif
+#endif
+  return (int)syscall(SYS_getcpu, NULL, node, NULL);
+}
+
 size_t _mi_prim_numa_node(void) {
   unsigned node = 0;
   int      saved = errno;
-  if (syscall(SYS_getcpu, NULL, &node, NULL) != 0) node = 0;
+  if (prim_getcpu(&node) != 0) node = 0;
   errno = saved;
   return node;
 }
@@ -302,6 +426,12 @@ int64_t _mi_prim_clock_ms(void) {
   return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t _mi_prim_cpu_time_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
@@ -318,16 +448,22 @@ const char* _mi_prim_environment_entry(size_t i) {
   return environ == NULL ? NULL : environ[i];
 }
 
+// The system says so (setuid and setgid, capabilities of files, security modules) in what it hands to each new program.
+bool _mi_prim_is_privileged(void) {
+  int  saved = errno;
+  bool is_privileged = (getauxval(AT_SECURE) != 0);
+  errno = saved;
+  return is_privileged;
+}
+
 void _mi_prim_write_stderr(const char* text, size_t length) {
-  int saved = errno;
   while (length > 0) {
-    ssize_t n = write(STDERR_FILENO, text, length);
-    if (n < 0 && errno == EINTR) continue;
+    long n = prim_syscall(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0);
+    if (n == -EINTR) continue;
     if (n <= 0) break;
     text += n;
     length -= (size_t)n;
   }
-  errno = saved;
 }
 
 void _mi_prim_abort(void) {
@@ -409,57 +545,6 @@ bool _mi_prim_has_thread_storage(void) {
 #endif
 }
 
-static pthread_key_t prim_exit_key;
-static bool          prim_has_exit_key;
-static void (*prim_exit_done)(void);
-
-static void prim_thread_exit(void* armed) {
-  (void)armed;
-  prim_exit_done();
-}
-
-void _mi_prim_thread_exit_init(void (*done)(void)) {
-  prim_exit_done = done;
-  prim_has_exit_key = (pthread_key_create(&prim_exit_key, &prim_thread_exit) == 0);
-}
-
-int _mi_prim_thread_exit_arm(void) {
-  if (!prim_has_exit_key) return ENOTSUP;
-  return pthread_setspecific(prim_exit_key, (void*)1);
-}
-
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-  pthread_atfork(prepare, parent, child);
-}
-
-static void* prim_thread_run(void* run) {
-  (*(void (**)(void))run)();
-  return NULL;
-}
-
-int _mi_prim_thread_start(void (*run)(void)) {
-  static void (*entry)(void);
-  pthread_attr_t attr;
-  pthread_t      thread;
-  sigset_t       all, before;
-  int            saved = errno;
-  entry = run;
-  if (pthread_attr_init(&attr) != 0) return ENOMEM;
-  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attr, 128 * 1024);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  int err = pthread_create(&thread, &attr, &prim_thread_run, (void*)&entry);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attr);
-  errno = saved;
-  return err;
-}
-
-void _mi_prim_yield(void) {
-  sched_yield();
-}
-
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   struct timespec t;
   int             saved = errno;
@@ -475,111 +560,20 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   errno = saved;
 }
 
-// membarrier(2): commands as in the manual page; the header with their names is younger than the call.
-#define PRIM_MEMBARRIER_PRIVATE_EXPEDITED          8
-#define PRIM_MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
-
-int _mi_prim_barrier_all_init(void) {
-  int saved = errno;
-  int err = (syscall(SYS_membarrier, PRIM_MEMBARRIER_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : ENOTSUP);
-  errno = saved;
-  return err;
-}
-
-int _mi_prim_barrier_all(void) {
-  int saved = errno;
-  int err = (syscall(SYS_membarrier, PRIM_MEMBARRIER_PRIVATE_EXPEDITED, 0, 0) == 0 ? 0 : ENOTSUP);
-  errno = saved;
-  return err;
-}
-
-// ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
+// ---- guarded blocks: stacks --------------------------------------------------------------------------------------------
 
 uintptr_t _mi_prim_thread_id(void) {
   return (uintptr_t)syscall(SYS_gettid);
+}
+
+bool _mi_prim_thread_is_main(void) {
+  return _mi_prim_thread_id() == (uintptr_t)getpid();
 }
 
 int64_t _mi_prim_clock_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void (*prim_on_fault)(const mi_fault_t* fault);
-static struct sigaction prim_fault_before; // what the process did
-
-static void prim_fault_describe(mi_fault_t* fault, const siginfo_t* info, void* context) {
-  fault->address = (uintptr_t)info->si_addr;
-  fault->instruction = 0;
-  fault->access = '?';
-#if defined(__x86_64__) && defined(REG_RIP) && defined(REG_ERR)
-  const ucontext_t* state = (const ucontext_t*)context;
-  fault->instruction = (uintptr_t)state->uc_mcontext.gregs[REG_RIP];
-  fault->access = (state->uc_mcontext.gregs[REG_ERR] & 2) != 0 ? 'w' : 'r'; // bit 1 of the processor's error code
-#elif defined(__aarch64__)
-  fault->instruction = (uintptr_t)((const ucontext_t*)context)->uc_mcontext.pc;
-#else
-  (void)context;
-#endif
-}
-
-// As the kernel would have called it.
-static void prim_fault_call_before(int sig, siginfo_t* info, void* context) {
-  struct sigaction before = prim_fault_before;
-  sigset_t         added = before.sa_mask, saved;
-  if (((unsigned)before.sa_flags & SA_RESETHAND) != 0) {
-    prim_fault_before.sa_handler = SIG_DFL;
-    prim_fault_before.sa_flags = 0;
-  }
-  pthread_sigmask(SIG_BLOCK, &added, &saved);
-  if ((before.sa_flags & SA_NODEFER) != 0) {
-    sigemptyset(&added);
-    sigaddset(&added, sig);
-    pthread_sigmask(SIG_UNBLOCK, &added, NULL);
-  }
-  if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(sig, info, context);
-  else before.sa_handler(sig);
-  pthread_sigmask(SIG_SETMASK, &saved, NULL);
-}
-
-// si_code > 0: the kernel says so, not somebody's kill(2).
-static void prim_fault_handler(int sig, siginfo_t* info, void* context) {
-  int  saved = errno;
-  bool is_fault = (info->si_code > 0);
-  if (is_fault) {
-    mi_fault_t fault;
-    prim_fault_describe(&fault, info, context);
-    prim_on_fault(&fault);
-  }
-  bool is_siginfo = (prim_fault_before.sa_flags & SA_SIGINFO) != 0;
-  if (!is_siginfo && prim_fault_before.sa_handler == SIG_IGN && !is_fault) {
-    // nothing to do
-  }
-  else if (!is_siginfo && (prim_fault_before.sa_handler == SIG_DFL || prim_fault_before.sa_handler == SIG_IGN)) {
-    // The access is tried again and ends the process, with a core of the place where it happened.
-    sigaction(sig, &prim_fault_before, NULL);
-    if (!is_fault) raise(sig); // it is blocked until we return
-  }
-  else {
-    prim_fault_call_before(sig, info, context);
-  }
-  errno = saved;
-}
-
-// An inaccessible page is SIGSEGV on Linux; SIGBUS is for what lies behind the end of a file, and none of our business.
-int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
-  struct sigaction action;
-  int              saved = errno;
-  prim_on_fault = on_fault;
-  memset(&action, 0, sizeof(action));
-  action.sa_sigaction = &prim_fault_handler;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  // Two calls: the handler may run as soon as it is there.
-  int err = (sigaction(SIGSEGV, NULL, &prim_fault_before) == 0 ? 0 : errno);
-  if (err == 0) err = (sigaction(SIGSEGV, &action, NULL) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
 }
 
 // Not every C library has it, and a static program has it only if it uses it.
@@ -600,92 +594,4 @@ size_t _mi_prim_stack(void** frames, size_t max) {
 bool _mi_prim_stack_init(void) {
   void* frames[2];
   return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
-}
-
-// A line of /proc/self/maps: "start-end rwxp offset device inode   path".  All of this runs on the stack of a signal handler,
-// which may be small: 2 KiB in all.
-typedef struct prim_maps_line_s {
-  uintptr_t start, end, offset;
-  char      path[160]; // the end of a longer one is cut off
-} prim_maps_line_t;
-
-static const char* prim_parse_hex(const char* s, uintptr_t* value) {
-  *value = 0;
-  for (;; s++) {
-    char c = *s;
-    if (c >= '0' && c <= '9') *value = *value * 16 + (uintptr_t)(c - '0');
-    else if (c >= 'a' && c <= 'f') *value = *value * 16 + (uintptr_t)(c - 'a' + 10);
-    else return s;
-  }
-}
-
-static const char* prim_skip_field(const char* s) {
-  while (*s != 0 && *s != ' ') s++;
-  while (*s == ' ') s++;
-  return s;
-}
-
-static void prim_maps_parse(const char* text, prim_maps_line_t* line) {
-  const char* s = prim_parse_hex(text, &line->start);
-  s = prim_parse_hex(*s == '-' ? s + 1 : s, &line->end);
-  s = prim_skip_field(*s == ' ' ? s + 1 : s); // behind the permissions
-  s = prim_skip_field(prim_parse_hex(s, &line->offset));
-  s = prim_skip_field(prim_skip_field(s)); // behind device and inode
-  size_t n = 0;
-  for (; s[n] != 0 && n + 1 < sizeof(line->path); n++) line->path[n] = s[n];
-  line->path[n] = 0;
-}
-
-// Calls `see` with each line until it returns true.  A line is cut off at the size of `text`.
-static bool prim_maps_search(bool (*see)(const prim_maps_line_t* line, void* arg), void* arg) {
-  char             text[256], buffer[512];
-  prim_maps_line_t line;
-  size_t           length = 0;
-  bool             found = false;
-  int              fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  for (ssize_t n; !found && (n = read(fd, buffer, sizeof(buffer))) > 0;) {
-    for (ssize_t i = 0; i < n && !found; i++) {
-      if (buffer[i] != '\n') {
-        if (length + 1 < sizeof(text)) text[length++] = buffer[i];
-        continue;
-      }
-      text[length] = 0;
-      length = 0;
-      prim_maps_parse(text, &line);
-      found = see(&line, arg);
-    }
-  }
-  close(fd);
-  return found;
-}
-
-typedef struct prim_module_s {
-  uintptr_t        address;
-  prim_maps_line_t first; // the last mapping of the beginning of a file: where its addresses count from
-  prim_maps_line_t found;
-} prim_module_t;
-
-static bool prim_module_see(const prim_maps_line_t* line, void* arg) {
-  prim_module_t* module = (prim_module_t*)arg;
-  if (line->offset == 0) module->first = *line;
-  if (module->address < line->start || module->address >= line->end) return false;
-  module->found = *line;
-  return true;
-}
-
-bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) {
-  prim_module_t module;
-  int           saved = errno;
-  module.address = address;
-  module.first.path[0] = 0;
-  bool found = prim_maps_search(&prim_module_see, &module) && module.found.path[0] != 0;
-  errno = saved;
-  if (!found) return false;
-  bool has_first = (strcmp(module.first.path, module.found.path) == 0);
-  *offset = address - (has_first ? module.first.start : module.found.start - module.found.offset);
-  size_t n = 0;
-  for (; module.found.path[n] != 0 && n + 1 < size; n++) name[n] = module.found.path[n];
-  name[n] = 0;
-  return true;
 }

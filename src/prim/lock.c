@@ -1,6 +1,14 @@
 // The slow half of the mutex: spin, then sleep.  Layer: prim.
 #include "lock.h"
 
+mi_atomic(uintptr_t) _mi_lock_forker;
+
+static mi_thread_local char lock_self;
+
+uintptr_t _mi_lock_self(void) {
+  return (uintptr_t)&lock_self;
+}
+
 mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   for (int i = 0; i < MI_LOCK_SPINS; i++) {
     if (mi_load_relaxed(&lock->state) == 0 && _mi_lock_try(lock)) return;
@@ -10,4 +18,9 @@ mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   while (mi_exchange_acquire(&lock->state, 2) != 0) {
     _mi_prim_wait(&lock->state, 2, -1);
   }
+}
+
+void _mi_lock_pause(mi_atomic(uint32_t)* word, uint32_t seen, int* n_spins) {
+  if (++*n_spins <= MI_LOCK_SPINS) mi_cpu_pause();
+  else _mi_prim_wait(word, seen, 1); // nobody wakes us
 }

@@ -2,8 +2,11 @@
 //
 //   0  free        1  held, nobody sleeps        2  held, somebody may sleep
 //
-// It neither allocates nor has a destructor, and the child of a fork may reset it.  Critical sections of ours are short,
-// so a contender spins for a while first; an oversubscribed machine makes it sleep instead of burning its time slice.
+// It neither allocates nor has a destructor.  Critical sections of ours are short, so a contender spins for a while first; an
+// oversubscribed machine makes it sleep instead of burning its time slice.
+//
+// A thread that forks holds all locks of the library while handlers of the program run (heap/fork.h).  These may allocate: for
+// that thread, and for its copy in the child, acquiring and releasing do nothing until it gives the locks back.
 #pragma once
 
 #include "prim.h"
@@ -16,18 +19,39 @@ typedef struct mi_lock_s {
 
 mi_cold void _mi_lock_wait(mi_lock_t* lock);
 
+// The thread that forks, as _mi_lock_self names it; 0: none does.
+extern mi_atomic(uintptr_t) _mi_lock_forker;
+
+// A name of the calling thread that its copy in the child of a fork has too.
+uintptr_t _mi_lock_self(void);
+
+static inline bool _mi_lock_is_forker(void) {
+  uintptr_t forker = mi_load_relaxed(&_mi_lock_forker); // its own store, or not equal to its name
+  return mi_unlikely(forker != 0) && forker == _mi_lock_self();
+}
+
+// For a loop that waits, without a lock, until another thread is done with a few instructions: while *word is `seen` it is not.
+// Sleeps after a while: if the caller is a real-time thread, the other one may not run before it does.
+void _mi_lock_pause(mi_atomic(uint32_t)* word, uint32_t seen, int* n_spins);
+
 static inline bool _mi_lock_try(mi_lock_t* lock) {
   uint32_t expected = 0;
   return mi_cas_strong(&lock->state, &expected, 1, acquire, relaxed);
 }
 
 static inline void _mi_lock_acquire(mi_lock_t* lock) {
+  if (_mi_lock_is_forker()) return;
   if (mi_unlikely(!_mi_lock_try(lock))) _mi_lock_wait(lock);
 }
 
-static inline void _mi_lock_release(mi_lock_t* lock) {
+// Also by the thread that forks: the lock will not be among those that it gives back.
+static inline void _mi_lock_give_back(mi_lock_t* lock) {
   // release: whoever takes the lock next sees what we wrote under it
   if (mi_unlikely(mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)) {
     _mi_prim_wake(&lock->state, false);
   }
+}
+
+static inline void _mi_lock_release(mi_lock_t* lock) {
+  if (!_mi_lock_is_forker()) _mi_lock_give_back(lock);
 }

@@ -13,8 +13,26 @@ size_t _mi_prim_os_page_size(void);
 
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
 int          _mi_prim_reserve(size_t size, size_t align, void** start);
-// Gives a reservation (or a part of it) back altogether.
+// The same at an address.  EEXIST if something is mapped there, by whomever.
+int          _mi_prim_reserve_at(void* start, size_t size);
+// Maps a range in which nothing is reserved; it is usable and reads as zero.  EEXIST if something is mapped there, by
+// whomever; then nothing has changed.  `grows`: what ends at `start` is ours, mapped by this call.
+int          _mi_prim_map_at(void* start, size_t size, bool grows);
+// The i-th of the ranges of addresses where the system and other tools put nothing, as a rule; the first suits most
+// machines, the later ones those with few bits of addresses.  False if there are no more.
+bool         _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size);
+// Gives what is reserved or mapped (or a part of it) back altogether.  ENOMEM when that would split a mapping and there are too
+// many: nothing has changed.
 int          _mi_prim_release(void* start, size_t size);
+// A mapping that is usable at once; it reads as zero.
+int          _mi_prim_map(size_t size, void** start);
+// Makes a mapping larger or smaller, where it is or at another place (*start); contents are kept, what is added reads as
+// zero.  On failure nothing happened.
+int          _mi_prim_resize(void** start, size_t size, size_t new_size);
+// Moves the contents of a part of a mapping to a mapping of their own, of new_size, without copying; the old place stays usable
+// and reads as zero.  On failure nothing happened; where it is several mappings, or the system cannot do it at all, it
+// fails always.
+int          _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start);
 // Makes reserved memory usable; it reads as zero.  ENOMEM when the system's commit limit is reached.
 int          _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
@@ -34,10 +52,12 @@ int          _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
 int          _mi_prim_protect(void* start, size_t size);
 // Moves the contents of [from, from+size) to [to, to+size) without copying.  Both ranges stay usable and the old one
-// reads as zero.  ENOTSUP where the system cannot.
-int          _mi_prim_remap(void* from, void* to, size_t size);
+// reads as zero.  On failure the contents are where they were; `to` is as it was or zero, unless *is_lost: then
+// another mapping of the process may lie there.  Where `from` is several mappings, or the system cannot do it at all, it
+// fails always, without *is_lost.
+int          _mi_prim_remap(void* from, void* to, size_t size, bool* is_lost);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
-// contents are lost, it reads as zero.
+// contents are lost, it reads as zero.  On failure it is as it was, or (EFAULT) cannot be used any more.
 int          _mi_prim_unremap(void* start, size_t size);
 // Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are
 // the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
@@ -57,10 +77,14 @@ mi_cold int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool on
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 
-int64_t     _mi_prim_clock_ms(void); // monotonic
-uint64_t    _mi_prim_random(void);   // for placement, not for secrets; never blocks
+int64_t     _mi_prim_clock_ms(void);    // monotonic
+int64_t     _mi_prim_cpu_time_ms(void); // of the process, on all processors
+uint64_t    _mi_prim_random(void);      // for placement, not for secrets; never blocks
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
 const char* _mi_prim_environment_entry(size_t i);
+// Has the program rights that whoever started it has not, so that its environment is not to be trusted?  May be called
+// once there is an environment.
+bool        _mi_prim_is_privileged(void);
 void        _mi_prim_write_stderr(const char* text, size_t length);
 void        _mi_prim_abort(void);
 
@@ -74,22 +98,44 @@ void _mi_prim_process_info(mi_process_info_t* info);
 // Is there thread-local storage yet?  Callable while the program is still being relocated.
 bool _mi_prim_has_thread_storage(void);
 
-// ---- threads --------------------------------------------------------------------------------------------------------
+// ---- threads (pthread.c) ----------------------------------------------------------------------------------------------
 
-// Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm.
+// Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm, after the destructors of the program's
+// thread-specific data, as far as the system lets us.  To be called once, before the first thread is armed.
 void _mi_prim_thread_exit_init(void (*done)(void));
+// ENOTSUP: `done` will not be called.
 int  _mi_prim_thread_exit_arm(void);
+bool _mi_prim_thread_exit_is_armed(void);
+// Is `done` certain to be called?  Not where a thread is armed in the last passes of its destructors.
+bool _mi_prim_thread_exit_is_sure(void);
+
+// For threads that `done` is not called for: a word that says whether its thread has ended.
+typedef union mi_prim_life_u {
+  char   bytes[64];
+  size_t align;
+} mi_prim_life_t;
+int  _mi_prim_thread_life_begin(mi_prim_life_t* life); // of the calling thread; zero at first, or of one that has ended
+bool _mi_prim_thread_has_ended(mi_prim_life_t* life);  // true once only: the word can be used again then
+void _mi_prim_thread_life_end(mi_prim_life_t* life);   // by its thread: the word can be used again
+
 // Handlers around fork.
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-// A detached thread with all signals blocked, invisible to the program as far as the system allows.
-int  _mi_prim_thread_start(void (*run)(void));
-void _mi_prim_yield(void);
+void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+// `started` is called after the program has started a thread, by the thread that has; `ended` by each such thread at its
+// exit, and by the main thread if it ends before the process does.  is_last: it is the last of them all.  ENOTSUP where that
+// cannot be seen: the library does not stand in for pthread_create.
+int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last));
+// How many of those threads there are.
+size_t _mi_prim_thread_watched(void);
+// In the child of a fork there is one thread.
+void   _mi_prim_thread_after_fork(void);
+// A thread with all signals blocked, a name, and the scheduling of a new process, whatever that of the caller is.  Takes locks of
+// libc: only from where these are known not to be held.
+int    _mi_prim_thread_start(void (*run)(void));
+// Until the thread that was started last, and is about to end, is gone.
+void   _mi_prim_thread_join(void);
 // Sleeps while *word == expected, until woken or for timeout_ms (< 0: for ever).  May return early.
-void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms);
-void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
-// All running threads of the process pass a full memory barrier.  ENOTSUP where the system cannot.
-int  _mi_prim_barrier_all_init(void);
-int  _mi_prim_barrier_all(void);
+void   _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms);
+void   _mi_prim_wake(mi_atomic(uint32_t)* word, bool all);
 
 // ---- guarded blocks: protection, faults, stacks ---------------------------------------------------------------------
 
@@ -100,8 +146,12 @@ typedef struct mi_fault_s {
   char      access;      // 'r', 'w', or '?': unknown
 } mi_fault_t;
 
-// Once: from now on `on_fault` is called for each such access, as a signal handler is (it may do little more than write).
-// What the process did about it before follows, whatever on_fault did: the handler that was there, or its end.
+// What the handler of faults may take of a stack, `on_fault` included, below what the kernel puts there.
+#define MI_FAULT_STACK 2048
+
+// Once: from now on `on_fault` is called for each such access, by a signal handler: it may call nothing of libc, and
+// take little stack.  What the process did about it before follows, whatever on_fault did: the handler that was there, or its
+// end.
 int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
 
 // Return addresses of the calling thread, from the innermost on; returns how many.  It may take locks of the system's loader,
@@ -114,6 +164,8 @@ bool      _mi_prim_stack_init(void);
 bool      _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset);
 // What the system calls the calling thread.
 uintptr_t _mi_prim_thread_id(void);
+// Is it the one with which the process began?
+bool      _mi_prim_thread_is_main(void);
 int64_t   _mi_prim_clock_ns(void); // monotonic
 
 // ---- tools ----------------------------------------------------------------------------------------------------------

@@ -25,9 +25,7 @@ static void format_put(format_sink_t* sink, char c) {
 
 // `prefix` (a sign, or 0x) goes before zeros but after blanks.
 static void format_field(format_sink_t* sink, const format_spec_t* spec, const char* prefix, const char* text) {
-  size_t n = 0, n_prefix = 0;
-  while (text[n] != 0) n++;
-  while (prefix[n_prefix] != 0) n_prefix++;
+  size_t n = _mi_format_length(text), n_prefix = _mi_format_length(prefix);
   size_t n_pad = (spec->width > n + n_prefix ? spec->width - n - n_prefix : 0);
   bool   is_zero_padded = (spec->pad == '0' && !spec->is_left);
   for (size_t i = 0; !spec->is_left && !is_zero_padded && i < n_pad; i++) format_put(sink, ' ');

@@ -7,6 +7,7 @@
 #include "../base/assert.h"
 #include "../base/probe.h"
 #include "../base/track.h"
+#include "../prim/lock.h"
 #include "../prim/prim.h"
 #include "format.h"
 #include "option.h"
@@ -21,7 +22,7 @@
 typedef void (*message_fun_t)(void);
 
 typedef struct message_hook_s {
-  mi_atomic(size_t)        version;
+  mi_atomic(uint32_t)      version;
   mi_atomic(message_fun_t) fun;
   mi_atomic(void*)         arg;
 } message_hook_t;
@@ -30,10 +31,11 @@ static message_hook_t message_output_hook;
 static message_hook_t message_error_hook;
 
 static void message_hook_set(message_hook_t* hook, message_fun_t fun, void* arg) {
-  size_t version = mi_load_relaxed(&hook->version) & ~(size_t)1;
+  int      n_spins = 0;
+  uint32_t version = mi_load_relaxed(&hook->version) & ~1u;
   while (!mi_cas_weak(&hook->version, &version, version + 1, acquire, relaxed)) { // one writer at a time
-    version &= ~(size_t)1;
-    mi_cpu_pause();
+    if (version % 2 != 0) _mi_lock_pause(&hook->version, version, &n_spins);
+    version &= ~1u;
   }
   mi_store_release(&hook->fun, fun); // release: who sees one of these sees the odd version before it
   mi_store_release(&hook->arg, arg);
@@ -42,10 +44,10 @@ static void message_hook_set(message_hook_t* hook, message_fun_t fun, void* arg)
 
 static message_fun_t message_hook_get(message_hook_t* hook, void** arg) {
   for (int i = 0; i < MESSAGE_TRIES; i++) {
-    size_t        before = mi_load_acquire(&hook->version);
+    uint32_t      before = mi_load_acquire(&hook->version);
     message_fun_t fun = mi_load_acquire(&hook->fun); // acquire: the version is read again only after these two
     *arg = mi_load_acquire(&hook->arg);
-    size_t after = mi_load_relaxed(&hook->version);
+    uint32_t after = mi_load_relaxed(&hook->version);
     if (before == after && before % 2 == 0) return fun;
     mi_cpu_pause();
   }
@@ -265,7 +267,7 @@ void _mi_assert_fail(const char* expr, const char* file, unsigned line, const ch
 
 void _mi_message_after_fork(void) {
   message_earlier_release();
-  mi_store_relaxed(&message_output_hook.version, mi_load_relaxed(&message_output_hook.version) & ~(size_t)1);
-  mi_store_relaxed(&message_error_hook.version, mi_load_relaxed(&message_error_hook.version) & ~(size_t)1);
+  mi_store_relaxed(&message_output_hook.version, mi_load_relaxed(&message_output_hook.version) & ~1u);
+  mi_store_relaxed(&message_error_hook.version, mi_load_relaxed(&message_error_hook.version) & ~1u);
   _mi_message_init();
 }

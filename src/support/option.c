@@ -10,6 +10,7 @@
 #include "../prim/prim.h"
 #include "format.h"
 #include "message.h"
+#include "value.h"
 
 // ---- the table ------------------------------------------------------------------------------------------------------
 
@@ -71,77 +72,71 @@
   #define OPTION_VISIT_ABANDONED 0
 #endif
 
-typedef enum option_unit_e {
-  OPTION_PLAIN,
-  OPTION_BOOL,
-  OPTION_KIB // the environment says bytes, or a number with a suffix
-} option_unit_t;
-
 // The table in the order of mi_option_t.  X is for rows of both levels of the interface, X2 and X3 for those of one.
 // clang-format off
 #define OPTION_TABLE(X, X2, X3) \
-  X ("show_errors",                     OPTION_SHOW_ERRORS,                       OPTION_BOOL,  NULL) \
-  X ("show_stats",                      0,                                        OPTION_BOOL,  NULL) \
-  X ("verbose",                         MI_DEFAULT_VERBOSE,                       OPTION_PLAIN, NULL) \
-  X2("eager_commit",                    MI_DEFAULT_EAGER_COMMIT,                  OPTION_BOOL,  NULL) \
-  X3("deprecated_eager_commit",         1,                                        OPTION_BOOL,  NULL) \
-  X ("arena_eager_commit",              MI_DEFAULT_ARENA_EAGER_COMMIT,            OPTION_PLAIN, "eager_region_commit") \
-  X ("purge_decommits",                 1,                                        OPTION_BOOL,  "reset_decommits") \
-  X ("allow_large_os_pages",            MI_DEFAULT_ALLOW_LARGE_OS_PAGES,          OPTION_BOOL,  "large_os_pages") \
-  X ("reserve_huge_os_pages",           MI_DEFAULT_RESERVE_HUGE_OS_PAGES,         OPTION_PLAIN, NULL) \
-  X ("reserve_huge_os_pages_at",        -1,                                       OPTION_PLAIN, NULL) \
-  X ("reserve_os_memory",               MI_DEFAULT_RESERVE_OS_MEMORY,             OPTION_KIB,   NULL) \
-  X ("deprecated_segment_cache",        0,                                        OPTION_PLAIN, NULL) \
-  X ("deprecated_page_reset",           0,                                        OPTION_BOOL,  NULL) \
-  X2("abandoned_page_purge",            0,                                        OPTION_BOOL,  "abandoned_page_reset") \
-  X3("deprecated_abandoned_page_purge", 0,                                        OPTION_BOOL,  NULL) \
-  X ("deprecated_segment_reset",        0,                                        OPTION_BOOL,  NULL) \
-  X2("eager_commit_delay",              1,                                        OPTION_PLAIN, NULL) \
-  X3("deprecated_eager_commit_delay",   1,                                        OPTION_PLAIN, NULL) \
-  X ("purge_delay",                     OPTION_LEVEL(10, 1000),                   OPTION_PLAIN, "reset_delay") \
-  X ("use_numa_nodes",                  0,                                        OPTION_PLAIN, NULL) \
-  X ("disallow_os_alloc",               0,                                        OPTION_BOOL,  "limit_os_alloc") \
-  X ("os_tag",                          100,                                      OPTION_PLAIN, NULL) \
-  X ("max_errors",                      32,                                       OPTION_PLAIN, NULL) \
-  X ("max_warnings",                    32,                                       OPTION_PLAIN, NULL) \
-  X2("max_segment_reclaim",             10,                                       OPTION_PLAIN, NULL) \
-  X3("deprecated_max_segment_reclaim",  10,                                       OPTION_PLAIN, NULL) \
-  X ("destroy_on_exit",                 0,                                        OPTION_PLAIN, NULL) \
-  X ("arena_reserve",                   MI_DEFAULT_ARENA_RESERVE,                 OPTION_KIB,   NULL) \
-  X ("arena_purge_mult",                OPTION_LEVEL(10, 1),                      OPTION_PLAIN, NULL) \
-  X2("purge_extend_delay",              1,                                        OPTION_PLAIN, "decommit_extend_delay") \
-  X3("deprecated_purge_extend_delay",   1,                                        OPTION_PLAIN, "decommit_extend_delay") \
-  X2("abandoned_reclaim_on_free",       0,                                        OPTION_BOOL,  NULL) \
-  X ("disallow_arena_alloc",            MI_DEFAULT_DISALLOW_ARENA_ALLOC,          OPTION_BOOL,  NULL) \
-  X ("retry_on_oom",                    400,                                      OPTION_PLAIN, NULL) \
-  X ("visit_abandoned",                 OPTION_VISIT_ABANDONED,                   OPTION_BOOL,  NULL) \
-  X ("guarded_min",                     0,                                        OPTION_PLAIN, NULL) \
-  X ("guarded_max",                     1024L * 1024 * 1024,                      OPTION_PLAIN, NULL) \
-  X ("guarded_precise",                 0,                                        OPTION_BOOL,  NULL) \
-  X ("guarded_sample_rate",             MI_DEFAULT_GUARDED_SAMPLE_RATE,           OPTION_PLAIN, NULL) \
-  X ("guarded_sample_seed",             0,                                        OPTION_PLAIN, NULL) \
-  X2("target_segments_per_thread",      0,                                        OPTION_PLAIN, NULL) \
-  X ("generic_collect",                 10000,                                    OPTION_PLAIN, NULL) \
-  X3("page_reclaim_on_free",            0,                                        OPTION_PLAIN, "abandoned_reclaim_on_free") \
-  X3("page_full_retain",                2,                                        OPTION_PLAIN, NULL) \
-  X3("page_max_candidates",             4,                                        OPTION_PLAIN, NULL) \
-  X3("max_vabits",                      0,                                        OPTION_PLAIN, NULL) \
-  X3("pagemap_commit",                  MI_DEFAULT_PAGEMAP_COMMIT,                OPTION_BOOL,  NULL) \
-  X3("page_commit_on_demand",           0,                                        OPTION_PLAIN, NULL) \
-  X3("page_max_reclaim",                MI_DEFAULT_PAGE_MAX_RECLAIM,              OPTION_PLAIN, NULL) \
-  X3("page_cross_thread_max_reclaim",   MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, OPTION_PLAIN, NULL) \
-  X ("allow_thp",                       MI_DEFAULT_ALLOW_THP,                     OPTION_PLAIN, NULL) \
-  X3("minimal_purge_size",              0,                                        OPTION_KIB,   NULL) \
-  X3("arena_max_object_size",           MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         OPTION_KIB,   NULL) \
-  X3("arena_is_numa_local",             0,                                        OPTION_BOOL,  NULL) \
+  X ("show_errors",                      OPTION_SHOW_ERRORS,                       SWITCH,   NULL) \
+  X ("show_stats",                       0,                                        SWITCH,   NULL) \
+  X ("verbose",                          MI_DEFAULT_VERBOSE,                       COUNT,    NULL) \
+  X2("eager_commit",                     MI_DEFAULT_EAGER_COMMIT,                  SWITCH,   NULL) \
+  X3("deprecated_eager_commit",          1,                                        SWITCH,   NULL) \
+  X ("arena_eager_commit",               MI_DEFAULT_ARENA_EAGER_COMMIT,            STEP,     "eager_region_commit") \
+  X ("purge_decommits",                  1,                                        SWITCH,   "reset_decommits") \
+  X ("allow_large_os_pages",             MI_DEFAULT_ALLOW_LARGE_OS_PAGES,          SWITCH,   "large_os_pages") \
+  X ("reserve_huge_os_pages",            MI_DEFAULT_RESERVE_HUGE_OS_PAGES,         COUNT,    NULL) \
+  X ("reserve_huge_os_pages_at",         -1,                                       OPTIONAL, NULL) \
+  X ("reserve_os_memory",                MI_DEFAULT_RESERVE_OS_MEMORY,             KIB,      NULL) \
+  X ("deprecated_segment_cache",         0,                                        ANY,      NULL) \
+  X ("deprecated_page_reset",            0,                                        SWITCH,   NULL) \
+  X2("abandoned_page_purge",             0,                                        SWITCH,   "abandoned_page_reset") \
+  X3("deprecated_abandoned_page_purge",  0,                                        SWITCH,   NULL) \
+  X ("deprecated_segment_reset",         0,                                        SWITCH,   NULL) \
+  X2("eager_commit_delay",               1,                                        ANY,      NULL) \
+  X3("deprecated_eager_commit_delay",    1,                                        ANY,      NULL) \
+  X ("purge_delay",                      OPTION_LEVEL(10, 1000),                   OPTIONAL, "reset_delay") \
+  X ("use_numa_nodes",                   0,                                        COUNT,    NULL) \
+  X ("disallow_os_alloc",                0,                                        SWITCH,   "limit_os_alloc") \
+  X ("os_tag",                           100,                                      ANY,      NULL) \
+  X ("max_errors",                       32,                                       ANY,      NULL) \
+  X ("max_warnings",                     32,                                       ANY,      NULL) \
+  X2("max_segment_reclaim",              10,                                       ANY,      NULL) \
+  X3("deprecated_max_segment_reclaim",   10,                                       ANY,      NULL) \
+  X ("destroy_on_exit",                  0,                                        COUNT,    NULL) \
+  X ("arena_reserve",                    MI_DEFAULT_ARENA_RESERVE,                 KIB,      NULL) \
+  X ("arena_purge_mult",                 OPTION_LEVEL(10, 1),                      COUNT,    NULL) \
+  X2("purge_extend_delay",               1,                                        ANY,      "decommit_extend_delay") \
+  X3("deprecated_purge_extend_delay",    1,                                        ANY,      "decommit_extend_delay") \
+  X2("abandoned_reclaim_on_free",        0,                                        SWITCH,   NULL) \
+  X ("disallow_arena_alloc",             MI_DEFAULT_DISALLOW_ARENA_ALLOC,          SWITCH,   NULL) \
+  X ("retry_on_oom",                     400,                                      ANY,      NULL) \
+  X ("visit_abandoned",                  OPTION_VISIT_ABANDONED,                   SWITCH,   NULL) \
+  X ("guarded_min",                      0,                                        BYTES,    NULL) \
+  X ("guarded_max",                      1024L * 1024 * 1024,                      BYTES,    NULL) \
+  X ("guarded_precise",                  0,                                        SWITCH,   NULL) \
+  X ("guarded_sample_rate",              MI_DEFAULT_GUARDED_SAMPLE_RATE,           COUNT,    NULL) \
+  X ("guarded_sample_seed",              0,                                        ANY,      NULL) \
+  X2("target_segments_per_thread",       0,                                        ANY,      NULL) \
+  X ("generic_collect",                  10000,                                    ANY,      NULL) \
+  X3("page_reclaim_on_free",             0,                                        ANY,      "abandoned_reclaim_on_free") \
+  X3("page_full_retain",                 2,                                        ANY,      NULL) \
+  X3("page_max_candidates",              4,                                        ANY,      NULL) \
+  X3("max_vabits",                       0,                                        ANY,      NULL) \
+  X3("pagemap_commit",                   MI_DEFAULT_PAGEMAP_COMMIT,                SWITCH,   NULL) \
+  X3("page_commit_on_demand",            0,                                        ANY,      NULL) \
+  X3("page_max_reclaim",                 MI_DEFAULT_PAGE_MAX_RECLAIM,              ANY,      NULL) \
+  X3("page_cross_thread_max_reclaim",    MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, ANY,      NULL) \
+  X ("allow_thp",                        MI_DEFAULT_ALLOW_THP,                     STEP,     NULL) \
+  X3("minimal_purge_size",               0,                                        KIB,      NULL) \
+  X3("arena_max_object_size",            MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         KIB,      NULL) \
+  X3("arena_is_numa_local",              0,                                        SWITCH,   NULL) \
   /* our own */ \
-  X ("background_thread",        !MI_TRACK,                                        OPTION_BOOL,  NULL) \
-  X ("show_leaks",                      0,                                        OPTION_BOOL,  NULL) \
-  X ("guarded_before",                  -1,                                       OPTION_PLAIN, NULL) \
-  X ("debug_stacks",                    0,                                        OPTION_BOOL,  NULL)
+  X ("background_thread",                !MI_TRACK,                                SWITCH,   NULL) \
+  X ("show_leaks",                       0,                                        SWITCH,   NULL) \
+  X ("guarded_before",                   -1,                                       OPTIONAL, NULL) \
+  X ("debug_stacks",                     0,                                        SWITCH,   NULL)
 // clang-format on
 
-#define OPTION_NONE(name, initial, unit, legacy)
+#define OPTION_NONE(name, initial, kind, legacy)
 #if MI_API_LEVEL < 3
   #define OPTION_ROWS(X)           OPTION_TABLE(X, X, OPTION_NONE)
   #define OPTION_LEVEL(two, three) (two)
@@ -151,92 +146,23 @@ typedef enum option_unit_e {
 #endif
 
 typedef struct option_desc_s {
-  const char*   name;
-  option_unit_t unit;
-  const char*   legacy; // an older name, NULL if there is none
+  const char*     name;
+  mi_value_kind_t kind;
+  const char*     legacy; // an older name, NULL if there is none
 } option_desc_t;
 
-#define OPTION_AS_DESC(name, initial, unit, legacy) {name, unit, legacy},
-#define OPTION_AS_CELL(name, initial, unit, legacy) {MI_OPTION_UNREAD, initial, 0},
+#define OPTION_AS_DESC(name, initial, kind, legacy) {name, MI_VALUE_##kind, legacy},
+#define OPTION_AS_CELL(name, initial, kind, legacy) {MI_OPTION_UNREAD, initial, 0},
 static const option_desc_t option_descs[] = {OPTION_ROWS(OPTION_AS_DESC)};
 mi_option_cell_t           _mi_option_cells[] = {OPTION_ROWS(OPTION_AS_CELL)};
 
 mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
 
-mi_atomic(bool) _mi_option_purges_at_once;
+static const char option_ignored[] = "the environment is ignored: this program runs with raised privileges";
 
 static mi_atomic(bool) option_is_settled; // an empty environment is no longer taken for one that is not there yet
 static mi_atomic(bool) option_is_absent;  // the environment was looked through: nothing in it is ours
 static mi_atomic(bool) option_is_chosen;  // mi_option_set was called
-
-// ---- values as text -------------------------------------------------------------------------------------------------
-
-#define OPTION_VALUE_MAX 64 // characters of a value that count
-
-static char option_upper(char c) {
-  return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
-}
-
-static bool option_is_one_of(const char* text, const char* const* words) {
-  for (; *words != NULL; words++) {
-    if (strcmp(text, *words) == 0) return true;
-  }
-  return false;
-}
-
-// Reads a decimal number as strtol does, saturating; returns where it ends, `text` if there is none.
-static const char* option_parse_long(const char* text, long* value) {
-  const char* s = text;
-  while (*s == ' ' || (*s >= '\t' && *s <= '\r')) s++;
-  bool is_negative = (*s == '-');
-  if (*s == '-' || *s == '+') s++;
-  if (*s < '0' || *s > '9') return text;
-  unsigned long limit = (is_negative ? (unsigned long)LONG_MAX + 1 : (unsigned long)LONG_MAX);
-  unsigned long x = 0;
-  for (; *s >= '0' && *s <= '9'; s++) {
-    unsigned long digit = (unsigned long)(*s - '0');
-    x = (x > (limit - digit) / 10 ? limit : x * 10 + digit);
-  }
-  *value = (!is_negative ? (long)x : (x == limit ? LONG_MIN : -(long)x));
-  return s;
-}
-
-// From a number and its suffix to KiB; false if the suffix is none.
-static bool option_scale_kib(const char* suffix, long* value) {
-  static const char units[] = "KMGT";
-  long              x = (*value < 0 ? 0 : *value);
-  if (*suffix == 0) {
-    *value = x / 1024 + (x % 1024 != 0);
-    return true;
-  }
-  const char* unit = strchr(units, *suffix);
-  if (unit == NULL) return false;
-  suffix++;
-  if (strcmp(suffix, "") != 0 && strcmp(suffix, "B") != 0 && strcmp(suffix, "IB") != 0) return false;
-  for (; unit > units; unit--) x = (x > LONG_MAX / 1024 ? LONG_MAX : x * 1024);
-  *value = x;
-  return true;
-}
-
-static bool option_parse(const char* text, option_unit_t unit, long* value) {
-  static const char* const yes[] = {"", "1", "TRUE", "YES", "ON", NULL};
-  static const char* const no[] = {"0", "FALSE", "NO", "OFF", NULL};
-  char                     upper[OPTION_VALUE_MAX + 1];
-  size_t                   n = 0;
-  for (; n < OPTION_VALUE_MAX && text[n] != 0; n++) upper[n] = option_upper(text[n]);
-  upper[n] = 0;
-  if (option_is_one_of(upper, yes)) {
-    *value = 1;
-    return true;
-  }
-  if (option_is_one_of(upper, no)) {
-    *value = 0;
-    return true;
-  }
-  const char* end = option_parse_long(upper, value);
-  if (end == upper) return false;
-  return unit == OPTION_KIB ? option_scale_kib(end, value) : *end == 0;
-}
 
 // ---- the environment ------------------------------------------------------------------------------------------------
 
@@ -244,7 +170,7 @@ static bool option_parse(const char* text, option_unit_t unit, long* value) {
 static const char* option_skip(const char* entry, const char* prefix) {
   if (entry == NULL) return NULL;
   for (; *prefix != 0; prefix++, entry++) {
-    if (option_upper(*entry) != option_upper(*prefix)) return NULL;
+    if (_mi_value_upper(*entry) != _mi_value_upper(*prefix)) return NULL;
   }
   return entry;
 }
@@ -252,7 +178,7 @@ static const char* option_skip(const char* entry, const char* prefix) {
 // The value of the variable mimalloc_<name>, NULL if there is none.
 static const char* option_find(const char* name) {
   const char* entry;
-  if (mi_load_relaxed(&option_is_absent)) return NULL;
+  if (mi_load_relaxed(&option_is_absent) || _mi_prim_is_privileged()) return NULL;
   for (size_t i = 0; name != NULL && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
     const char* value = option_skip(option_skip(entry, "mimalloc_"), name);
     if (value != NULL && *value == '=') return value + 1;
@@ -266,16 +192,25 @@ static void option_settle(mi_option_cell_t* cell, int state) {
   mi_cas_strong(&cell->state, &expected, state, acq_rel, acquire);
 }
 
-static void option_warn_invalid(mi_option_t option, const char* name) {
-  static const char text[] = "environment option mimalloc_%s has an invalid value.";
-  if (option == mi_option_verbose) { // the very option that says whether to warn
-    char line[128];
-    _mi_format(line, sizeof(line), text, name);
-    _mi_message_raw(NULL, NULL, "mimalloc: warning: %s\n", line);
-  }
-  else {
-    _mi_message_warning(text, name);
-  }
+// What somebody else has written, as it can be printed: at most `n` characters of it.
+static void option_quote(char* to, const char* text, size_t n) {
+  size_t i = 0;
+  for (; i < n && text[i] != 0; i++) to[i] = (text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+  to[i] = 0;
+}
+
+static const char* option_unit(mi_option_t option) {
+  return option_descs[option].kind == MI_VALUE_KIB ? " KiB" : "";
+}
+
+static void option_warn_invalid(mi_option_t option, const char* name, const char* text, const char* what) {
+  char line[320], value[MI_VALUE_TEXT_MAX + 1];
+  option_quote(value, text, MI_VALUE_TEXT_MAX);
+  _mi_format(line, sizeof(line), "environment option mimalloc_%s has an invalid value. '%s' %s: it stays %ld%s.", name,
+             value, what, _mi_option_get_fast(option), option_unit(option));
+  // The very option that says whether to warn does so always.
+  if (option == mi_option_verbose) _mi_message_raw(NULL, NULL, "mimalloc: warning: %s\n", line);
+  else _mi_message_warning("%s", line);
 }
 
 // Looks `option` up.  Warns only after the state is set: the warning itself asks for options.
@@ -290,11 +225,12 @@ static void option_read(mi_option_t option) {
     text = option_find(desc->legacy);
     if (text != NULL) name = desc->legacy;
   }
-  long value = 0;
-  bool is_valid = (text != NULL && option_parse(text, desc->unit, &value));
-  if (is_valid) mi_store_relaxed(&cell->base, value);
-  option_settle(cell, is_valid ? MI_OPTION_FOUND : MI_OPTION_DEFAULTED);
-  if (text != NULL && !is_valid) option_warn_invalid(option, name);
+  long        value = 0;
+  const char* fault = (text == NULL ? NULL : _mi_value_parse(desc->kind, text, &value));
+  bool        is_found = (text != NULL && fault == NULL);
+  if (is_found) mi_store_relaxed(&cell->base, value);
+  option_settle(cell, is_found ? MI_OPTION_FOUND : MI_OPTION_DEFAULTED);
+  if (fault != NULL) option_warn_invalid(option, name, text, fault);
   if (name != desc->name) {
     _mi_message_warning("environment option mimalloc_%s is deprecated, use mimalloc_%s.", name, desc->name);
   }
@@ -307,13 +243,8 @@ long _mi_option_read(mi_option_t option) {
                                                            : mi_load_relaxed(&cell->base);
 }
 
-static void option_note_purge_delay(void) {
-  mi_store_relaxed(&_mi_option_purges_at_once, _mi_option_get_fast(mi_option_purge_delay) == 0);
-}
-
 void _mi_options_init(void) {
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) option_read((mi_option_t)i);
-  option_note_purge_delay();
   if (_mi_option_get_fast(mi_option_guarded_min) > _mi_option_get_fast(mi_option_guarded_max)) {
     mi_option_set(mi_option_guarded_max, _mi_option_get_fast(mi_option_guarded_min));
   }
@@ -330,11 +261,49 @@ static bool option_environment_has_any(void) {
   return false;
 }
 
+// Is this the name of a variable, up to its '=', as we know it?
+static bool option_is_named(const char* variable, const char* name) {
+  const char* end = (name == NULL ? NULL : option_skip(variable, name));
+  return end != NULL && *end == '=';
+}
+
+static bool option_is_known(const char* variable) {
+  bool is_known = option_is_named(variable, "disable_redirect"); // for the loader of another system
+  for (size_t i = 0; !is_known && i < MI_OPTION_COUNT; i++) {
+    is_known = option_is_named(variable, option_descs[i].name) || option_is_named(variable, option_descs[i].legacy);
+  }
+  return is_known;
+}
+
+// A misspelt option would have no effect, silently.
+static void option_warn_unknown(void) {
+  const char* entry;
+  for (size_t i = 0; (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
+    const char* variable = option_skip(entry, "mimalloc_");
+    char        name[MI_VALUE_TEXT_MAX + 1];
+    if (variable == NULL || option_is_known(variable)) continue;
+    option_quote(name, entry, MI_VALUE_TEXT_MAX);
+    _mi_message_warning("environment option %s is not known.", name);
+  }
+}
+
+// Programs that run with rights which those who started them have not do not take settings from them.
+static void option_say_ignored(void) {
+  static mi_atomic(bool) is_said;
+  if (_mi_option_get_fast(mi_option_verbose) <= 0 || !_mi_prim_is_privileged()) return;
+  if (!mi_exchange_acq_rel(&is_said, true)) _mi_message_verbose("%s", option_ignored);
+}
+
 void _mi_options_settle(void) {
   mi_store_relaxed(&option_is_settled, true);
   // Most processes have none: they shall not pay a page fault for the table.
-  if (option_environment_has_any()) _mi_options_init();
-  else mi_store_relaxed(&option_is_absent, true);
+  bool has_any = option_environment_has_any();
+  if (!has_any || _mi_prim_is_privileged()) {
+    mi_store_relaxed(&option_is_absent, true);
+    return;
+  }
+  _mi_options_init();
+  option_warn_unknown();
 }
 
 bool _mi_options_all_default(void) {
@@ -345,8 +314,11 @@ bool _mi_options_all_default(void) {
 
 typedef void (*option_changed_fun_t)(void);
 
+// Says so if it does not.
 static bool option_exists(mi_option_t option) {
-  return (int)option >= 0 && (int)option < (int)_mi_option_last;
+  bool exists = ((int)option >= 0 && (int)option < (int)_mi_option_last);
+  if (!exists) _mi_message_warning("option %d does not exist.", (int)option);
+  return exists;
 }
 
 long mi_option_get(mi_option_t option) {
@@ -361,7 +333,7 @@ long mi_option_get_clamp(mi_option_t option, long min, long max) {
 size_t mi_option_get_size(mi_option_t option) {
   long value = mi_option_get(option);
   if (value <= 0) return 0;
-  if (option_descs[option].unit != OPTION_KIB) return (size_t)value;
+  if (option_descs[option].kind != MI_VALUE_KIB) return (size_t)value;
   return (size_t)value > SIZE_MAX / 1024 ? SIZE_MAX : (size_t)value * 1024;
 }
 
@@ -376,10 +348,21 @@ void _mi_options_on_guarded(void (*changed)(void)) {
 }
 
 static void option_tell(mi_option_t option) {
-  option_note_purge_delay();
+  option_say_ignored();
   option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
   bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
   if (is_guarded && changed != NULL) changed();
+}
+
+// Says so if a program sets an option to what it cannot be.
+static bool option_accepts(mi_option_t option, long value) {
+  if (!option_exists(option)) return false;
+  bool is_valid = _mi_value_is_valid(option_descs[option].kind, value);
+  if (!is_valid) {
+    _mi_message_warning("option '%s' has an invalid value. %ld is out of range: it stays %ld%s.",
+                        option_descs[option].name, value, _mi_option_get_fast(option), option_unit(option));
+  }
+  return is_valid;
 }
 
 static void option_choose(mi_option_t option, long value) {
@@ -390,7 +373,7 @@ static void option_choose(mi_option_t option, long value) {
 
 void mi_option_set(mi_option_t option, long value) {
   mi_store_relaxed(&option_is_chosen, true);
-  if (!option_exists(option)) return;
+  if (!option_accepts(option, value)) return;
   option_choose(option, value);
   if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
     option_choose(mi_option_guarded_max, value);
@@ -403,7 +386,7 @@ void mi_option_set(mi_option_t option, long value) {
 
 void mi_option_set_default(mi_option_t option, long value) {
   mi_store_relaxed(&option_is_chosen, true);
-  if (!option_exists(option)) return;
+  if (!option_accepts(option, value)) return;
   option_read(option);
   mi_option_cell_t* cell = &_mi_option_cells[option];
   if (mi_load_acquire(&cell->state) > MI_OPTION_DEFAULTED) return;
@@ -456,11 +439,12 @@ void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     long value = _mi_option_get_fast((mi_option_t)i);
     _mi_message_raw(out, arg, "%soption '%s': %ld %s\n", prefix, option_descs[i].name, value,
-                    option_descs[i].unit == OPTION_KIB ? "KiB" : "");
+                    option_descs[i].kind == MI_VALUE_KIB ? "KiB" : "");
   }
   _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
   _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);
   _mi_message_raw(out, arg, "%smem tracking: %s\n", prefix, option_tracking());
+  if (_mi_prim_is_privileged()) _mi_message_raw(out, arg, "%s%s\n", prefix, option_ignored);
 }
 
 void mi_options_print(void) mi_attr_noexcept {

@@ -41,9 +41,6 @@ typedef struct mi_option_cell_s {
 
 extern mi_option_cell_t _mi_option_cells[MI_OPTION_COUNT];
 
-// Is purge_delay 0?  For a path on which looking up an option costs too much.
-extern mi_atomic(bool) _mi_option_purges_at_once;
-
 // Looks an option up in the environment if that has not been done.
 mi_cold long _mi_option_read(mi_option_t option);
 

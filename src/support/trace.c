@@ -9,14 +9,30 @@
 #include "message.h"
 #include "option.h"
 
-static mi_atomic(bool) trace_has_stacks;
+static mi_atomic(bool)           trace_has_stacks;
+static mi_thread_local uintptr_t trace_thread; // 0: not asked for yet
+
+// The system's number of the calling thread, which does not change.  Once: a sandbox may forbid to ask later.
+static uintptr_t trace_thread_id(void) {
+  if (trace_thread == 0) trace_thread = _mi_prim_thread_id();
+  return trace_thread;
+}
+
+void _mi_trace_know_thread(void) {
+  trace_thread_id();
+}
+
+void _mi_trace_after_fork(void) {
+  if (trace_thread != 0) trace_thread = _mi_prim_thread_id();
+}
 
 void _mi_trace_start(void) {
+  _mi_trace_know_thread();
   if (!mi_load_acquire(&trace_has_stacks) && _mi_prim_stack_init()) mi_store_release(&trace_has_stacks, true);
 }
 
 void _mi_trace_take(mi_trace_t* trace) {
-  trace->thread = _mi_prim_thread_id();
+  trace->thread = trace_thread_id();
   trace->n_frames = (mi_load_acquire(&trace_has_stacks) ? _mi_prim_stack(trace->frames, MI_TRACE_FRAMES) : 0);
 }
 

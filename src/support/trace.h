@@ -25,6 +25,12 @@ typedef struct mi_trace_s {
 // Stacks can be taken from now on: loads the system's unwinder, which programs that do not ask for it shall not pay for.
 void _mi_trace_start(void);
 
+// The system is asked for the number of the calling thread now; of others when they first need it.
+void _mi_trace_know_thread(void);
+
+// In the child of a fork the thread has another number.
+void _mi_trace_after_fork(void);
+
 // For the calling thread.  No lock of ours is held.
 void _mi_trace_take(mi_trace_t* trace);
 

@@ -44,6 +44,8 @@ HEAP_GET(recalloc_aligned, mi_heap_recalloc_aligned(heap, NULL, size, 1, alignme
 HEAP_GET(recalloc_aligned_at, mi_heap_recalloc_aligned_at(heap, NULL, 1, size, alignment, offset))
 HEAP_GET(alloc_new, mi_heap_alloc_new(heap, size))
 HEAP_GET(alloc_new_n, mi_heap_alloc_new_n(heap, size, 1))
+HEAP_GET(try_new, mi_heap_try_new(heap, size, false))
+HEAP_GET(try_new_nothrow, mi_heap_try_new(heap, size, true))
 HEAP_GET(theap_malloc, mi_theap_malloc(mi_heap_theap(heap), size))
 HEAP_GET(theap_zalloc, mi_theap_zalloc(mi_heap_theap(heap), size))
 HEAP_GET(theap_calloc, mi_theap_calloc(mi_heap_theap(heap), size, 1))
@@ -79,6 +81,8 @@ static const heap_get_t all_heap_gets[] = {
     {"recalloc_aligned_at", heap_get_recalloc_aligned_at, E_ZERO | E_ALIGN | E_OFFSET | E_RESIZE},
     {"alloc_new", heap_get_alloc_new, E_NEW},
     {"alloc_new_n", heap_get_alloc_new_n, E_NEW},
+    {"try_new", heap_get_try_new, E_NEW},
+    {"try_new_nothrow", heap_get_try_new_nothrow, 0},
     {"theap_malloc", heap_get_theap_malloc, 0},
     {"theap_zalloc", heap_get_theap_zalloc, E_ZERO},
     {"theap_calloc", heap_get_theap_calloc, E_ZERO},

@@ -1,7 +1,7 @@
 // Proves: every alignment that is a power of two is kept, with and without offset, through gets and resizes; natural
 // alignment holds for plain requests; what is no power of two is refused.
 #include "../check.h"
-#include "entries.h"
+#include "heap-entries.h"
 
 // 8 bytes up to 8, 16 beyond; a power of two up to 4 KiB at its own size is the custom of the C libraries' users.
 static void check_natural(void) {
@@ -85,6 +85,74 @@ static void check_resizes(uint64_t seed) {
   }
 }
 
+// An offset may undo an alignment that every block has.
+static void check_small_offsets(void) {
+  mi_heap_t* heap = mi_heap_new();
+  for (size_t alignment = 1; alignment <= 32; alignment *= 2) {
+    for (size_t offset = 0; offset <= 20; offset += 1 + offset / 5) {
+      for (size_t size = 1; size < 20000; size = size * 20 + 19) {
+        for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
+          const get_t* g = &all_gets[i];
+          if ((g->flags & E_OFFSET) == 0) continue;
+          uint8_t* p = (uint8_t*)g->call(size, alignment, offset);
+          CHECK_FOR(p != NULL && is_aligned(p + offset, alignment), "%s(%zu, %zu, %zu)", g->name, size, alignment,
+                    offset);
+          if ((g->flags & E_ZERO) != 0)
+            CHECK_FOR(is_zero(p, 0, size), "%s(%zu, %zu, %zu)", g->name, size, alignment, offset);
+          mi_free(p);
+        }
+        for (size_t i = 0; i < COUNT_OF(all_heap_gets); i++) {
+          const heap_get_t* g = &all_heap_gets[i];
+          if ((g->flags & E_OFFSET) == 0) continue;
+          uint8_t* p = (uint8_t*)g->call(heap, size, alignment, offset);
+          CHECK_FOR(p != NULL && is_aligned(p + offset, alignment), "heap_%s(%zu, %zu, %zu)", g->name, size, alignment,
+                    offset);
+          mi_free(p);
+        }
+      }
+    }
+  }
+  mi_heap_delete(heap);
+}
+
+static void check_small_offset_resize(const char* name, uint8_t* p, uint8_t* q, size_t size, size_t newsize,
+                                      size_t alignment, size_t offset, bool is_zeroing) {
+  size_t kept = (size < newsize ? size : newsize);
+  CHECK_FOR(q != NULL && is_aligned(q + offset, alignment), "%s(%p, %zu, %zu, %zu): %p", name, (void*)p, newsize,
+            alignment, offset, (void*)q);
+  if (q == NULL) return;
+  CHECK_FOR(pattern_check(q, kept, size) == kept, "%s(%zu to %zu)", name, size, newsize);
+  if (is_zeroing) CHECK_FOR(is_zero(q, kept, newsize), "%s(%zu to %zu)", name, size, newsize);
+  mi_free(q);
+}
+
+// From a block without the offset, or with it, to one that fits and to ones that do not.
+static void check_small_offset_resizes(void) {
+  static const size_t newsizes[] = {1, 36, 40, 400, 100000};
+  mi_heap_t*          heap = mi_heap_new();
+  for (size_t k = 0; k < COUNT_OF(newsizes) * 4 * 12 * 2; k++) {
+    size_t newsize = newsizes[k % 5], alignment = (size_t)2 << (k / 5 % 4), offset = k / 20 % 12;
+    bool   has_offset = (k / 240 == 1);
+    for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
+      const resize_t* r = &all_resizes[i];
+      if ((r->flags & E_OFFSET) == 0) continue;
+      uint8_t* p = (uint8_t*)mi_zalloc_aligned_at(40, alignment, has_offset ? offset : 0);
+      pattern_fill(p, 0, 40, 40);
+      check_small_offset_resize(r->name, p, (uint8_t*)r->call(p, newsize, alignment, offset), 40, newsize, alignment,
+                                offset, (r->flags & E_ZERO) != 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(all_heap_resizes); i++) {
+      const heap_resize_t* r = &all_heap_resizes[i];
+      if ((r->flags & E_OFFSET) == 0) continue;
+      uint8_t* p = (uint8_t*)mi_heap_zalloc_aligned_at(heap, 40, alignment, has_offset ? offset : 0);
+      pattern_fill(p, 0, 40, 40);
+      check_small_offset_resize(r->name, p, (uint8_t*)r->call(heap, p, newsize, alignment, offset), 40, newsize,
+                                alignment, offset, (r->flags & E_ZERO) != 0);
+    }
+  }
+  mi_heap_delete(heap);
+}
+
 static void check_refused(void) {
   static const size_t bad[] = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, SIZE_MAX, SIZE_MAX / 2};
   for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
@@ -126,6 +194,8 @@ int main(int argc, char** argv) {
   check_powers();
   check_offsets();
   check_resizes(seed);
+  check_small_offsets();
+  check_small_offset_resizes();
   check_refused();
   check_huge_alignments();
   return check_result();

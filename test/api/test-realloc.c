@@ -1,7 +1,7 @@
 // Proves: a resize keeps min(old, new) bytes whatever path it takes, keeps the old block when it fails, zeroes what
 // the zeroing family promises, and stays where it is while at least half of the block is used.
 #include "../check.h"
-#include "entries.h"
+#include "heap-entries.h"
 
 static void check_contents(uint64_t seed) {
   static const size_t sizes[] = {1,    8,     9,     16,    24,     100,    256,    257,     1000,    4096,    8192,
@@ -116,12 +116,61 @@ static void check_zero_chains(uint64_t seed) {
   }
 }
 
+// Into which heap a resize brings a block of another one: that which is named, if one is; otherwise at level 3 the default
+// heap, and at level 2 it depends on whether the block moves.
+static void check_heaps(void) {
+  static const size_t sizes[] = {16, 100, 5000, 100000, 1 * MiB, 5 * MiB};
+  mi_heap_t*          own = mi_heap_new();
+  mi_heap_t*          other = mi_heap_new();
+  for (size_t k = 0; k < COUNT_OF(sizes) * 8; k++) {
+    size_t   size = sizes[k % COUNT_OF(sizes)];
+    size_t   newsize = size * (1 + k / COUNT_OF(sizes)) / 4 + 1;
+    uint8_t* p;
+    if (size > 512 * KiB && k / COUNT_OF(sizes) % 4 != 0) continue; // enough of the slow ones
+    for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
+      for (size_t is_default = 0; is_default < 2; is_default++) {
+        mi_heap_t* before = (is_default ? mi_heap_set_default(other) : mi_heap_get_default());
+        p = (uint8_t*)mi_heap_zalloc_aligned(own, size, 64);
+        pattern_fill(p, 0, size, size);
+        uint8_t*   q = (uint8_t*)all_resizes[i].call(p, newsize, 64, 0);
+        size_t     kept = (size < newsize ? size : newsize);
+        mi_heap_t* wanted = (MI_API_LEVEL >= 3 || !mi_heap_contains(own, q) ? mi_heap_get_default() : own);
+        CHECK_FOR(mi_heap_of(q) == wanted, "%s(%zu to %zu)", all_resizes[i].name, size, newsize);
+        CHECK_FOR(pattern_check(q, kept, size) == kept, "%s(%zu to %zu)", all_resizes[i].name, size, newsize);
+        mi_free(q);
+        mi_heap_set_default(before);
+      }
+    }
+    for (size_t i = 0; i < COUNT_OF(all_heap_resizes); i++) {
+      p = (uint8_t*)mi_heap_zalloc_aligned(own, size, 64);
+      p = (uint8_t*)all_heap_resizes[i].call(other, p, newsize, 64, 0);
+      CHECK_FOR(mi_heap_contains(other, p), "heap_%s(%zu to %zu)", all_heap_resizes[i].name, size, newsize);
+      mi_free(p);
+    }
+  }
+  // What a program of level 3 relies on.
+  uint8_t* p = (uint8_t*)mi_heap_malloc(own, 100);
+  memset(p, 0xAB, 100);
+  p = (uint8_t*)mi_realloc(p, 90);
+  if (mi_heap_of(p) == mi_heap_main()) {
+    mi_heap_destroy(own);
+    CHECK(p[0] == 0xAB && p[89] == 0xAB && mi_usable_size(p) >= 90);
+    mi_free(p);
+  }
+  else {
+    CHECK(MI_API_LEVEL < 3);
+    mi_heap_destroy(own);
+  }
+  mi_heap_destroy(other);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   size_t   before = rss_now();
   check_contents(seed);
   mi_collect(true);
   CHECK(rss_within("resident after the resizes", minus(rss_now(), before), 16 * MiB));
+  check_heaps();
   check_in_place();
   check_shrink();
   check_failure_keeps_block();

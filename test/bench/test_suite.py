@@ -22,7 +22,7 @@ if sys.version_info < (3, 11):
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from suite import goals, measure, results, rounds, scores, table  # noqa: E402
+from suite import bugs, figures, goals, machine, measure, pages, peers, publish, results, rounds, scores, table  # noqa: E402
 from suite.cost import Cost, Failure  # noqa: E402
 from suite.measure import Job  # noqa: E402
 from suite.results import Measured, Result, Section  # noqa: E402
@@ -320,8 +320,8 @@ class Files(InDirectory):
         self.assertEqual(results.read(path)["run"], section(*tests))
 
     def test_refused(self):
-        damaged = '{"format": 1, "run": {"tests": [{"results": 1}]}}'
-        for text, pattern in (('{"format": 2}', "format 2"), ("[]", "not a file of results"), ("{", "not JSON"),
+        damaged = '{"format": 2, "run": {"tests": [{"results": 1}]}}'
+        for text, pattern in (('{"format": 1}', "format 1"), ("[]", "not a file of results"), ("{", "not JSON"),
                               ('{"tests": {}}', "not a file of results"), (damaged, "damaged")):
             path = self.directory / "foreign.json"
             path.write_text(text)
@@ -342,6 +342,197 @@ class Files(InDirectory):
         after.tests[0].command = "a 2"
         self.assertEqual(dict(scores.not_compared(before, after))["a"], "other arguments: a 1 | a 2")
         self.assertEqual([d.test for d in scores.differences(before, after, "cpu_s")], ["b"])
+
+
+MALLOC = """
+#include <stddef.h>
+extern void* __libc_malloc(size_t);
+void* malloc(size_t size) { return __libc_malloc(size); }
+"""
+
+
+@unittest.skipUnless(CC, "no C compiler")
+class Peers(InDirectory):
+    def build(self, name, source, *options):
+        path = self.directory / name
+        subprocess.run([CC, "-shared", "-fPIC", "-xc", "-", "-o", path, *options], input=source, text=True, check=True)
+        return path
+
+    def find(self, *arguments):
+        found, unused = peers.find(str(self.directory), *arguments)
+        return [peer.name for peer in found], unused
+
+    def test_any_name(self):
+        for name in ("nobody-knows.so", "liblib.so", "libx.y.so"):
+            self.build(name, MALLOC)
+        (self.directory / "versions.txt").write_text("lib 1.2 beta\n")
+        self.assertEqual(self.find(), (["lib", "x.y", "nobody-knows"], {}))
+        self.assertEqual([peer.version for peer in peers.find(str(self.directory))[0]], ["1.2 beta", "", ""])
+        self.assertEqual(self.find((), ["x.y"]), (["x.y"], {}))
+
+    def test_what_is_not_used_has_a_reason(self):
+        self.build("nothing.so", "int nothing;")
+        self.build("libhelper.so", "int helper(void) { return 1; }")
+        self.build("needs.so", MALLOC + "int helper(void); int use(void) { return helper(); }", "-L", self.directory, "-lhelper")
+        self.build("undefined.so", MALLOC + "extern int nowhere; int* use(void) { return &nowhere; }")
+        self.build("crash.so", MALLOC + "__attribute__((constructor)) static void crash(void) { *(volatile int*)0 = 1; }")
+        self.build("exits.so", MALLOC + "void _exit(int); __attribute__((constructor)) static void end(void) { _exit(3); }")
+        self.build("object.so", MALLOC, "-c")
+        (self.directory / "script.so").write_text("INPUT(libc.so.6)")
+        (self.directory / "empty.so").touch()
+        (self.directory / "folder.so").mkdir()
+        (self.directory / "link.so").symlink_to("gone")
+        shutil.copy(self.build("good.so", MALLOC), self.directory / "libgood.so.2")
+        foreign = bytearray((self.directory / "good.so").read_bytes())
+        foreign[18:20] = b"\x08\x00"  # MIPS
+        (self.directory / "foreign.so").write_bytes(foreign)
+        (self.directory / "half.so").write_bytes((self.directory / "good.so").read_bytes()[:100])
+        names, unused = self.find()
+        self.assertEqual(names, ["good"])
+        expected = {"nothing.so": "does not define malloc", "libhelper.so": "does not define malloc",
+                    "needs.so": "libhelper.so", "undefined.so": "nowhere", "crash.so": "SIGSEGV", "exits.so": "exit code 3",
+                    "object.so": "not a shared library", "script.so": "not a shared library", "empty.so": "not a shared library",
+                    "folder.so": "directory", "link.so": "No such file", "libgood.so.2": "does not end in .so",
+                    "foreign.so": "another kind of processor", "half.so": "cannot be loaded"}
+        self.assertEqual(unused.keys(), expected.keys())
+        for file, reason in expected.items():
+            self.assertIn(reason, unused[file], file)
+
+    def test_names_that_are_taken(self):
+        for name in ("libglibc.so", "libtwice.so", "twice.so"):
+            self.build(name, MALLOC)
+        names, unused = self.find({"glibc": None})
+        self.assertEqual(names, ["twice"])
+        self.assertEqual(unused, {"libglibc.so": "the name 'glibc' is taken",
+                                  "twice.so": "the name 'twice' is that of libtwice.so"})
+
+    def test_the_reason_is_said_when_it_was_asked_for(self):
+        self.build("nothing.so", "int nothing;")
+        ours = str(self.build("ours.so", MALLOC))
+        with self.assertRaisesRegex(table.UsageError, "no such allocator: nothing .*nothing.so is not used: it does not define"):
+            table.find_allocators([("ours", ours)], str(self.directory), ["ours", "nothing"])
+
+
+def some_bugs():
+    return bugs.Bugs("2026-01-02 03:04+00:00", {"CPU": "some"}, 10, {"glibc": "1", "release": "", "secure": ""},
+                     ["release", "secure"],
+                     {"a": "first", "b": "first", "c": "second"},
+                     {"glibc": {"a": {"none": 10}, "b": {"none": 10}, "c": {"crash": 10}},
+                      "release": {"a": {"crash": 5, "none": 5}, "b": {"report": 10}, "c": {"hang": 10}},
+                      "secure": {"a": {"abort": 10}, "b": {"abort": 8, "prevented": 2}, "c": {"crash": 10}}},
+                     {"glibc": {"SIGSEGV": 10}, "release": {"SIGBUS": 5}, "secure": {"SIGSEGV": 10}}, "c" * 40)
+
+
+class Detected(unittest.TestCase):
+    def test_a_crash_is_no_detection(self):
+        rates = some_bugs().rates("release")
+        self.assertEqual(rates.text(bugs.DETECTED), "1 of 3, 33 %")
+        self.assertEqual(rates.count(["crash"]), (0.5, 3))
+        self.assertEqual(rates.count(["crash"], "second"), (0, 1))
+        self.assertEqual(some_bugs().rates("glibc").text(bugs.DETECTED), "0 of 3, 0 %")
+
+    def test_the_page_has_a_column_for_crashes(self):
+        text = bugs.page(some_bugs(), "made", "here")
+        for line in ("|  | detected | crash | abort | report | prevented | nothing | hangs |",
+                     "| release | **1 of 3, 33 %** | 0.5 (SIGBUS 5) | 0 | 1 | 0 | 0.5 | 1 |",
+                     "| first | 0 of 2, 0 % | 1 of 2, 50 % | 2 of 2, 100 % |", "| first | 0 | 0.5 | 0 |",
+                     "| a | – | crash 5, – 5 | abort |"):
+            self.assertIn(line + "\n", text)
+
+
+class Published(InDirectory):
+    def setUp(self):
+        super().setUp()
+        self.published = publish.Published(self.directory)
+        self.published.readme.write_text(f"# Title\n\n{publish.BEGIN}\nformer figures\n{publish.END}\n\n## More\n")
+        self.section = section(measured("won", ours=result(1, 1.1), peer=result(2, 2.2), glibc=result(3)),
+                               measured("lost", ours=result(2, 2.2, peak_kib=1500), peer=result(1, 1.1), glibc=result(1.5)),
+                               measured("close", ours=result(1.02, 1.2), peer=result(1, 1.1), glibc=result(3)))
+        self.section.commit, self.section.date = "c" * 40, "2026-01-02 03:04+00:00"
+        self.section.allocators["peer"] = "1.2"
+        self.file = str(self.directory / "measured.json")
+        results.write_all(self.file, {"run": self.section, "modes": self.section, "bugs": some_bugs()})
+
+    def publish(self):
+        self.published.take(self.file)
+        return self.published.write(lambda name, section: f"<svg>{name}</svg>\n")
+
+    def test_what_is_made_does_not_differ(self):
+        self.publish()
+        self.assertEqual(self.published.differences(), [])
+        text = self.published.readme.read_text()
+        self.assertTrue(text.startswith("# Title\n\n<!--") and text.endswith("-->\n\n## More\n") and "former" not in text, text)
+        self.publish()
+        self.assertEqual(self.published.readme.read_text(), text)
+
+    def test_losses_are_told(self):
+        self.publish()
+        for path in (self.published.readme, self.published.directory / "README.md"):
+            text = path.read_text()
+            self.assertIn("In 2 of 3 tests another allocator takes less CPU time than this library, and in 1 its peak", text)
+            self.assertIn("| lost | +100 %, peer; 2 of 2 | +50 %, peer; 2 of 2 |\n", text)
+            self.assertRegex(text, r"\| close \| \+5\.7 % ~, peer; 1 of 2 \| – \|\n")
+            self.assertNotIn("| won | +", text)
+
+    def test_a_failure_of_ours_is_a_loss(self):
+        loss = scores.loss(measured("a", ours=Result(failure="crash"), peer=result(1)), "ours", "cpu_s")
+        self.assertEqual(figures.loss_text(loss), "FAIL, peer; 1 of 1")
+
+    CHANGES = {"README.md": ("50 %", "5 %"), "security.md": ("50 %", "5 %"), "modes.md": ("2.000", "1.900"),
+               "results.json": ("1.1", "1.05")}
+
+    def test_each_difference_is_found(self):
+        self.publish()
+        for path in (self.published.readme, *self.published.directory.iterdir()):
+            text = path.read_text()
+            before, after = self.CHANGES.get(path.name, ("<svg>", "<svg >"))
+            changed = text.replace(before, after)
+            with self.subTest(path.name):
+                self.assertNotEqual(changed, text)
+                path.write_text(changed)
+                self.assertNotEqual(self.published.differences(), [])
+                path.unlink()
+                self.assertNotEqual(self.published.differences(), [])
+                path.write_text(text)
+        self.assertEqual(self.published.differences(), [])
+
+    def test_a_chart_of_other_results(self):
+        self.publish()
+        chart = self.published.directory / "time.svg"
+        chart.write_text(publish.stamped("<svg></svg>\n", section(measured("a", ours=result(1)))))
+        self.assertEqual(self.published.differences(), [f"{chart}: was drawn from other results"])
+
+    def test_marks(self):
+        self.publish()
+        self.published.readme.write_text("# Title\n")
+        self.assertRegex(self.published.differences()[0], "README.md has no lines")
+
+    def test_what_is_not_fit(self):
+        for field, value, pattern in (("commit", "", "of which commit"), ("is_complete", False, "interrupted"),
+                                      ("commit", "c" * 40 + machine.CHANGED, "with changes")):
+            results.write_all(self.file, {"run": results.dataclasses.replace(self.section, **{field: value})})
+            with self.assertRaisesRegex(results.FormatError, pattern):
+                self.published.take(self.file)
+
+    def test_sections_of_two_libraries(self):
+        self.publish()
+        self.assertFalse([text for text in self.published.warnings() if "not all" in text])
+        self.section.commit = "d" * 40
+        results.write_all(self.file, {"run": self.section})
+        self.publish()
+        self.assertIn("not all of one library: run dddddddddddd, modes cccccccccccc, bugs cccccccccccc", self.published.warnings())
+
+    def test_age(self):
+        head = machine.git("rev-parse", "HEAD")
+        if not head:
+            self.skipTest("no git, or no clone")
+        self.section.date = machine.now()
+        self.section.commit = head
+        self.assertIsNone(publish.age("run", self.section))
+        self.section.date = "2020-01-01 00:00+00:00"
+        self.assertRegex(publish.age("run", self.section), "measured [0-9]+ days ago, and 0 commits")
+        self.section.commit = "c" * 40
+        self.assertRegex(publish.age("run", self.section), "does not have commit")
 
 
 class Table(InDirectory):
@@ -379,16 +570,15 @@ class Table(InDirectory):
             table.choose_tests(tests, ["a", "d"])
 
     def test_allocators(self):
-        for name in ("libother.so", "libours.so", "libother.so.2"):
-            (self.directory / name).touch()
+        ours = self.directory / "ours.so"
+        ours.touch()
         (self.directory / "versions.txt").write_text("other 1.2 beta\n")
-        ours = str(self.directory / "libours.so")
-        found = table.find_allocators([("ours", ours)], str(self.directory), [])
-        self.assertEqual([a.name for a in found], ["ours", "glibc", "other"])
-        self.assertEqual((found[1].library, found[2].version), ("", "1.2 beta"))
+        found, unused = table.find_allocators([("ours", str(ours))], None, [])
+        self.assertEqual([a.name for a in found], ["ours", "glibc"])
+        self.assertEqual((found[1].library, unused), ("", {}))
         self.assertRegex(found[0].version, r"^\d+\.\d+\.\d+$")
-        self.assertEqual([a.name for a in table.find_allocators([("ours", ours)], None, ["glibc"])], ["glibc"])
-        for arguments in (([("ours", "/no")], None, []), ([], None, ["x"]), ([], "/no", []), ([("glibc", ours)], None, [])):
+        self.assertEqual([a.name for a in table.find_allocators([("ours", str(ours))], None, ["glibc"])[0]], ["glibc"])
+        for arguments in (([("ours", "/no")], None, []), ([], None, ["x"]), ([], "/no", []), ([("glibc", str(ours))], None, [])):
             with self.assertRaises(table.UsageError):
                 table.find_allocators(*arguments)
 
@@ -419,10 +609,13 @@ class Commands(InDirectory):
     def test_page(self):
         path = self.file(measured("a <b>", ours=result(1, 2), glibc=result(2), other=Result(failure="crash & burn")),
                          measured("zero", ours=result(0), glibc=result(0), other=result(30)))
+        head = results.read(path)["run"]
+        head.unused = {"x.so": "not a <library>"}
+        results.write(path, "run", head)
         results.write(path, "scaling", section(*(measured("a", n, ours=result(n), glibc=result(0)) for n in (1, 2))))
         self.assertEqual(self.command("report", path, "--out", str(self.directory / "out")), 0)
         page = (self.directory / "out/index.html").read_text()
-        for text in ("a &lt;b&gt;", "crash &amp; burn", "<svg", "FAIL"):
+        for text in ("a &lt;b&gt;", "crash &amp; burn", "<svg", "FAIL", "not a &lt;library&gt;"):
             self.assertIn(text, page)
         self.assertTrue((self.directory / "out/overall.png").stat().st_size > 1000)
 
@@ -433,6 +626,17 @@ class Commands(InDirectory):
             head.allocators = {"ours": ""} | head.allocators
             results.write(str(self.directory / "a.json"), "run", head)
             self.assertEqual(self.command("report", str(self.directory / "a.json"), "--out", str(self.directory)), 0)
+
+    def test_published_charts(self):
+        from suite import charts, plot
+        self.assertEqual(set(charts.PUBLISHED), set(publish.CHARTS))
+        some = pages.shown(section(measured("a", ours=result(1, 2), glibc=result(2)),
+                                   measured("b", ours=result(2), glibc=result(1))))
+        for chart in charts.PUBLISHED.values():
+            drawing = plot.for_paper(chart, some)
+            self.assertIn("<svg", drawing)
+            self.assertEqual(drawing, plot.for_paper(chart, some))
+            self.assertFalse([colour for colour in plot.PAPER if colour in drawing])
 
     def test_goals(self):
         self.assertEqual(self.command("goals", self.file(measured("a", ours=result(2), glibc=result(1)))), 1)

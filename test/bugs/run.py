@@ -2,13 +2,16 @@
 """One-bug programs under an allocator that is preloaded: what does it detect?
 
   run.py check --mode MODE --lib LIB --programs DIR     every answer must be the one that table.toml has for that mode
-  run.py table --programs DIR [--out FILE] LIB...       a page in Markdown that compares allocators; glibc is always in
+  run.py table --programs DIR [--json FILE] [--own LIB]... [LIB...]
+                                                        a page in Markdown that compares allocators; glibc is always in
 
-DIR holds the built programs, LIB is a shared library or NAME=LIB.  A file LIB.env beside it (.so replaced) has lines
+The answers of `table` are kept in FILE, beside the results of the benchmarks; --own is for the builds of this project,
+whose commit FILE then names. DIR holds the built programs, LIB is a shared library or NAME=LIB.  A file LIB.env beside it (.so replaced) has lines
 NAME=VALUE for the environment.  Exit status of `check`: 1 if an answer is another one, be it worse or better."""
 
 import argparse
 import collections
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -27,12 +30,12 @@ import tomllib  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "bench"))
 
-from suite import machine  # noqa: E402
+from suite import bugs, machine, pages, results  # noqa: E402
 from suite.measure import library_environment  # noqa: E402
 
 MODES = ("release", "secure", "full", "debug")
 CORRECT = "correct"  # the group of the programs without a mistake
-TIMEOUT_S = 10
+TIMEOUT_S = 30  # far beyond what any of them takes, also on a busy machine
 ROUNDS = 10  # of `table`: twice each size
 FAULTS = (signal.SIGSEGV, signal.SIGBUS)
 ERROR_LINE = re.compile(r"^mimalloc: error: (?:thread 0x[0-9a-f]+: )?(.*)$", re.MULTILINE | re.IGNORECASE)
@@ -111,6 +114,11 @@ class Outcome:
         if last != "undetected":
             return "prevented"
         return "report" if self.err else "none"
+
+    @property
+    def crash(self):
+        """The signal of a crash, "" if it is none."""
+        return signal.Signals(self.signal).name if self.kind == "crash" else ""
 
     @property
     def blocks(self):
@@ -194,23 +202,6 @@ def said(outcome):
     return outcome.kind + (f" ({signal.Signals(outcome.signal).name})" if outcome.signal else "") + (f": {first}" if first else "")
 
 
-# ---- rates
-
-class Rates:
-    """How much of each group is detected. A row counts as one; if some of its runs are detected, by their share."""
-
-    def __init__(self):
-        self.shares = collections.defaultdict(list)
-
-    def add(self, group, kinds):
-        self.shares[group].append(sum(kind not in ("none", "hang") for kind in kinds) / len(kinds))
-
-    def text(self, group=None):
-        shares = self.shares[group] if group else [share for shares in self.shares.values() for share in shares]
-        total = f"{sum(shares):.1f}".removesuffix(".0")
-        return f"{total} of {len(shares)}, {100 * sum(shares) / len(shares):.0f} %"
-
-
 # ---- the commands
 
 def run_checked(programs, command, lib, expected, table):
@@ -223,46 +214,42 @@ def check(options):
     table = load(HERE / "table.toml")
     lib, programs = str(options.lib.resolve()), options.programs.resolve()
     expect_served(programs, lib)
-    rates, n_wrong = Rates(), 0
+    rates, n_wrong = bugs.Rates(), 0
     for row in table.rows:
         commands = row.commands(table.sizes)
         outcomes = [(command, run_checked(programs, command, lib, row.expected[options.mode], table)) for command in commands]
         if row.group != CORRECT:
-            rates.add(row.group, [outcome.kind for _, outcome in outcomes])
+            rates.add(row.group, collections.Counter(outcome.kind for _, outcome in outcomes))
         for command, outcome in outcomes:
             reason = why_not(outcome, row.expected[options.mode], table)
             if reason:
                 print(f"FAIL {row.name} ({' '.join(command)}): {said(outcome)[:300]}\n     {reason}")
                 n_wrong += 1
-    for group in rates.shares:
-        print(f"{group:<18} {rates.text(group)}")
-    print(f"{'all':<18} {rates.text()}")
+    for group in [*rates.shares, None]:
+        n_crashes = bugs.plain(rates.count(["crash"], group)[0])
+        print(f"{group or 'all':<18} detected: {rates.text(bugs.DETECTED, group)}; crashes: {n_crashes}")
     print(f"{n_wrong} answers are not those of the table, mode {options.mode}")
     return 1 if n_wrong else 0
 
 
-WORDS = {"none": "–", "hang": "hangs"}
-
-
-def cell(kinds):
-    """All runs in one cell: `abort`, or `abort 3, – 2`."""
-    counts = collections.Counter(WORDS.get(kind, kind) for kind in kinds)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{kind} {n}" for kind, n in counts.most_common())
-
-
-def measure(table, programs, lib):
-    """Row name to the kinds of its runs."""
-    expect_served(programs, lib)
-    kinds = {}
-    for row in table.rows:
+def measure(table, programs, lib, rounds):
+    """Row name to the answers of its runs, {kind: how often}, and how often which signal was a crash."""
+    def answers(row):
         commands = row.commands(table.sizes)
-        outcomes = (run(programs, commands[i % len(commands)], lib, MIMALLOC_SHOW_ERRORS="1") for i in range(ROUNDS))
-        kinds[row.name] = [outcome.kind for outcome in outcomes]
-        if row.group == CORRECT and set(kinds[row.name]) != {"none"}:
-            sys.exit(f"run.py: {lib or 'glibc'}: {row.name} makes no mistake, and ends as {cell(kinds[row.name])}")
-    return kinds
+        return [run(programs, commands[i % len(commands)], lib, MIMALLOC_SHOW_ERRORS="1") for i in range(rounds)]
+
+    expect_served(programs, lib)
+    kinds, signals = {}, collections.Counter()
+    with concurrent.futures.ThreadPoolExecutor(machine.cores()) as pool:
+        found = list(pool.map(answers, table.rows))
+    for row, outcomes in zip(table.rows, found):
+        counts = collections.Counter(outcome.kind for outcome in outcomes)
+        if row.group != CORRECT:
+            kinds[row.name] = dict(counts)
+            signals.update(outcome.crash for outcome in outcomes if outcome.crash)
+        elif set(counts) != {"none"}:
+            sys.exit(f"run.py: {lib or 'glibc'}: {row.name} makes no mistake, and ends as {bugs.cell(counts)}")
+    return kinds, dict(signals)
 
 
 def named(text):
@@ -273,52 +260,24 @@ def named(text):
     return (name if equals else path.name.removeprefix("lib").removesuffix(".so")), path
 
 
-def page(table, found, versions):
-    names = list(found)
-    rows = [row for row in table.rows if row.group != CORRECT]
-    heads = [f"{name} {versions[name]}".strip() for name in names]
-    groups = dict.fromkeys(row.group for row in rows)
-    rates = {name: Rates() for name in names}
-    for row in rows:
-        for name in names:
-            rates[name].add(row.group, found[name][row.name])
-    lines = ["| group | " + " | ".join(heads) + " |", "|---|" + "---|" * len(names)]
-    lines += [f"| {group} | " + " | ".join(rates[name].text(group) for name in names) + " |" for group in groups]
-    lines += ["| **all** | " + " | ".join(f"**{rates[name].text()}**" for name in names) + " |", ""]
-    lines += ["| program | " + " | ".join(heads) + " |", "|---|" + "---|" * len(names)]
-    lines += [f"| {row.name} | " + " | ".join(cell(found[name][row.name]) for name in names) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-HEAD = """# What allocators detect
-
-Made by `test/bugs/run.py table`; [security-tests.md](../design/security-tests.md) says what the programs are, what counts
-as detected, and how to read this. Each program ran {rounds} times, those for several sizes equally often with each.
-{where}.
-
-- **abort**: stopped, and said why. **crash**: stopped by a signal, without a word. **report**: said so, and went on.
-- **prevented**: the mistake was without effect.
-- **–**: nothing. **hangs**: no end, which does not count as detected.
-
-"""
-
-
 def compare(options):
     table = load(HERE / "table.toml")
-    libs = {"glibc": ""} | {name: str(path) for name, path in map(named, options.libs)}
+    own = {name: str(path) for name, path in map(named, options.own)}
+    libs = {"glibc": ""} | own | {name: str(path) for name, path in map(named, options.libs)}
     versions = {name: machine.peer_versions(os.path.dirname(lib)).get(name, "") if lib else machine.libc_version()
                 for name, lib in libs.items()}
-    found = {}
+    groups = {row.name: row.group for row in table.rows if row.group != CORRECT}
+    found = bugs.Bugs(machine.now(), machine.describe(next(iter(own.values()), "")), options.rounds, versions, list(own), groups,
+                      {}, {}, note=options.note)
+    if own:
+        found.commit, found.commit_date = machine.tree_commit()
     for name, lib in libs.items():
         print(f"{name} ...", file=sys.stderr)
-        found[name] = measure(table, options.programs.resolve(), lib)
-    facts = machine.describe()
-    text = HEAD.format(rounds=ROUNDS, where=", ".join(facts[word].split("-")[0] for word in ("CPU", "kernel", "libc") if word in facts))
-    text += page(table, found, versions)
-    if options.out:
-        options.out.write_text(text)
-    else:
-        print(text, end="")
+        found.answers[name], found.signals[name] = measure(table, options.programs.resolve(), lib, options.rounds)
+    found.machine["load at the end"] = machine.load()
+    if options.json:
+        results.write(str(options.json), "bugs", found)
+    print(pages.security(found), end="")
     return 0
 
 
@@ -329,7 +288,10 @@ def main():
     one.add_argument("--mode", choices=MODES, required=True)
     one.add_argument("--lib", type=pathlib.Path, required=True)
     two = commands.add_parser("table")
-    two.add_argument("--out", type=pathlib.Path)
+    two.add_argument("--json", type=pathlib.Path, metavar="FILE")
+    two.add_argument("--own", action="append", default=[], metavar="LIB")
+    two.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help="runs of each program (10)")
+    two.add_argument("--note", default="", metavar="TEXT")
     two.add_argument("libs", nargs="*", metavar="LIB")
     for command in (one, two):
         command.add_argument("--programs", type=pathlib.Path, required=True)

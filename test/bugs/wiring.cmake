@@ -16,6 +16,7 @@ endif()
 
 set(mi_bugs_dir ${PROJECT_BINARY_DIR}/test/bugs)
 file(GLOB mi_bugs_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.c ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
+add_custom_target(bugs)
 foreach(source IN LISTS mi_bugs_sources)
   get_filename_component(name ${source} NAME_WE)
   add_executable(bug-${name} ${source})
@@ -25,6 +26,7 @@ foreach(source IN LISTS mi_bugs_sources)
   set_target_properties(bug-${name} PROPERTIES
     C_STANDARD 11 C_EXTENSIONS ON CXX_STANDARD 17 CXX_EXTENSIONS ON
     OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${mi_bugs_dir})
+  add_dependencies(bugs bug-${name})
 endforeach()
 
 mi_add_script(bugs-${mi_bugs_mode} bugs 600 ${MI_PYTHON} test/bugs/run.py check --mode ${mi_bugs_mode}

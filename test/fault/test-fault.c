@@ -149,6 +149,8 @@ static void* help(void* arg) {
     h->sizes[i] = size;
   }
   for (size_t i = 0; i < blocks_per_helper; i += 2) {
+    // While the start of the process fails, another thread may lay out memory: a free of NULL reads where that begins.
+    if (TEST_TSAN && h->blocks[i] == NULL) continue;
     mi_free(h->blocks[i]);
     h->blocks[i] = NULL;
   }
@@ -247,10 +249,11 @@ static void check_here(bool repeat, uint64_t seed) {
   CHECK(n_failures > 5);
   CHECK(rss_within("growth of resident memory", minus(rss_now(), first_rss), 6 * MiB));
   // What is being purged when memory is needed is not there, and new chunks are opened: up to 16 MiB at a time.
+  // What gets no mapping of its own is put into slices, up to 101 MiB of them: they are opened once.
   // Of guarded blocks that are free, 64 MiB more are kept, and what lies between those is not always large enough: up to
   // 142 MiB in five seeds.  While the system refuses all, each that is asked for takes address space that cannot be given back
   // before it is willing again: up to 476 MiB, of which 136 in the second half.  When that was lost it was 5270.
-  size_t kept = (MI_HARDENED ? (repeat ? 1024 : 192) : 0) * MiB;
+  size_t kept = (MI_HARDENED ? (repeat ? 1024 : 192) : 112) * MiB;
   CHECK(rss_within("growth of the committed statistic", minus(committed(), first_commit), kept + 48 * MiB));
   CHECK(rss_within("in the second half", minus(committed(), middle_commit), (MI_HARDENED ? 320 : 48) * MiB));
   CHECK(mapping_count() <= first_mappings + 50);

@@ -156,6 +156,42 @@ static void from_another_thread(void) {
   pthread_join(thread, NULL);
 }
 
+#if !defined(GOLDEN_SYSTEM_MALLOC)
+
+// operator new and delete, by their symbols: new, new[], nothrow new; delete, delete with a size, delete[] with a size.
+void* operator_new(size_t size) __asm__("_Znwm");
+void* operator_new_array(size_t size) __asm__("_Znam");
+void* operator_new_nothrow(size_t size, const void* tag) __asm__("_ZnwmRKSt9nothrow_t");
+void  operator_delete(void* p) __asm__("_ZdlPv");
+void  operator_delete_sized(void* p, size_t size) __asm__("_ZdlPvm");
+void  operator_delete_array_sized(void* p, size_t size) __asm__("_ZdaPvm");
+
+  #define PHASE(name, call) \
+    do { \
+      begin(); \
+      for (int k = 0; k < n_hit; k++) call; \
+      end(name, "hit", n_hit); \
+    } while (0)
+
+static void operators(void) {
+  for (int i = 0; i < 3; i++) {
+    take(n_warm, 64);
+    give(n_warm);
+  }
+  PHASE("new 64", blocks[k] = operator_new(64));
+  PHASE("delete 64", operator_delete(blocks[k]));
+  PHASE("new[] 64", blocks[k] = operator_new_array(64));
+  PHASE("delete 64 with size", operator_delete_sized(blocks[k], 64));
+  PHASE("new 64 nothrow", blocks[k] = operator_new_nothrow(64, NULL));
+  PHASE("delete[] 64 with size", operator_delete_array_sized(blocks[k], 64));
+}
+
+#else
+
+static void operators(void) {}
+
+#endif
+
 // ---- all of them ----------------------------------------------------------------------------------------------------
 
 int main(void) {
@@ -171,5 +207,6 @@ int main(void) {
   lone(1 * MiB, 200);
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) bulk(sizes[i], n_bulk[i], 8);
   from_another_thread();
+  operators();
   return 0;
 }

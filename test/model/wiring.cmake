@@ -9,13 +9,16 @@ else()
 endif()
 
 if(NOT mi_model_python)
-  message(STATUS "Skipped: model-page-word, model-relacy need python3")
+  message(STATUS "Skipped: model-bin, model-page-word, model-relacy need python3")
   return()
 endif()
 
 # Each takes 15 seconds on two processors that are otherwise idle.
 add_test(NAME model-page-word COMMAND ${mi_model_python} ${CMAKE_CURRENT_LIST_DIR}/page_word_model.py --self-test)
 set_tests_properties(model-page-word PROPERTIES LABELS model TIMEOUT 300)
+
+add_test(NAME model-bin COMMAND ${mi_model_python} ${CMAKE_CURRENT_LIST_DIR}/bin_model.py --self-test)
+set_tests_properties(model-bin PROPERTIES LABELS model TIMEOUT 300)
 
 # Relacy needs g++; without it, or without Relacy (package relacy-dev), the test says so and counts as skipped.
 find_program(MI_MODEL_CXX g++)

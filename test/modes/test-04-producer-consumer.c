@@ -1,5 +1,6 @@
 // Proves: with a fixed live set, memory does not grow while blocks are allocated by some threads and freed by others:
-// also when the freeing thread never allocates, and when the producers are new threads all the time.
+// also when the freeing thread never allocates, and when the producers are new threads all the time, many at once or one
+// after the other.
 //
 // The live set is LIVE bytes as requested.  The sizes drift, so that pages of one class empty while others fill; what
 // has become free may wait for a moment before it goes back, so resident memory is bounded by 1.3 times LIVE once a
@@ -168,26 +169,34 @@ static void* make_share(void* arg) {
   return NULL;
 }
 
-static void check_generations(uint64_t seed, size_t per_phase) {
-  measure_t m = {rss_now(), 0, 0};
-  size_t    g = 0;
+static void start_maker(pthread_t* thread, share_t* share, bool one_by_one) {
+  CHECK_EQ(pthread_create(thread, NULL, &make_share, share), 0);
+  if (one_by_one) pthread_join(*thread, NULL);
+}
+
+// `one_by_one`: each thread ends before the next one starts, so that each of them can get all that the former one had.
+static void check_generations(uint64_t seed, size_t per_phase, bool one_by_one) {
+  const char* what = (one_by_one ? "threads one by one" : "generations of threads");
+  measure_t   m = {rss_now(), 0, 0};
+  size_t      g = 0;
   for (size_t phase = 0; phase < n_phases; phase++) {
     for (size_t n = 0; n < per_phase; n++, g++) {
       pthread_t threads[n_makers];
       share_t   shares[n_makers];
       for (size_t i = 0; i < n_makers; i++) {
         shares[i] = (share_t){kept[g % 2][(i + 1) % n_makers], kept[(g + 1) % 2][i], seed + g * n_makers + i, phase};
-        CHECK_EQ(pthread_create(&threads[i], NULL, &make_share, &shares[i]), 0);
+        start_maker(&threads[i], &shares[i], one_by_one);
       }
-      for (size_t i = 0; i < n_makers; i++) pthread_join(threads[i], NULL);
+      for (size_t i = 0; i < n_makers && !one_by_one; i++) pthread_join(threads[i], NULL);
       measure(&m, false);
     }
     sleep_ms(300);
     measure(&m, true);
   }
-  check_measure(&m, "generations of threads");
+  check_measure(&m, what);
   for (size_t i = 0; i < n_makers; i++) {
     for (void** p = kept[g % 2][i]; *p != NULL; p++) free_block(*p);
+    kept[0][i][0] = kept[1][i][0] = NULL;
   }
   mi_collect(true);
 }
@@ -199,7 +208,8 @@ int main(int argc, char** argv) {
   memset(kept, 0, sizeof(kept));                                   // their OS pages are not part of the account
   for (size_t i = 0; i < ring_size; i++) atomic_store_explicit(&ring.slots[i], NULL, memory_order_relaxed);
   check_pipeline(seed, 0.3 * (double)test_scale());
-  check_generations(seed, (TEST_SANITIZED ? 1 : 4) * test_scale());
+  check_generations(seed, (TEST_SANITIZED ? 1 : 4) * test_scale(), false);
+  check_generations(seed, (TEST_SANITIZED ? 1 : 2) * test_scale(), true);
   CHECK(atomic_load(&n_wrong) == 0);
   CHECK(atomic_load(&live_bytes) == 0);
   return check_result();

@@ -138,6 +138,32 @@ static void check_pool(uint64_t seed) {
   for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
 }
 
+// ---- large blocks -----------------------------------------------------------------------------------------------------
+
+static void* free_large(void* arg) {
+  pthread_barrier_wait(&barrier);
+  mi_free(memset(mi_malloc(3 * MiB), 1, 3 * MiB)); // the thread keeps it for its next request
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier); // asleep
+  return arg;
+}
+
+// When nothing was to be done for a while, a round has to be asked for.
+static void check_kept(void) {
+  pthread_t threads[n_pool];
+  pthread_barrier_init(&barrier, NULL, n_pool + 1);
+  for (size_t i = 0; i < n_pool; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &free_large, NULL), 0);
+  mi_collect(true);
+  sleep_ms(idle_ms);
+  size_t before = rss_now();
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  sleep_ms(idle_ms);
+  CHECK(rss_within("resident when threads have freed a large block", minus(rss_now(), before), 4 * MiB));
+  pthread_barrier_wait(&barrier);
+  for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
@@ -147,5 +173,6 @@ int main(int argc, char** argv) {
   check_at_once();
   check_handed_over(seed);
   check_pool(seed);
+  check_kept();
   return check_result();
 }

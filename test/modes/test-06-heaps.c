@@ -183,7 +183,10 @@ static void on_exit_of_thread(void* value) {
   mi_free(late->of_main);
   late->of_heap = mi_heap_malloc(shared, 77);
   late->of_main = mi_malloc(77);
-  if (mi_heap_of(late->of_heap) != shared || mi_heap_of(late->of_main) != mi_heap_main()) atomic_fetch_add(&n_bad, 1);
+  // The thread's default heap is what it was, until the allocator has seen the end of the thread.
+  mi_heap_t* of_main = mi_heap_of(late->of_main);
+  if (mi_heap_of(late->of_heap) != shared || (of_main != mi_heap_main() && of_main != shared))
+    atomic_fetch_add(&n_bad, 1);
   if (++late->round < n_rounds) {
     for (size_t i = 0; i < n_keys; i++) {
       if (pthread_getspecific(keys[i]) == NULL) {

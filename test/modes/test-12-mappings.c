@@ -1,4 +1,5 @@
-// Proves: the number of kernel mappings stays bounded under many threads and many large resizes; a process with an
+// Proves: the number of kernel mappings stays bounded under many threads and many large resizes; a large block keeps its
+// contents when it is resized with as many mappings as there may be, or a few less; a process with an
 // address space limit can use most of it, gets NULL and ENOMEM beyond, and works on after it has freed.
 //
 // With MI_TEST_SYSTEM=1 and the rights to do so, also under strict overcommit accounting; that is a setting of the
@@ -6,6 +7,7 @@
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include "base/mode.h"
@@ -101,6 +103,78 @@ static void check_purged_holes(uint64_t seed) {
   for (size_t i = 0; i < count; i++) mi_free(blocks[i]);
   printf("mappings with purged holes: %zu, before %zu\n", holes, before);
   CHECK(holes <= before + 300 + gaps_max);
+}
+
+// ---- as many mappings as there may be -----------------------------------------------------------------------------------
+
+enum { filler_page = 4096, filler_max = 200000, n_slack = 40, n_barriers = 8 };
+
+// Every second of its OS pages has another protection: two mappings each.
+static char*  filler;
+static size_t filler_pairs;
+
+static bool filler_protect(size_t pair, int protection) {
+  return mprotect(filler + (2 * pair + 1) * filler_page, filler_page, protection) == 0;
+}
+
+static void filler_fill(void) {
+  while (filler_protect(filler_pairs, PROT_READ)) filler_pairs++;
+}
+
+static void filler_give(size_t pairs) {
+  for (; pairs > 0 && filler_pairs > 0; pairs--) filler_protect(--filler_pairs, PROT_NONE);
+}
+
+// A block that was moved and has grown, so that it is several mappings, if the library moves blocks at all.
+static uint8_t* make_moved(size_t* size, void** barriers) {
+  uint8_t* p = (uint8_t*)mi_malloc(*size = 9 * MiB);
+  CHECK(p != NULL);
+  if (p == NULL) return NULL;
+  pattern_fill(p, 0, *size, 1);
+  for (size_t i = 0; i < n_barriers; i++) {
+    barriers[i] = mi_malloc(3 * MiB);
+    uint8_t* q = (uint8_t*)mi_realloc(p, *size + MiB);
+    if (q == NULL) continue;
+    p = q;
+    pattern_fill(p, *size, *size + MiB, 1);
+    *size += MiB;
+  }
+  return p;
+}
+
+// The block moves with so many mappings left.
+static void check_move_with(size_t slack, char* odd) {
+  size_t size;
+  void*  barriers[n_barriers + 1] = {NULL};
+  filler_give(100);
+  mi_collect(true);
+  uint8_t* p = make_moved(&size, barriers);
+  if (p == NULL) return;
+  barriers[n_barriers] = mi_malloc(3 * MiB);
+  CHECK_EQ(mprotect(odd, filler_page, slack % 2 != 0 ? PROT_NONE : PROT_READ), 0);
+  filler_fill();
+  filler_give(slack / 2);
+  uint8_t* q = (uint8_t*)mi_realloc(p, size + MiB);
+  if (q != NULL) p = q;
+  CHECK_FOR(pattern_check(p, size, 1) == size, "%zu mappings left", slack);
+  filler_give(100);
+  mi_free(p);
+  for (size_t i = 0; i <= n_barriers; i++) mi_free(barriers[i]);
+}
+
+static void check_moves_at_limit(void) {
+  char   text[32];
+  size_t limit = (read_file("/proc/sys/vm/max_map_count", text, sizeof(text)) > 0 ? (size_t)atol(text) : SIZE_MAX);
+  if (TEST_SANITIZED || MI_TRACK || limit > filler_max) {
+    test_skip("moves at the limit of mappings", "tools copy, or there may be too many");
+    return;
+  }
+  size_t size = 2 * (limit + 100) * filler_page;
+  filler = (char*)mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(filler != (char*)MAP_FAILED);
+  if (filler == (char*)MAP_FAILED) return;
+  for (size_t slack = 0; slack < n_slack; slack++) check_move_with(slack, filler + size - filler_page);
+  munmap(filler, size);
 }
 
 // ---- limits ---------------------------------------------------------------------------------------------------------
@@ -231,6 +305,7 @@ int main(int argc, char** argv) {
   for (size_t round = 1; round < 4; round++) last = check_resizes(seed + round);
   CHECK(last <= first + 200); // what is left over does not add up
   check_purged_holes(seed);
+  check_moves_at_limit();
   check_limits(argv[0]);
   check_overcommit(argv[0]);
   return check_result();

@@ -1,6 +1,7 @@
 // Proves: guarded mode leaves the program's own handling of faults as it was.  Without the mode there is no handler; with
 // it a fault that is not its business, and after the report also one that is, goes on to what was there before: a handler
-// with its flags, mask and stack, the default action, or nothing.
+// with its flags, mask and stack, the default action, or nothing.  The report needs no more stack than it promises, whatever
+// the kernel and the loader save of the processor's registers.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -8,8 +9,10 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include "base/mode.h"
+#include "prim/prim.h"
 #include "support.h"
 
 static volatile char sink;
@@ -175,22 +178,124 @@ static void case_alternate_stack(void) {
   sink = (char)recurse(1); // the stack overflows: without the other one there is no place for any handler
 }
 
-// What the kernel itself needs, and 4 KiB.  Below it there is nothing.
-static void case_small_stack(void) {
-  stack_t stack;
-  size_t  kernel_size = 2048;
+// What the kernel puts on a stack before a handler runs: the registers of the processor that the process may use.
+static size_t kernel_frame_max(void) {
+  size_t size = 2048;
 #if defined(AT_MINSIGSTKSZ)
-  if (getauxval(AT_MINSIGSTKSZ) != 0) kernel_size = getauxval(AT_MINSIGSTKSZ);
+  if (getauxval(AT_MINSIGSTKSZ) > size) size = (size_t)getauxval(AT_MINSIGSTKSZ);
 #endif
-  char* room = (char*)mmap(NULL, 32 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  mprotect(room, 4096, PROT_NONE);
+  return size;
+}
+
+// An alternate stack with so much room below what the kernel needs.  Below that there is nothing.
+static void use_small_stack(size_t room) {
+  stack_t stack;
+  size_t  size = (kernel_frame_max() + room + 63) / 64 * 64;
+  size_t  n = (size + 4095) / 4096 * 4096;
+  char*   start = (char*)mmap(NULL, n + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  mprotect(start, 4096, PROT_NONE);
   memset(&stack, 0, sizeof(stack));
-  stack.ss_sp = room + 4096;
-  stack.ss_size = (kernel_size + 4096 + 63) / 64 * 64;
-  sigaltstack(&stack, NULL);
+  stack.ss_sp = start + 4096;
+  stack.ss_size = size;
+  if (sigaltstack(&stack, NULL) != 0) _exit(96);
+}
+
+// Where the processor has tiles (AMX), frames are the largest once a process has used them: 11 KiB.
+static void use_tiles(void) {
+#if defined(__x86_64__) && defined(__LP64__)
+  enum { ASK_FOR = 0x1023, TILE_DATA = 18 }; // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA)
+  unsigned char config[64] = {1};            // palette 1
+  if (syscall(SYS_arch_prctl, ASK_FOR, TILE_DATA) != 0) return;
+  config[16] = 64; // bytes in a row, and rows, of tile 0
+  config[48] = 16;
+  __asm__ volatile(".byte 0xc4, 0xe2, 0x78, 0x49, 0x00" : : "a"(config) : "memory"); // ldtilecfg (%rax)
+  __asm__ volatile(".byte 0xc4, 0xe2, 0x7b, 0x49, 0xc0");                            // tilezero %tmm0
+#endif
+}
+
+// The report needs no more than it promises.
+static void case_small_stack(void) {
+  use_small_stack(MI_FAULT_STACK);
+  switch_on();
+  fault_guarded();
+}
+
+static void case_small_stack_tiles(void) {
+  use_small_stack(MI_FAULT_STACK);
+  use_tiles();
+  switch_on();
+  fault_guarded();
+}
+
+// The program's handler finds what it would have found, less a little.  Here it calls functions that are not bound yet, for
+// which the loader saves all that the kernel has saved.
+static void case_small_stack_handler(void) {
+  use_small_stack(MI_FAULT_STACK + kernel_frame_max());
   install(&on_fault_simple, SA_ONSTACK);
   switch_on();
   fault_guarded();
+}
+
+// How much of the alternate stack is used below the frame of the kernel: it was painted before.  In this handler no function
+// is called before that is known.
+static void on_fault_measure(int sig, siginfo_t* info, void* context) {
+  char*  frame = ((char*)info < (char*)context ? (char*)info : (char*)context);
+  size_t untouched = 0;
+  char   text[64];
+  (void)sig;
+  while (untouched < sizeof(alternate) && alternate[untouched] == 0x5A) untouched++;
+  size_t used = (size_t)(frame - alternate) - untouched;
+  snprintf(text, sizeof(text), "used %zu: %s\n", used, used <= MI_FAULT_STACK ? "little" : "too much");
+  say(text);
+  _exit(7);
+}
+
+static void case_measured(void) {
+  struct sigaction action;
+  memset(alternate, 0x5A, sizeof(alternate));
+  use_alternate_stack();
+  memset(&action, 0, sizeof(action));
+  action.sa_sigaction = &on_fault_measure;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, NULL);
+  switch_on();
+  fault_guarded();
+}
+
+// The same where no function is ever bound, so that each call of one of another library saves all registers.
+static void case_never_bound(void) {
+  setenv("LD_BIND_NOT", "1", 1);
+  execl("/proc/self/exe", "measured", (char*)NULL);
+  _exit(95);
+}
+
+enum { N_FAULTING = 4 };
+static int n_faulted; // atomically
+
+static void on_fault_gather(int sig) {
+  (void)sig;
+  __atomic_add_fetch(&n_faulted, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&n_faulted, __ATOMIC_SEQ_CST) < N_FAULTING) sleep_ms(1);
+  say("all reported\n");
+  _exit(7);
+}
+
+static void* fault_own(void* arg) {
+  char* p = (char*)hidden_pointer(mi_malloc(16));
+  pthread_barrier_wait((pthread_barrier_t*)arg);
+  sink = p[16];
+  return NULL;
+}
+
+// Each of several threads that fault at the same time gets its report before the program's handler runs.
+static void case_threads_at_once(void) {
+  pthread_barrier_t barrier;
+  pthread_t         threads[N_FAULTING];
+  pthread_barrier_init(&barrier, NULL, N_FAULTING);
+  install(&on_fault_gather, 0);
+  switch_on();
+  for (size_t i = 0; i < N_FAULTING; i++) pthread_create(&threads[i], NULL, &fault_own, &barrier);
+  for (size_t i = 0; i < N_FAULTING; i++) pthread_join(threads[i], NULL);
 }
 
 static void case_ignored(void) {
@@ -278,8 +383,14 @@ static const case_t cases[] = {
     {"leave", &case_leave, 0, "went on", "other signal", false},
     {"reset hand", &case_reset_hand, SIGSEGV, "handler\n", REPORT, false},
     {"alternate stack", &case_alternate_stack, 0, "alternate stack", REPORT, false},
-    {"small stack", &case_small_stack, 0, "handler\n", "other signal", false},
-    {"small stack, report", &case_small_stack, 0, "allocated by thread", "other signal", true},
+    {"small stack", &case_small_stack, SIGSEGV, "allocated by thread", "went on", false},
+    {"small stack, tiles", &case_small_stack_tiles, SIGSEGV, "allocated by thread", "went on", false},
+    {"small stack, handler", &case_small_stack_handler, 0, "handler\n", "other signal", false},
+    {"small stack, handler, report", &case_small_stack_handler, 0, "allocated by thread", "other signal", true},
+    {"measured", &case_measured, 0, ": little", "too much", true},
+    {"measured, with a report", &case_measured, 0, "allocated by thread", "too much", true},
+    {"never bound", &case_never_bound, 0, ": little", "too much", true},
+    {"threads at once", &case_threads_at_once, 0, "all reported", "other signal", true},
     {"ignored", &case_ignored, SIGSEGV, "went on", REPORT, false},
     {"ignored, guarded", &case_ignored_guarded, SIGSEGV, REPORT ": buffer overflow", "went on", true},
     {"sent", &case_sent, SIGSEGV, "", "went on", false},
@@ -290,10 +401,11 @@ static const case_t cases[] = {
 };
 
 static void check_case(const case_t* c) {
-  static char output[8192];
+  static char output[64 * 1024];
   int         fds[2], status = 0;
   size_t      n = 0;
   ssize_t     got;
+  size_t      n_reports = 0;
   if (pipe(fds) != 0) return;
   pid_t child = fork();
   if (child == 0) {
@@ -316,9 +428,11 @@ static void check_case(const case_t* c) {
   else CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == 7, "%s: status %x, %s", c->name, status, output);
   CHECK_FOR(strstr(output, c->says) != NULL, "%s: no '%s' in '%s'", c->name, c->says, output);
   CHECK_FOR(strstr(output, c->says_not) == NULL, "%s: '%s' in '%s'", c->name, c->says_not, output);
+  for (const char* at = output; (at = strstr(at, REPORT)) != NULL; at++) n_reports++;
+  if (c->run == &case_threads_at_once) CHECK_FOR(n_reports == N_FAULTING, "%zu reports in '%s'", n_reports, output);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   if (TEST_SANITIZED) {
     struct sigaction before, after;
     sigaction(SIGSEGV, NULL, &before);
@@ -328,6 +442,7 @@ int main(void) {
     CHECK(before.sa_handler == after.sa_handler); // the sanitizer's handler stays
     return check_result();
   }
+  if (argc > 0 && strcmp(argv[0], "measured") == 0) case_measured();
   if (MI_TRACK) return 77; // nothing is guarded, and so there are no such faults
   watchdog(300);
   for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -16,6 +16,7 @@ import cases_cmake  # noqa: F401  the modules register their cases
 import cases_link  # noqa: F401
 import cases_options  # noqa: F401
 import cases_registries  # noqa: F401
+import cases_release  # noqa: F401
 import installs  # noqa: F401
 from harness import CASES, ROOT, Context, Failure, Skip, main_output_encoding, need
 

@@ -39,13 +39,18 @@ static void check_low(void) {
   size_t slice = take(20, 1, MI_CHUNK_MIXED);
   give(slice, 20, false);
   size_t now = map_purgeable();
-  _mi_slices_purgeable_low(true);
-  CHECK_EQ(_mi_slices_purgeable_low(false), now);
+  size_t swing = 1;
+  _mi_slices_purgeable_low(&swing);
+  CHECK_EQ(_mi_slices_purgeable_low(&swing), now);
+  CHECK_EQ(swing, 0);
   slice = take(15, 1, MI_CHUNK_MIXED);
   size_t low = map_purgeable();
   give(slice, 15, false);
-  CHECK_EQ(_mi_slices_purgeable_low(true), low);
-  CHECK_EQ(_mi_slices_purgeable_low(false), map_purgeable());
+  size_t high = map_purgeable();
+  CHECK_EQ(_mi_slices_purgeable_low(&swing), low);
+  CHECK_EQ(swing, high - low);
+  CHECK_EQ(_mi_slices_purgeable_low(&swing), map_purgeable());
+  CHECK_EQ(swing, 0);
 }
 
 // Whole chunks and holes in chunks that are in use: the memory is the system's again, all else is as it was.

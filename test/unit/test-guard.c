@@ -4,7 +4,8 @@
 #include "../check.h"
 #include <pthread.h>
 #include "../modes/support.h"
-#include "arena/purge.h"
+#include "heap/background.h"
+#include "heap/idle.h"
 #include "heap/guard.h"
 #include "heap/sampler.h"
 #include "heap/thread.h"
@@ -314,20 +315,22 @@ static void check_nesting(void) {
 static size_t count_without_room(void) {
   const mi_theap_t* theap = _mi_thread_theap();
   size_t            n = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += (theap->bins[cls].left < MI_SAMPLER_NO_ROOM / 2);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += (theap->bins[cls].left < MI_BIN_NO_ROOM / 2);
   return n;
 }
 
-// Whether bins stay as they are, or lose their room, while the background thread has its rounds.  It may still be in one that
-// began before: there are some tries.
+// Whether bins stay as they are, or lose their room, while there are rounds.  One may have begun before: there are some tries.
 static bool rounds_take_room(bool do_they) {
   mi_theap_t* theap = _mi_thread_theap();
   for (int tries = 0; tries < 10; tries++) {
     mi_collect(true); // nothing is in a bin: all its room is left
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->bins[cls].left = theap->bins[cls].room;
     for (int i = 0; i < 10; i++) {
-      _mi_purge_wake(false);
+      _mi_background_wake();
       sleep_ms(20);
+      _mi_theap_enter(theap); // it is not idle
+      _mi_theap_leave(theap);
+      _mi_background_poll();
     }
     if ((count_without_room() > 0) == do_they) return true;
   }

@@ -13,6 +13,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -166,7 +167,7 @@ static void* use_while_ended(void* arg) {
   CHECK(mi_heap_of(s->blocks[0]) == s->heap);
   pthread_barrier_wait(&s->barrier);
   pthread_barrier_wait(&s->barrier);
-  // s->heap may be another one by now, at the same address.
+  // s->heap is another one by now.
   CHECK(_mi_theap_backing() == backing);
   CHECK(mi_heap_get_default() == &_mi_heap_main);
   for (size_t i = 1; i < n_sizes; i++) {
@@ -193,11 +194,14 @@ static void check_ended_by_another(bool destroy) {
   else mi_heap_delete(s.heap);
   CHECK(mi_heap_check(NULL));
   s.heap = mi_heap_new();
-  CHECK(s.heap == ended); // its memory is used again at once, and so would a theap be
+  CHECK(s.heap != ended); // Q8: not before the other thread has let go of its theap
   void* p = mi_heap_malloc(s.heap, 100);
   pthread_barrier_wait(&s.barrier);
   pthread_barrier_wait(&s.barrier);
   CHECK(mi_heap_of(p) == s.heap);
+  mi_heap_t* third = mi_heap_new();
+  CHECK(third == ended);
+  mi_heap_destroy(third);
   mi_heap_destroy(s.heap);
   pthread_join(thread, NULL);
   pthread_barrier_destroy(&s.barrier);
@@ -279,6 +283,7 @@ static void check_ids(void) {
     mi_heap_t* younger = mi_heap_new();
     CHECK(younger == heap && mi_load_relaxed(&younger->id) > id);
     *_mi_theap_cached(backing, younger) = old;
+    CHECK(_mi_directory_find(&backing->directory, id) == NULL);
     void* p = mi_heap_malloc(younger, 100);
     CHECK(mi_heap_of(p) == younger);
     CHECK(_mi_theap_cached(backing, younger)->id == mi_load_relaxed(&younger->id));
@@ -290,6 +295,129 @@ static void check_ids(void) {
   mi_register_error(&ignore_error, NULL);
   CHECK(mi_heap_malloc(heap, 100) == NULL && errno == ENOMEM);
   mi_register_error(NULL, NULL);
+}
+
+// ---- the end of a heap in the hook of a malloc from it ---------------------------------------------------------------
+
+static mi_heap_t* hooked_heap;
+static bool       hook_destroys;
+
+static void end_in_hook(bool force, unsigned long long heartbeat, void* arg) {
+  (void)force;
+  (void)heartbeat;
+  (void)arg;
+  mi_heap_t* heap = hooked_heap;
+  hooked_heap = NULL;
+  if (heap == NULL) return;
+  if (hook_destroys) mi_heap_destroy(heap);
+  else mi_heap_delete(heap);
+}
+
+static void check_end_in_hook(bool destroy) {
+  enum { n_blocks = 300, size = 200000 }; // most mallocs are slow
+  static void* blocks[n_blocks];
+  size_t       n = 0, n_ended = 0;
+  hook_destroys = destroy;
+  hooked_heap = mi_heap_new();
+  CHECK(mi_heap_set_default(hooked_heap) == &_mi_heap_main);
+  mi_register_deferred_free(&end_in_hook, NULL);
+  for (; hooked_heap != NULL && n < n_blocks; n++) {
+    n_ended = n;
+    blocks[n] = mi_malloc(size);
+  }
+  mi_register_deferred_free(NULL, NULL);
+  CHECK(n < n_blocks && mi_heap_get_default() == &_mi_heap_main);
+  check_is_mains(blocks[n - 1]);
+  CHECK(mi_heap_check(NULL));
+  for (size_t i = (destroy ? n_ended : 0); i < n; i++) mi_free(blocks[i]);
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
+// ---- many heaps in a thread -----------------------------------------------------------------------------------------
+
+// What is found in bins takes no lock, however many heaps the thread uses: it would wait for ever.
+static void check_without_lock(void) {
+  enum { n_heaps = 64 };
+  mi_heap_t* heaps[n_heaps];
+  void*      p[n_heaps];
+  for (size_t i = 0; i < n_heaps; i++) {
+    heaps[i] = mi_heap_new();
+    mi_free(mi_heap_malloc(heaps[i], 64));
+  }
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (size_t round = 0; round < 10; round++) {
+    for (size_t i = 0; i < n_heaps; i++) p[i] = mi_heap_malloc(heaps[i], 64);
+    for (size_t i = 0; i < n_heaps; i++) mi_free(p[i]);
+  }
+  _mi_lock_release(&_mi_registry_lock);
+  for (size_t i = 0; i < n_heaps; i++) {
+    CHECK(mi_heap_of(p[i]) == heaps[i]);
+    mi_heap_destroy(heaps[i]);
+  }
+}
+
+// ---- visits ---------------------------------------------------------------------------------------------------------
+
+enum { n_visited_heaps = 60, n_nested = 20 };
+static mi_heap_t* visited_heaps[n_visited_heaps];
+static uint64_t   visited_id;
+static size_t     n_visited;
+static jmp_buf    visit_left;
+
+// Ends the heap itself, or those that follow.
+static bool visit_and_end(mi_heap_t* heap, void* arg) {
+  (void)arg;
+  uint64_t id = mi_load_relaxed(&heap->id);
+  CHECK_FOR(id > visited_id, "heap %zu after %zu", (size_t)id, (size_t)visited_id);
+  visited_id = id;
+  n_visited++;
+  for (size_t i = 0; i + 2 < n_visited_heaps; i++) {
+    if (visited_heaps[i] != heap) continue;
+    if (i % 6 == 0) mi_heap_destroy(visited_heaps[i]);
+    if (i % 6 == 2) mi_heap_destroy(visited_heaps[i + 1]);
+    if (i % 6 == 2) mi_heap_delete(visited_heaps[i]);
+  }
+  return true;
+}
+
+// More visits at a time than there are cursors.
+static bool visit_and_nest(mi_heap_t* heap, void* arg) {
+  size_t* depth = (size_t*)arg;
+  CHECK(_mi_heap_is_live(heap));
+  n_visited++;
+  if (*depth < n_nested) {
+    ++*depth;
+    CHECK(_mi_heap_visit(NULL, &visit_and_nest, arg));
+  }
+  return true;
+}
+
+static bool visit_and_leave(mi_heap_t* heap, void* arg) {
+  (void)arg;
+  if (heap == visited_heaps[0]) longjmp(visit_left, 1);
+  return true;
+}
+
+static void check_visits(void) {
+  size_t depth = 0;
+  for (volatile int i = 0; i < 2; i++) {
+    for (size_t k = 0; k < n_visited_heaps; k++) visited_heaps[k] = mi_heap_new();
+    n_visited = visited_id = 0;
+    CHECK(_mi_heap_visit(NULL, &visit_and_end, NULL));
+    CHECK_EQ(n_visited, 1 + n_visited_heaps - n_visited_heaps / 6);
+    n_visited = depth = 0;
+    CHECK(_mi_heap_visit(NULL, &visit_and_nest, &depth));
+    CHECK_EQ(n_visited, (n_nested + 1) * (1 + n_visited_heaps / 2));
+    for (size_t k = 0; k < n_visited_heaps; k++) {
+      if (k % 6 == 1 || k % 6 > 3) mi_heap_destroy(visited_heaps[k]);
+    }
+    visited_heaps[0] = mi_heap_new();
+    for (volatile int k = 0; k < 40; k++) { // their cursors are left behind
+      if (setjmp(visit_left) == 0) _mi_heap_visit(NULL, &visit_and_leave, NULL);
+    }
+    mi_heap_destroy(visited_heaps[0]);
+  }
 }
 
 // ---- bounded numbers ------------------------------------------------------------------------------------------------
@@ -527,6 +655,10 @@ int main(void) {
     check_waiting_free(3000000);
   }
   check_ids();
+  check_end_in_hook(false);
+  check_end_in_hook(true);
+  check_without_lock();
+  check_visits();
   check_cycles(true, false);
   check_cycles(false, false);
   check_cycles(false, true);

@@ -10,6 +10,13 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#if TEST_TSAN
+const char* __tsan_default_options(void);
+const char* __tsan_default_options(void) {
+  return "die_after_fork=0";
+}
+#endif
+
 // ---- what was said --------------------------------------------------------------------------------------------------
 
 static size_t count(const char* text, const char* word) {

@@ -1,5 +1,6 @@
 // Proves: a page of any class is made of distinct, aligned blocks within it, all `capacity` of them; its counts hold (P1)
-// while blocks are made, taken and put back; any address of it finds it, and none does after it was given back.  The
+// while blocks are made, taken and put back; any address of it finds it, and none does after it was given back.  In every band it
+// has a gap where it should.  The
 // same for pages of one block.
 #include "../check.h"
 #include "../modes/support.h"
@@ -188,6 +189,46 @@ static void check_class(rng_t* r, size_t cls) {
   check_gone(page, start, n_slices);
 }
 
+// ---- gaps -----------------------------------------------------------------------------------------------------------
+
+enum { n_gap_pages = 300 };
+
+// Every band has gaps, but for dense pages; returns the highest region that had one of the pages.
+static size_t check_gaps_of(size_t cls, bool is_dense) {
+  static mi_page_t* pages[n_gap_pages];
+  size_t            n_slices = _mi_class_info[cls].n_slices, highest = 0;
+  for (size_t i = 0; i < n_gap_pages; i++) {
+    mi_page_t* page = pages[i] = _mi_page_new(cls, 0, is_dense, MI_ARENA_ANY);
+    CHECK(page != NULL);
+    if (page == NULL) continue;
+    bool   has_gap = MI_HARDENED && !(n_slices == 1 && _mi_page_region(page)->is_dense);
+    size_t taken = (has_gap && n_slices == 1 ? _mi_prim_os_page_size() : 0);
+    CHECK_FOR(_mi_page_has(page, MI_PAGE_HAS_GAP) == has_gap, "page %zu, region %u", i, page->region);
+    CHECK_FOR(_mi_gap_space(page) == n_slices * MI_SLICE_SIZE - taken, "page %zu, region %u", i, page->region);
+    if (page->region > highest) highest = page->region;
+  }
+  for (size_t i = 0; i < n_gap_pages; i++) {
+    if (pages[i] != NULL) _mi_page_delete(pages[i]);
+  }
+  return highest;
+}
+
+static void check_gaps(void) {
+  size_t several = 0;
+  while (_mi_class_info[several].n_slices == 1) several++;
+  if (sizeof(void*) < 8 || !_mi_regions[0].is_planned) {
+    test_skip("gaps in later bands", "there are none");
+    return;
+  }
+  // As if somebody else's mapping were in the way: the first bands end here.
+  for (size_t i = 0; i <= MI_REGION_DENSE; i++) _mi_regions[i].n_usable = _mi_regions[i].n_open;
+  CHECK(check_gaps_of(0, false) > MI_REGION_DENSE);
+  CHECK(check_gaps_of(several, false) > MI_REGION_DENSE);
+  _mi_slices_purge(SIZE_MAX); // what is backed comes first
+  size_t highest = check_gaps_of(0, true);
+  if (_mi_slices_may_be_dense()) CHECK(highest > MI_REGION_DENSE && _mi_regions[highest].is_dense);
+}
+
 // ---- pages of one block ---------------------------------------------------------------------------------------------
 
 static void check_large(size_t n_slices, size_t offset) {
@@ -245,5 +286,6 @@ int main(int argc, char** argv) {
     if (round == 1) _mi_slices_purge(SIZE_MAX);
   }
   check_elsewhere();
+  check_gaps();
   return check_result();
 }

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Checks the documents, that is, all files *.md of the tree:
+
+  link    a relative link leads to a file or directory, and its #anchor to a heading there
+  path    a path of the tree in `code` exists (not in decisions, which speak of the tree at their date)
+  dated   a decision has a line "Date: YYYY-MM-DD" below its heading
+  index   docs/decisions/README.md lists each decision with its title and its date
+
+Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects a report of it."""
+
+import pathlib
+import re
+
+import checks
+
+SKIPPED = {"build", ".git", ".cache"}
+DECISIONS = "docs/decisions"
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+CODE = re.compile(r"`([^`\n]+)`")
+# (?!...): the directory of installed headers is no path of the tree.
+PATH = re.compile(r"(?!include/mimalloc-\d)(?:\.ci|bench|cmake|demo|docs|include|packaging|scripts|src|test)/[\w./-]+")
+SUFFIXES = ("", ".c", ".cpp", ".h", ".py", ".md")
+DATE = re.compile(r"Date: (\d{4}-\d{2}-\d{2})[.;]")
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+
+
+def anchors(text):
+    """The names that GitHub gives to headings."""
+    headings = re.findall(r"^#+ +(.*)$", without_code(text), re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+class Docs:
+    def __init__(self, root):
+        self.root = root
+        self.broken = []    # (rule, where, text)
+        self.warnings = []  # none so far
+        self.pages = {}
+        for path in sorted(root.rglob("*.md")):
+            name = path.relative_to(root)
+            if not SKIPPED & set(name.parts):
+                self.pages[name.as_posix()] = path.read_text(encoding="utf-8")
+
+    def is_there(self, name):
+        return any((self.root / (name + suffix)).exists() for suffix in SUFFIXES)
+
+    def check_links(self, name, text):
+        for link in LINK.findall(without_code(text)):
+            if re.match(r"[a-z]+:", link):
+                continue
+            path, _, anchor = link.partition("#")
+            target = (self.root / name).parent / path if path else self.root / name
+            if not target.exists():
+                self.broken.append(("link", name, f"{link} leads nowhere"))
+            elif anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
+                self.broken.append(("link", name, f"{link}: there is no such heading"))
+
+    def check_paths(self, name, text):
+        for code in CODE.findall(without_code(text)):
+            if PATH.fullmatch(code) and not self.is_there(code.rstrip("/")):
+                self.broken.append(("path", name, f"{code} does not exist"))
+
+    def check_decision(self, name, text, index):
+        lines = text.split("\n")
+        title = lines[0].removeprefix("# ")
+        date = DATE.match(lines[2]) if len(lines) > 2 else None
+        if not date:
+            self.broken.append(("dated", name, "has no line `Date: YYYY-MM-DD.` below its heading"))
+            return
+        number, _, rest = title.partition(". ")
+        if f"| [{number}]({pathlib.PurePosixPath(name).name}). {rest} | {date[1]} |" not in index:
+            self.broken.append(("index", name, f"is not in {DECISIONS}/README.md with its title and date"))
+
+    def check(self):
+        index = self.pages.get(f"{DECISIONS}/README.md", "")
+        for name, text in self.pages.items():
+            self.check_links(name, text)
+            is_decision = name.startswith(f"{DECISIONS}/")
+            if not is_decision:
+                self.check_paths(name, text)
+            elif re.match(r"\d", pathlib.PurePosixPath(name).name):
+                self.check_decision(name, text, index)
+        self.counted = f"{len(self.pages)} documents"
+
+
+# ---- self-test --------------------------------------------------------------------------------------------------------
+
+GOOD = {
+    "README.md": "# Read\n\n[a](docs/a.md#two-words), `src/x.c`, `docs/*.md`, [b](https://x.org/y)\n\n```\n[no](no.md)\n```\n",
+    "src/x.c": "",
+    "docs/a.md": "# A\n\n## Two words\n\n[here](#a)\n",
+    "docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-02 |\n",
+    "docs/decisions/001-x.md": "# 1. X is so\n\nDate: 2026-01-02.\n\n`src/gone.c`\n",
+}
+BAD = [
+    ("link", {"docs/a.md": "# A\n"}),
+    ("link", {"README.md": "[a](docs/b.md)\n"}),
+    ("path", {"README.md": "`src/y.c`\n"}),
+    ("dated", {"docs/decisions/001-x.md": "# 1. X is so\n\nNo date.\n"}),
+    ("index", {"docs/decisions/README.md": "| [1](001-x.md). X was so | 2026-01-02 |\n"}),
+    ("index", {"docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-03 |\n"}),
+]
+
+
+if __name__ == "__main__":
+    checks.main(__doc__, Docs, GOOD, BAD)

@@ -1,0 +1,344 @@
+// Blocks with a mapping of their own.  Layer: arena.  mapped.h has the invariants.
+#include "mapped.h"
+
+#include <string.h>
+
+#include "../base/assert.h"
+#include "../base/track.h"
+#include "../support/option.h"
+#include "../support/stat.h"
+#include "part.h"
+#include "range.h"
+#include "slices.h"
+
+// Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
+#define MAPPED_RETRIES 2
+
+typedef struct mapped_slot_s {
+  char       descriptor[MI_DESCRIPTOR_SIZE];
+  char       owner[MI_OWNER_SIZE];
+  mi_range_t range; // unused, stuck: `right` links the list
+} mapped_slot_t;
+
+mi_static_assert(sizeof(mapped_slot_t) == 2 * MI_DESCRIPTOR_SIZE, "a slot is two cache lines");
+
+// Takes the place of the first slot of a slice; never given back.
+typedef struct mapped_slab_s {
+  mi_atomic(struct mapped_slab_s*) next;
+} mapped_slab_t;
+
+#define MAPPED_SLOTS (MI_SLICE_SIZE / sizeof(mapped_slot_t)) // of a slab, with that of the slab itself
+
+mi_lock_t _mi_mapped_lock;
+
+static mi_atomic(mapped_slab_t*) mapped_slabs; // written under the lock, as all that follows
+static mi_range_t*               mapped_index;
+static mi_range_t*               mapped_unused;
+static mi_range_t *              mapped_stuck_first, *mapped_stuck_last;
+static mi_mapped_sum_t           mapped_sum;
+static mi_atomic(size_t)         mapped_n_stuck; // anybody may read it
+
+// No block was ever outside of these bounds: so for NULL, and most that is not ours, the lock is not taken.
+static mi_atomic(uintptr_t) mapped_low, mapped_high;
+
+static mapped_slot_t* mapped_slot_of(const void* descriptor) {
+  return (mapped_slot_t*)(uintptr_t)descriptor;
+}
+
+static mapped_slot_t* mapped_slot_of_range(mi_range_t* range) {
+  return (mapped_slot_t*)(void*)((char*)range - offsetof(mapped_slot_t, range));
+}
+
+// ---- slots ----------------------------------------------------------------------------------------------------------
+
+static mapped_slot_t* mapped_slab_slots(const mapped_slab_t* slab) {
+  return (mapped_slot_t*)(uintptr_t)slab;
+}
+
+// Caller holds the lock.
+static void mapped_add_slab(mapped_slab_t* slab) {
+  mapped_slot_t* slots = mapped_slab_slots(slab);
+  for (size_t i = MAPPED_SLOTS - 1; i > 0; i--) {
+    slots[i].range.left = &slots[i].range;
+    slots[i].range.right = mapped_unused;
+    mapped_unused = &slots[i].range;
+  }
+  mi_store_relaxed(&slab->next, mi_load_relaxed(&mapped_slabs));
+  mi_store_release(&mapped_slabs, slab);
+}
+
+static mapped_slab_t* mapped_new_slab(void) {
+  mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
+  if (run.region == NULL) return NULL;
+  mapped_slab_t* slab = (mapped_slab_t*)(void*)_mi_region_slice_start(run.region, run.slice);
+  if (MI_TRACK) mi_track_readable(slab, MI_SLICE_SIZE);
+  if (!run.is_zero) memset((void*)slab, 0, MI_SLICE_SIZE);
+  if (MI_TRACK) _mi_prim_hide(slab, MI_SLICE_SIZE);
+  return slab;
+}
+
+// An unused slot, which is out from then on.
+static mapped_slot_t* mapped_take_slot(void) {
+  for (mapped_slab_t* slab = NULL;;) {
+    _mi_lock_acquire(&_mi_mapped_lock);
+    if (slab != NULL) mapped_add_slab(slab);
+    mi_range_t* range = mapped_unused;
+    if (range != NULL) mapped_unused = range->right;
+    _mi_lock_release(&_mi_mapped_lock);
+    if (range != NULL) return mapped_slot_of_range(range);
+    if ((slab = mapped_new_slab()) == NULL) return NULL;
+  }
+}
+
+static void mapped_put_slot(mapped_slot_t* slot) {
+  _mi_lock_acquire(&_mi_mapped_lock);
+  slot->range.right = mapped_unused;
+  mapped_unused = &slot->range;
+  _mi_lock_release(&_mi_mapped_lock);
+}
+
+// ---- the index ------------------------------------------------------------------------------------------------------
+
+static void mapped_count(const mi_range_t* range, bool is_added) {
+  mapped_sum.n_blocks += is_added ? 1 : (size_t)-1;
+  mapped_sum.size += is_added ? range->size : 0 - range->size;
+  if (is_added) {
+    _mi_stat_increase(&_mi_stats.reserved, (int64_t)range->size);
+    _mi_stat_increase(&_mi_stats.committed, (int64_t)range->size);
+  }
+  else {
+    _mi_stat_decrease(&_mi_stats.reserved, (int64_t)range->size);
+    _mi_stat_decrease(&_mi_stats.committed, (int64_t)range->size);
+  }
+}
+
+static void mapped_widen_bounds(const mi_range_t* range) {
+  uintptr_t low = mi_load_relaxed(&mapped_low);
+  if (low == 0 || range->start < low) mi_store_relaxed(&mapped_low, range->start);
+  if (range->start + range->size > mi_load_relaxed(&mapped_high))
+    mi_store_relaxed(&mapped_high, range->start + range->size);
+}
+
+static void mapped_put_in(mapped_slot_t* slot) {
+  _mi_lock_acquire(&_mi_mapped_lock);
+  _mi_range_insert(&mapped_index, &slot->range);
+  mapped_widen_bounds(&slot->range);
+  mapped_count(&slot->range, true);
+  _mi_lock_release(&_mi_mapped_lock);
+}
+
+bool _mi_mapped_take_out(void* descriptor) {
+  mapped_slot_t* slot = mapped_slot_of(descriptor);
+  _mi_lock_acquire(&_mi_mapped_lock);
+  bool is_in = _mi_range_is_in_index(&slot->range);
+  if (is_in) {
+    _mi_range_remove(&mapped_index, &slot->range);
+    mapped_count(&slot->range, false);
+  }
+  _mi_lock_release(&_mi_mapped_lock);
+  return is_in;
+}
+
+static mi_range_t* mapped_find(uintptr_t start, size_t size) {
+  if (start + size <= mi_load_relaxed(&mapped_low) || start >= mi_load_relaxed(&mapped_high)) return NULL;
+  _mi_lock_acquire(&_mi_mapped_lock);
+  mi_range_t* range = _mi_range_find(mapped_index, start, size);
+  _mi_lock_release(&_mi_mapped_lock);
+  return range;
+}
+
+void* _mi_mapped_find(const void* p) {
+  mi_range_t* range = mapped_find((uintptr_t)p, 1);
+  return range == NULL ? NULL : mapped_slot_of_range(range)->descriptor;
+}
+
+bool _mi_mapped_overlaps(const void* start, size_t size) {
+  return mapped_find((uintptr_t)start, size) != NULL;
+}
+
+// ---- what the system does not take back -----------------------------------------------------------------------------
+
+static void mapped_keep_stuck(mapped_slot_t* slot) {
+  _mi_lock_acquire(&_mi_mapped_lock);
+  slot->range.right = NULL;
+  if (mapped_stuck_last != NULL) mapped_stuck_last->right = &slot->range;
+  else mapped_stuck_first = &slot->range;
+  mapped_stuck_last = &slot->range;
+  mi_fetch_add_relaxed(&mapped_n_stuck, 1);
+  mapped_sum.stuck_size += slot->range.size;
+  _mi_lock_release(&_mi_mapped_lock);
+}
+
+static mapped_slot_t* mapped_take_stuck(void) {
+  _mi_lock_acquire(&_mi_mapped_lock);
+  mi_range_t* range = mapped_stuck_first;
+  if (range != NULL) {
+    mapped_stuck_first = range->right;
+    if (mapped_stuck_first == NULL) mapped_stuck_last = NULL;
+    mi_fetch_sub_relaxed(&mapped_n_stuck, 1);
+    mapped_sum.stuck_size -= range->size;
+  }
+  _mi_lock_release(&_mi_mapped_lock);
+  return range == NULL ? NULL : mapped_slot_of_range(range);
+}
+
+// Gives the mapping of a slot that is out back, and the slot, or keeps both (B3).
+static void mapped_unmap(mapped_slot_t* slot) {
+  void*  start = (void*)slot->range.start;
+  size_t size = slot->range.size;
+  if (size == 0 || _mi_prim_release(start, size) == 0) {
+    mapped_put_slot(slot);
+    return;
+  }
+  _mi_prim_purge(start, size);
+  mapped_keep_stuck(slot);
+}
+
+void _mi_mapped_retry(size_t n) {
+  mapped_slot_t* slot;
+  for (n = mi_min(n, mi_load_relaxed(&mapped_n_stuck)); n > 0 && (slot = mapped_take_stuck()) != NULL; n--)
+    mapped_unmap(slot);
+}
+
+// ---- mappings -------------------------------------------------------------------------------------------------------
+
+// As regions do (region.c).
+static void mapped_advise(void* start, size_t size) {
+  long allow = _mi_option_get_fast(mi_option_allow_thp);
+  bool is_wanted = (allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0);
+  if (allow != 1 || is_wanted) _mi_prim_advise_huge(start, size, is_wanted && allow != 0);
+}
+
+// Only the aligned part of what is reserved is made usable: the rest is never charged.  On failure the range is what is
+// still mapped.
+static bool mapped_map_aligned(mi_range_t* range, size_t size, size_t align) {
+  void* p;
+  if (size > SIZE_MAX - align || _mi_prim_reserve(size + align, 1, &p) != 0) return false;
+  range->start = mi_align_up((uintptr_t)p, align);
+  size_t before = range->start - (uintptr_t)p;
+  range->size = size + align - before;
+  if (before > 0 && _mi_prim_release(p, before) != 0) {
+    range->start = (uintptr_t)p;
+    range->size = size + align;
+    return false;
+  }
+  if (align > before && _mi_prim_release((char*)range->start + size, align - before) != 0) return false;
+  range->size = size;
+  return _mi_prim_commit((void*)range->start, size) == 0;
+}
+
+static bool mapped_map(mi_range_t* range, size_t size, size_t align) {
+  void* p;
+  range->size = 0;
+  if (align > _mi_prim_os_page_size()) return mapped_map_aligned(range, size, align);
+  if (_mi_prim_map(size, &p) != 0) return false;
+  range->start = (uintptr_t)p;
+  range->size = size;
+  return true;
+}
+
+static bool mapped_move_from(mi_range_t* range, char* from, size_t old_size, size_t size) {
+  void* p;
+  range->size = 0;
+  if (_mi_prim_move_out(from, old_size, size, &p) != 0) return false;
+  range->start = (uintptr_t)p;
+  range->size = size;
+  return true;
+}
+
+// ---- blocks ---------------------------------------------------------------------------------------------------------
+
+static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) {
+  if (_mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
+  _mi_mapped_retry(MAPPED_RETRIES);
+  mapped_slot_t* slot = mapped_take_slot();
+  if (slot == NULL) return NULL;
+  mi_range_t* range = &slot->range;
+  bool        ok = (from == NULL ? mapped_map(range, size, align) : mapped_move_from(range, from, old_size, size));
+  if (ok && from == NULL && mi_unlikely(_mi_part_overlaps((void*)range->start, range->size))) ok = false; // R4
+  if (!ok) {
+    mapped_unmap(slot);
+    return NULL;
+  }
+  _mi_stat_count(&_mi_stats.mmap_calls, 1);
+  mapped_advise((void*)slot->range.start, size);
+  if (MI_TRACK) {
+    mi_track_reserved((void*)slot->range.start, size);
+    mi_track_closed((void*)slot->range.start, size);
+  }
+  mapped_put_in(slot);
+  return slot->descriptor;
+}
+
+void* _mi_mapped_new(size_t size, size_t align) {
+  return mapped_new(size, align, NULL, 0);
+}
+
+void* _mi_mapped_new_from(char* from, size_t old_size, size_t size) {
+  return mapped_new(size, 1, from, old_size);
+}
+
+void _mi_mapped_free(void* descriptor, bool was_in) {
+  mapped_slot_t* slot = mapped_slot_of(descriptor);
+  if (!was_in) {
+    mapped_put_slot(slot);
+    return;
+  }
+  if (MI_TRACK) {
+    mi_track_writable((void*)slot->range.start, slot->range.size);
+    mi_track_released((void*)slot->range.start, slot->range.size);
+  }
+  mapped_unmap(slot);
+  _mi_mapped_retry(MAPPED_RETRIES);
+}
+
+bool _mi_mapped_resize(void* descriptor, size_t size) {
+  mapped_slot_t* slot = mapped_slot_of(descriptor);
+  void*          start = (void*)slot->range.start;
+  size_t         old_size = slot->range.size;
+  _mi_mapped_take_out(descriptor);
+  int err = _mi_prim_resize(&start, old_size, size);
+  if (err == 0) {
+    slot->range.start = (uintptr_t)start;
+    slot->range.size = size;
+  }
+  mapped_put_in(slot);
+  // A block that shrinks keeps its place then, but not its memory.
+  if (err != 0 && size < old_size) _mi_prim_purge((char*)start + size, old_size - size);
+  return err == 0;
+}
+
+char* _mi_mapped_start(const void* descriptor) {
+  return (char*)mapped_slot_of(descriptor)->range.start;
+}
+
+void* _mi_mapped_owner(const void* descriptor) {
+  return mapped_slot_of(descriptor)->owner;
+}
+
+// ---- all of them ----------------------------------------------------------------------------------------------------
+
+void* _mi_mapped_next(const void* descriptor) {
+  const mapped_slab_t* slab = (const mapped_slab_t*)mi_align_down((uintptr_t)descriptor, MI_SLICE_SIZE);
+  size_t i = (slab == NULL ? MAPPED_SLOTS : (size_t)(mapped_slot_of(descriptor) - mapped_slab_slots(slab)) + 1);
+  if (i == MAPPED_SLOTS) {
+    slab = mi_load_acquire(slab == NULL ? &mapped_slabs : &((mapped_slab_t*)(uintptr_t)slab)->next);
+    i = 1;
+  }
+  return slab == NULL ? NULL : mapped_slab_slots(slab)[i].descriptor;
+}
+
+bool _mi_mapped_is_descriptor(const void* p) {
+  for (mapped_slab_t* slab = mi_load_acquire(&mapped_slabs); slab != NULL; slab = mi_load_acquire(&slab->next)) {
+    size_t offset = (uintptr_t)p - (uintptr_t)slab;
+    if (offset < MI_SLICE_SIZE) return offset >= sizeof(mapped_slot_t) && offset % sizeof(mapped_slot_t) == 0;
+  }
+  return false;
+}
+
+void _mi_mapped_get_sum(mi_mapped_sum_t* sum) {
+  _mi_lock_acquire(&_mi_mapped_lock);
+  *sum = mapped_sum;
+  sum->n_stuck = mi_load_relaxed(&mapped_n_stuck);
+  _mi_lock_release(&_mi_mapped_lock);
+}

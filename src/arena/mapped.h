@@ -1,0 +1,65 @@
+// Blocks with a mapping of their own.  Layer: arena.
+//
+// What is large, or aligned to more than a chunk, comes from the system block by block and goes back at once.  There is no
+// limit to their number but that of the system.  A block's descriptor lies in a slot, together with its owner entry and its
+// range; slots lie in slices of our own, 511 in each, and are used again.
+//
+//   slot      | descriptor, 64 bytes | owner entry, 32 bytes | range, 32 bytes |
+//
+// B1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
+// B2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in when it is
+//     there: nobody is ever told that an address is ours which the system may have given to somebody else.
+// B3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
+//     contents go back, and its slot is stuck: it is tried again with later calls.
+// B4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
+//     alone.
+//
+// Allocating, freeing and finding take O(log n) of n blocks, resizing as well, beside what the system takes.  The lock is
+// a leaf: nothing else is taken while it is held, and no call to the system is made.
+#pragma once
+
+#include "../base/public.h"
+#include "../prim/lock.h"
+
+// Read as zero; start at a multiple of `align` bytes (a power of two).  Returns the descriptor, of which nothing is filled in
+// but which may be of a block before; NULL when out of memory.  `size`: a multiple of a slice.
+void* _mi_mapped_new(size_t size, size_t align);
+
+// A new block that begins with the contents of [from, from + old_size), memory of a region, which are moved, not copied: that
+// stays usable and reads as zero.  NULL if the system refuses: then nothing happened.
+void* _mi_mapped_new_from(char* from, size_t old_size, size_t size);
+
+// Frees a block in two steps.  The first takes it out of the index; false: it is out already (B4).  Between them the descriptor
+// is made one that is not in use: so the child of a fork finds a block that is in the index, and can be freed, or one that
+// is out.  That matters, since a thread waits at the first step while another forks.
+bool _mi_mapped_take_out(void* descriptor);
+void _mi_mapped_free(void* descriptor, bool was_in);
+
+// The block gets another size, a multiple of a slice, and another place if need be; what is added reads as zero.  No
+// contents are copied.  False if the system refuses: then it is as it was.  The caller must be the only one to use it.
+bool _mi_mapped_resize(void* descriptor, size_t size);
+
+// Where the mapping starts, and its owner entry.
+char* _mi_mapped_start(const void* descriptor);
+void* _mi_mapped_owner(const void* descriptor);
+
+// The descriptor of the block that has this address, or a part of this range; NULL if there is none.
+void* _mi_mapped_find(const void* p);
+bool  _mi_mapped_overlaps(const void* start, size_t size);
+
+// All descriptors, of blocks or unused, one after the other: the one behind, or the first (NULL).  NULL at the end.
+void* _mi_mapped_next(const void* descriptor);
+
+mi_cold bool _mi_mapped_is_descriptor(const void* p);
+
+// Tries again what is stuck (B3), at most n of it.
+void _mi_mapped_retry(size_t n);
+
+typedef struct mi_mapped_sum_s {
+  size_t n_blocks, size;      // in use
+  size_t n_stuck, stuck_size; // address space without contents
+} mi_mapped_sum_t;
+
+mi_cold void _mi_mapped_get_sum(mi_mapped_sum_t* sum);
+
+extern mi_lock_t _mi_mapped_lock; // for fork

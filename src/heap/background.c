@@ -1,0 +1,213 @@
+// The library's own thread, and rounds without it.  Layer: heap.  See background.h.
+#include "background.h"
+
+#include "../arena/purge.h"
+#include "../support/option.h"
+#include "../support/stat.h"
+#include "idle.h"
+
+// Rounds are at most so far apart, however long freed memory is to stay: what idle threads hold is of use to others.
+#define BACKGROUND_ROUND_MS     100
+// After so many rounds without work the thread sleeps without a timeout.
+#define BACKGROUND_QUIET_ROUNDS 8
+// So many rounds at most the thread outlives the program's other threads, to take back what they have left.
+#define BACKGROUND_ALONE_ROUNDS 8
+// With less memory in use, or free and backed, there is nothing that is worth a round: 4 MiB.
+#define BACKGROUND_WORTH        (4 * MI_MiB)
+
+typedef enum background_state_e { BACKGROUND_NONE, BACKGROUND_RUNS } background_state_t;
+
+mi_atomic(uint32_t) _mi_background_epoch;
+mi_atomic(bool)     _mi_background_sleeps;
+
+static mi_atomic(uint32_t) background_state;
+static mi_atomic(uint32_t) background_calls;    // changes with each reason to wake up: what the thread waits on
+static mi_atomic(bool)     background_asked;    // a round is wanted in any case
+static mi_atomic(int64_t)  background_last_ms;  // when the last round was over
+static mi_atomic(bool)     background_must_end; // at once
+static mi_lock_t           background_lock;
+
+// ---- rounds -----------------------------------------------------------------------------------------------------------
+
+static int64_t background_round_ms(void) {
+  int64_t interval = _mi_purge_interval();
+  return interval > 0 && interval < BACKGROUND_ROUND_MS ? interval : BACKGROUND_ROUND_MS;
+}
+
+static bool background_is_worth(void) {
+  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
+  return pages + (int64_t)(_mi_purge_n_backed() * MI_SLICE_SIZE) >= (int64_t)BACKGROUND_WORTH;
+}
+
+static bool background_round(void) {
+  bool is_idle = false;
+  bool more = _mi_idle_round(&is_idle);
+  if (!mi_load_relaxed(&_mi_purge_has_thread)) is_idle = false; // who makes the round is not
+  if (_mi_purge_interval() < 0) return false;
+  _mi_purge_round(is_idle);
+  return more || _mi_purge_has_more();
+}
+
+// True if there may be more to do in the next.  Caller holds the lock.
+static bool background_do_round(void) {
+  bool more = false;
+  mi_fetch_add_relaxed(&_mi_background_epoch, 1);
+  bool is_asked = mi_exchange_acq_rel(&background_asked, false);
+  if (is_asked || background_is_worth()) more = background_round();
+  mi_store_relaxed(&background_last_ms, _mi_prim_clock_ms());
+  return more || is_asked;
+}
+
+// ---- the thread -------------------------------------------------------------------------------------------------------
+
+static bool background_has_work(void) {
+  if (mi_load_relaxed(&background_asked)) return true;
+  return _mi_purge_interval() >= 0 && background_is_worth() && (_mi_purge_has_more() || _mi_idle_has_work());
+}
+
+// Nothing to do until somebody calls.
+static void background_sleep(uint32_t calls) {
+  mi_store_relaxed(&_mi_background_sleeps, true);
+  mi_fence_seq_cst(); // whoever has work for us sees that we sleep, or we see the work
+  while (!background_has_work() && mi_load_acquire(&background_calls) == calls) {
+    _mi_prim_wait(&background_calls, calls, -1);
+  }
+  mi_store_relaxed(&_mi_background_sleeps, false);
+}
+
+// The program has no other thread.  True unless it gets one just now.
+static bool background_end(void) {
+  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_by_amount();
+  mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
+  mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread
+  if (_mi_prim_thread_watched() == 0) return true;
+  uint32_t state = BACKGROUND_NONE;
+  if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return true;
+  mi_store_relaxed(&_mi_purge_has_thread, true);
+  return false;
+}
+
+// Until it is time for the next round, however often it is called meanwhile.  False if it is to end before.
+static bool background_wait(void) {
+  int64_t start = _mi_prim_clock_ms();
+  int64_t rest = background_round_ms();
+  while (rest > 0) {
+    uint32_t calls = mi_load_acquire(&background_calls);
+    if (mi_load_acquire(&background_must_end)) return false;
+    _mi_prim_wait(&background_calls, calls, rest);
+    rest = background_round_ms() - (_mi_prim_clock_ms() - start);
+  }
+  return true;
+}
+
+static bool background_round_locked(void) {
+  _mi_lock_acquire(&background_lock);
+  bool more = background_do_round();
+  _mi_lock_release(&background_lock);
+  return more;
+}
+
+static void background_run(void) {
+  int quiet = 0, alone = 0; // rounds without work, and without other threads of the program
+  for (;;) {
+    uint32_t calls = mi_load_acquire(&background_calls); // before we look whether there are threads: the last one calls
+    if (quiet >= BACKGROUND_QUIET_ROUNDS && _mi_prim_thread_watched() > 0) background_sleep(calls);
+    bool is_due = background_wait();
+    if (is_due) quiet = background_round_locked() ? 0 : quiet + 1;
+    alone = (_mi_prim_thread_watched() == 0 ? alone + 1 : 0);
+    if (!is_due && alone == 0) mi_store_relaxed(&background_must_end, false); // the program has started another thread
+    bool is_over = (alone > 1 && quiet > 0) || alone >= BACKGROUND_ALONE_ROUNDS || !is_due;
+    if (is_over && alone > 0 && background_end()) return;
+  }
+}
+
+static void background_call(void) {
+  mi_fetch_add_acq_rel(&background_calls, 1);
+  _mi_prim_wake(&background_calls, true);
+}
+
+// ---- its start and end ------------------------------------------------------------------------------------------------
+
+// What libc allocates for the thread must not go with a heap that happens to be the default of the thread which starts it.
+static int background_start(void) {
+  mi_theap_t* theap = _mi_theap_default;
+  mi_theap_t* backing = _mi_theap_backing();
+  if (backing == NULL) return _mi_prim_thread_start(&background_run);
+  _mi_theap_default = backing;
+  int err = _mi_prim_thread_start(&background_run);
+  if (mi_load_relaxed(&theap->thread) == backing) _mi_theap_default = theap; // unless it was retired meanwhile
+  return err;
+}
+
+// The program has started a thread.
+static void background_on_started(void) {
+  uint32_t state = BACKGROUND_NONE;
+  mi_fence_seq_cst(); // see background_end
+  if (mi_likely(mi_load_relaxed(&background_state) != BACKGROUND_NONE)) return;
+  if (!_mi_option_get_fast(mi_option_background_thread) || _mi_purge_interval() < 0) return;
+  if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return;
+  mi_store_relaxed(&_mi_purge_has_thread, true);
+  mi_store_relaxed(&background_must_end, false);
+  if (background_start() == 0) return;
+  mi_store_relaxed(&_mi_purge_has_thread, false);
+  mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
+}
+
+// One of its threads ends; if it was the last, so does ours.  G5
+static void background_on_ended(bool is_last) {
+  bool runs = (mi_load_relaxed(&background_state) == BACKGROUND_RUNS);
+  if (_mi_prim_thread_watched() != 0 || !(runs || is_last)) return;
+  mi_store_release(&background_must_end, is_last);
+  background_call();
+  if (is_last) _mi_prim_thread_join();
+}
+
+void _mi_background_init(void) {
+  _mi_prim_thread_watch(&background_on_started, &background_on_ended);
+}
+
+// ---- calls ------------------------------------------------------------------------------------------------------------
+
+static bool background_is_due(int64_t now) {
+  return now - mi_load_relaxed(&background_last_ms) >= background_round_ms();
+}
+
+// Without a thread: is it time for a round?  Not while another makes one, nor while a fork holds the lock: the thread that forks
+// passes through all others.
+static void background_by_clock(void) {
+  int64_t now = _mi_prim_clock_ms();
+  if (!background_is_due(now) || !_mi_lock_try(&background_lock)) return;
+  if (background_is_due(now)) background_do_round(); // or another has just made one
+  _mi_lock_release(&background_lock);
+}
+
+void _mi_background_poll(void) {
+  if (mi_load_relaxed(&background_state) == BACKGROUND_NONE) background_by_clock();
+  else if (mi_load_relaxed(&_mi_background_sleeps) && background_is_worth()) background_call();
+}
+
+void _mi_background_freed(void) {
+  _mi_purge_by_amount();
+  _mi_background_note();
+}
+
+void _mi_background_wake(void) {
+  mi_store_release(&background_asked, true);
+  if (mi_load_relaxed(&background_state) != BACKGROUND_NONE) background_call();
+}
+
+void _mi_background_lock(void) {
+  _mi_lock_acquire(&background_lock);
+}
+
+void _mi_background_unlock(void) {
+  _mi_lock_release(&background_lock);
+}
+
+void _mi_background_after_fork(void) {
+  _mi_prim_thread_after_fork();
+  mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
+  mi_store_relaxed(&_mi_background_sleeps, false);
+  mi_store_relaxed(&_mi_purge_has_thread, false);
+}

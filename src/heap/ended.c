@@ -1,0 +1,79 @@
+// Threads whose exit nobody tells us of.  Layer: heap.  See ended.h.
+#include "ended.h"
+
+#include <string.h>
+
+#include "thread.h"
+
+// More than the one that is added: so the queue gets shorter as long as most of it has ended.
+#define ENDED_LOOKS 2
+
+static mi_lock_t   ended_lock; // guards the queue
+static mi_theap_t* ended_first;
+static mi_theap_t* ended_last;
+
+static void ended_enqueue(mi_theap_t* theap) {
+  theap->ended_next = NULL;
+  theap->ended_prev = ended_last;
+  if (ended_last != NULL) ended_last->ended_next = theap;
+  else ended_first = theap;
+  ended_last = theap;
+}
+
+static void ended_remove(mi_theap_t* theap) {
+  if (theap->ended_prev != NULL) theap->ended_prev->ended_next = theap->ended_next;
+  else ended_first = theap->ended_next;
+  if (theap->ended_next != NULL) theap->ended_next->ended_prev = theap->ended_prev;
+  else ended_last = theap->ended_prev;
+}
+
+// The next one, off the queue, if its thread has ended.
+static mi_theap_t* ended_take_next(void) {
+  _mi_lock_acquire(&ended_lock);
+  mi_theap_t* theap = ended_first;
+  bool        has_ended = (theap != NULL && _mi_prim_thread_has_ended(&theap->life));
+  if (theap != NULL) ended_remove(theap);
+  if (has_ended) theap->is_watched = false;
+  else if (theap != NULL) ended_enqueue(theap);
+  _mi_lock_release(&ended_lock);
+  return has_ended ? theap : NULL;
+}
+
+void _mi_ended_watch(mi_theap_t* theap) {
+  for (int i = 0; i < ENDED_LOOKS; i++) {
+    mi_theap_t* ended = ended_take_next();
+    if (ended != NULL) _mi_thread_release_ended(ended);
+  }
+  if (_mi_prim_thread_life_begin(&theap->life) != 0) return;
+  _mi_lock_acquire(&ended_lock);
+  theap->is_watched = true;
+  ended_enqueue(theap);
+  _mi_lock_release(&ended_lock);
+}
+
+void _mi_ended_unwatch(mi_theap_t* theap) {
+  if (mi_likely(!theap->is_watched)) return;
+  _mi_lock_acquire(&ended_lock);
+  ended_remove(theap);
+  theap->is_watched = false;
+  _mi_lock_release(&ended_lock);
+  _mi_prim_thread_life_end(&theap->life);
+}
+
+void _mi_ended_after_fork(mi_theap_t* mine) {
+  bool is_watched = (mine != NULL && mine->is_watched);
+  for (mi_theap_t* theap; (theap = ended_first) != NULL;) {
+    ended_remove(theap);
+    theap->is_watched = false;
+    memset(&theap->life, 0, sizeof(theap->life));
+  }
+  if (is_watched) _mi_ended_watch(mine);
+}
+
+void _mi_ended_lock(void) {
+  _mi_lock_acquire(&ended_lock);
+}
+
+void _mi_ended_unlock(void) {
+  _mi_lock_release(&ended_lock);
+}

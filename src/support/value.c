@@ -1,0 +1,90 @@
+// The values of options.  Layer: support.
+#include "value.h"
+
+#include <limits.h>
+#include <string.h>
+
+bool _mi_value_is_valid(mi_value_kind_t kind, long value) {
+  switch (kind) {
+    case MI_VALUE_ANY: return true;
+    case MI_VALUE_STEP: return value >= 0 && value <= 2;
+    case MI_VALUE_COUNT: return value >= 0 && value <= INT32_MAX;
+    case MI_VALUE_OPTIONAL: return value >= -1 && value <= INT32_MAX;
+    default: return value >= 0;
+  }
+}
+
+char _mi_value_upper(char c) {
+  return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+}
+
+static bool value_is_one_of(const char* text, const char* const* words) {
+  for (; *words != NULL; words++) {
+    if (strcmp(text, *words) == 0) return true;
+  }
+  return false;
+}
+
+static bool value_parse_word(const char* upper, long* value) {
+  static const char* const yes[] = {"", "1", "TRUE", "YES", "ON", NULL};
+  static const char* const no[] = {"0", "FALSE", "NO", "OFF", NULL};
+  bool                     is_yes = value_is_one_of(upper, yes);
+  if (!is_yes && !value_is_one_of(upper, no)) return false;
+  *value = (is_yes ? 1 : 0);
+  return true;
+}
+
+// Reads a decimal number as strtol does; returns where it ends, `text` if there is none.
+static const char* value_parse_long(const char* text, long* value, bool* is_over) {
+  const char* s = text;
+  while (*s == ' ' || (*s >= '\t' && *s <= '\r')) s++;
+  bool is_negative = (*s == '-');
+  if (*s == '-' || *s == '+') s++;
+  if (*s < '0' || *s > '9') return text;
+  unsigned long limit = (is_negative ? (unsigned long)LONG_MAX + 1 : (unsigned long)LONG_MAX);
+  unsigned long x = 0;
+  for (; *s >= '0' && *s <= '9'; s++) {
+    unsigned long digit = (unsigned long)(*s - '0');
+    if (x > (limit - digit) / 10) *is_over = true;
+    x = (*is_over ? limit : x * 10 + digit);
+  }
+  *value = (!is_negative ? (long)x : (x == limit ? LONG_MIN : -(long)x));
+  return s;
+}
+
+// From a number and its suffix to KiB; false if the suffix is none.
+static bool value_scale_kib(const char* suffix, long* value, bool* is_over) {
+  static const char units[] = "KMGT";
+  if (*suffix == 0) {
+    *value = *value / 1024 + (*value % 1024 > 0);
+    return true;
+  }
+  const char* unit = strchr(units, *suffix);
+  if (unit == NULL) return false;
+  suffix++;
+  if (strcmp(suffix, "") != 0 && strcmp(suffix, "B") != 0 && strcmp(suffix, "IB") != 0) return false;
+  for (; unit > units; unit--) {
+    if (*value > LONG_MAX / 1024) *is_over = true;
+    else *value *= 1024;
+  }
+  return true;
+}
+
+const char* _mi_value_parse(mi_value_kind_t kind, const char* text, long* value) {
+  char   upper[MI_VALUE_TEXT_MAX + 1];
+  long   x = 0;
+  bool   is_over = false;
+  size_t n = 0;
+  for (; n < MI_VALUE_TEXT_MAX && text[n] != 0; n++) upper[n] = _mi_value_upper(text[n]);
+  upper[n] = 0;
+  if (text[n] != 0) return "is too long";
+  if (value_parse_word(upper, value)) return NULL;
+  const char* end = value_parse_long(upper, &x, &is_over);
+  if (end == upper) return "is not a number";
+  bool is_negative = (x < 0);
+  if (kind != MI_VALUE_KIB && *end != 0) return "is not a number";
+  if (kind == MI_VALUE_KIB && !is_negative && !value_scale_kib(end, &x, &is_over)) return "has an unknown unit";
+  if (is_over || !_mi_value_is_valid(kind, x)) return "is out of range";
+  *value = x;
+  return NULL;
+}

@@ -1,0 +1,209 @@
+// Proves: blocks of an alignment above that of a chunk cost linear time and no memory beside their own, as many as the
+// system has mappings for; a large block grows and shrinks without being copied, under a limit on address space too;
+// one that is freed is gone at once; a large calloc does not touch its memory; and threads that pass such blocks on while others
+// fork lose none and share none.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include "../check.h"
+#include <mimalloc.h>
+#include "base/mode.h"
+#include "support.h"
+
+enum { max_blocks = 16000 };
+static void* blocks[max_blocks];
+
+static size_t const align = 32 * MiB;
+
+// CPU seconds to make and free n of them; *kib: what is resident for each.
+static double aligned_seconds(size_t n, double* kib) {
+  size_t rss = rss_now(), n_bad = 0;
+  double start = cpu_seconds();
+  for (size_t i = 0; i < n; i++) {
+    blocks[i] = mi_malloc_aligned(100, align);
+    if (blocks[i] == NULL || !is_aligned(blocks[i], align)) n_bad++;
+    else *(char*)blocks[i] = 1;
+  }
+  *kib = (double)minus(rss_now(), rss) / KiB / (double)n;
+  for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
+  CHECK_EQ(n_bad, 0);
+  return cpu_seconds() - start;
+}
+
+// Twice as long for each block as with a quarter of them would be much; when they were searched one by one it was four times.
+static void check_many_aligned(void) {
+  size_t n = (TEST_SANITIZED ? max_blocks / 8 : max_blocks);
+  double kib, best_few = 1e9, best_many = 1e9;
+  for (int run = 0; run < 3; run++) {
+    double few = aligned_seconds(n / 4, &kib), many = aligned_seconds(n, &kib);
+    best_few = few < best_few ? few : best_few;
+    best_many = many < best_many ? many : best_many;
+  }
+  printf("%zu aligned blocks: %.1f ms, %zu: %.1f ms, %.1f KiB each\n", n / 4, best_few * 1e3, n, best_many * 1e3, kib);
+  CHECK(best_many < 4 * 2.5 * best_few + 0.02);
+  // The OS page that was touched, and a descriptor; the rest of the block's slice is not backed.
+  if (rss_is_meaningful()) CHECK(kib < (MI_DEBUG > 0 || TEST_SANITIZED ? 70 : 6));
+}
+
+// The contents are seen at each step; a copy of 128 MiB takes at least 10 ms.
+static void check_steps(void) {
+  size_t   from = 128 * MiB, to = 192 * MiB, n_bad = 0;
+  double   best = 1e9;
+  uint8_t* p = (uint8_t*)mi_malloc(from);
+  CHECK(p != NULL);
+  if (p == NULL) return;
+  for (size_t i = 0; i < from; i += 4096) p[i] = (uint8_t)(i / 4096);
+  for (int run = 0; run < 3; run++) {
+    double start = cpu_seconds();
+    for (size_t size = from; size < to && p != NULL; size += MiB) {
+      p = (uint8_t*)mi_realloc(p, size + MiB);
+      if (p != NULL) p[size] = 1;
+    }
+    double seconds = cpu_seconds() - start;
+    if (seconds < best) best = seconds;
+    CHECK(p != NULL);
+    if (p == NULL) return;
+    for (size_t i = 0; i < from; i += 4096) n_bad += p[i] != (uint8_t)(i / 4096);
+    CHECK_EQ(n_bad, 0);
+    // Less than half, so that something goes back.
+    p = (uint8_t*)mi_realloc(p, from / 4);
+    p = (uint8_t*)mi_realloc(p, from);
+    for (size_t i = from / 4; i < from; i += 4096) p[i] = (uint8_t)(i / 4096);
+  }
+  printf("64 steps of 1 MiB from 128 MiB on: %.3f ms each\n", best / 64 * 1e3);
+  CHECK(best / 64 < 0.002);
+  mi_free(p);
+}
+
+static void check_limited(char* self) {
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    struct rlimit limit = {(rlim_t)2000 * MiB, (rlim_t)2000 * MiB};
+    setrlimit(RLIMIT_AS, &limit);
+    execl(self, self, "steps", (char*)NULL);
+    _exit(3);
+  }
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
+}
+
+// Neither a purge nor a wait: with the free it is gone.
+static void check_gone_at_once(void) {
+  size_t size = 100 * MiB, before = rss_now();
+  char*  p = (char*)mi_malloc(size);
+  CHECK(p != NULL);
+  if (p == NULL) return;
+  memset(p, 1, size);
+  mi_free(p);
+  CHECK(rss_within("after the free of 100 MiB", minus(rss_now(), before), 2 * MiB));
+  p = (char*)mi_calloc(1, size);
+  CHECK(p != NULL && p[0] == 0 && p[size - 1] == 0);
+  CHECK(rss_within("with a calloc of 100 MiB", minus(rss_now(), before), 2 * MiB));
+  mi_free(p);
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+enum { n_threads = 4, n_shared = 16 };
+static _Atomic(uint64_t*) shared[n_shared];
+static atomic_size_t      n_wrong;
+static atomic_bool        is_over;
+
+// A block says at both ends how large it is, and where it lies.
+static void mark(uint64_t* p, size_t size) {
+  p[0] = p[size / 8 - 1] = size;
+  p[1] = (uint64_t)(uintptr_t)p;
+}
+
+static bool is_marked(const uint64_t* p) {
+  size_t size = (size_t)p[0];
+  return size >= MiB && size <= 64 * MiB && p[size / 8 - 1] == size && p[1] == (uint64_t)(uintptr_t)p;
+}
+
+static uint64_t* make_shared(rng_t* r) {
+  size_t    size = (1 + rng_below(r, 48)) * MiB;
+  uint64_t* p = (uint64_t*)(rng_below(r, 3) == 0 ? mi_malloc_aligned(size = MiB, align) : mi_malloc(size));
+  if (p != NULL) mark(p, size);
+  return p;
+}
+
+static void* work(void* arg) {
+  rng_t r = rng_make((uint64_t)(uintptr_t)arg);
+  for (size_t i = 0; i < 200 * test_scale(); i++) {
+    uint64_t* p = atomic_exchange(&shared[rng_below(&r, n_shared)], NULL);
+    if (p != NULL && !is_marked(p)) atomic_fetch_add(&n_wrong, 1);
+    if (p != NULL && rng_below(&r, 3) == 0) {
+      size_t    size = (1 + rng_below(&r, 48)) * MiB, old = (size_t)p[0];
+      uint64_t* q = (uint64_t*)mi_realloc(p, size);
+      if (q != NULL && q[0] != old) atomic_fetch_add(&n_wrong, 1);
+      if (q != NULL) mark(q, size);
+      p = q;
+    }
+    else if (rng_below(&r, 2) == 0) {
+      mi_free(p);
+      p = make_shared(&r);
+    }
+    mi_free(atomic_exchange(&shared[rng_below(&r, n_shared)], p));
+  }
+  return NULL;
+}
+
+// What it finds is whole, and what it frees and makes is its own.
+static void child_work(void) {
+  rng_t r = rng_make(1);
+  bool  ok = true;
+  for (size_t i = 0; i < n_shared; i++) {
+    uint64_t* p = atomic_exchange(&shared[i], NULL);
+    if (p == NULL) continue;
+    if (!is_marked(p)) ok = false;
+    mi_free(p);
+    p = make_shared(&r);
+    if (p == NULL || !is_marked(p)) ok = false;
+    mi_free(p);
+  }
+  _exit(ok ? 0 : 1);
+}
+
+static void* fork_often(void* arg) {
+  while (!atomic_load(&is_over)) {
+    int   status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      child_work();
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) atomic_fetch_add(&n_wrong, 1);
+    sleep_ms(10);
+  }
+  return arg;
+}
+
+static void check_threads(uint64_t seed) {
+  pthread_t threads[n_threads], forker;
+  bool      may_fork = !TEST_SANITIZED;
+  if (may_fork) pthread_create(&forker, NULL, &fork_often, NULL);
+  for (size_t i = 0; i < n_threads; i++) pthread_create(&threads[i], NULL, &work, (void*)(uintptr_t)(seed + i));
+  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+  atomic_store(&is_over, true);
+  if (may_fork) pthread_join(forker, NULL);
+  for (size_t i = 0; i < n_shared; i++) mi_free(atomic_exchange(&shared[i], NULL));
+  CHECK_EQ(atomic_load(&n_wrong), 0);
+}
+
+int main(int argc, char** argv) {
+  watchdog(240);
+  bool may_step = !TEST_SANITIZED && !MI_TRACK && !MI_HARDENED; // there large blocks are copied, or guarded
+  if (argc > 1 && strcmp(argv[1], "steps") == 0) {
+    check_steps();
+    return check_result();
+  }
+  check_many_aligned();
+  if (may_step) check_steps();
+  if (may_step) check_limited(argv[0]);
+  if (!TEST_SANITIZED) check_gone_at_once();
+  check_threads(test_seed(argc, argv));
+  return check_result();
+}
