@@ -59,7 +59,7 @@ static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
 void mi_free(void* p) mi_attr_noexcept {
   if (MI_TRACK && p != NULL) mi_track_unblock(p);
   const mi_region_t* region = &_mi_regions[0];
-  size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
+  size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     mi_theap_t* theap = mi_load_relaxed(&page->home);

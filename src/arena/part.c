@@ -50,7 +50,7 @@ static void part_lay_out(mi_region_t* whole, uintptr_t start, size_t n) {
   whole->chunks = (mi_chunk_t*)chunks;
   whole->table = (char*)table;
   whole->owners = (char*)owners;
-  whole->base = mi_align_up(owners + n * MI_CHUNK_SLICES * MI_OWNER_SIZE, MI_CHUNK_SIZE);
+  mi_store_growing(&whole->base, mi_align_up(owners + n * MI_CHUNK_SLICES * MI_OWNER_SIZE, MI_CHUNK_SIZE));
   whole->n_slices = 0;
   part_span.n_chunks = n;
   part_span.size = whole->base + n * MI_CHUNK_SIZE - start;

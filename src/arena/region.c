@@ -107,9 +107,9 @@ static bool region_describe(mi_region_t* region, void* base, size_t n_chunks, ch
   region->owners = table + at->owners;
   region->numa_node = -1;
   region->table = table;
-  region->n_slices = n_chunks * MI_CHUNK_SLICES;
   _mi_region_set_groups(region);
-  region->base = (uintptr_t)base;
+  mi_store_growing(&region->base, (uintptr_t)base);
+  mi_store_growing(&region->n_slices, n_chunks * MI_CHUNK_SLICES);
   return true;
 }
 

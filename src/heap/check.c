@@ -95,7 +95,7 @@ static bool check_is_in_list(const mi_theap_t* thread, const mi_theap_t* theap) 
 // H6: is it among those of its thread?
 static void check_thread(mi_check_t* c, const mi_theap_t* theap) {
   const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
-  if (!theap->is_live || theap->is_late) {
+  if (!_mi_theap_is_live(theap) || theap->is_late) {
     _mi_check_that(c, thread == NULL, "H6: a theap of a thread that is gone", theap, NULL);
     return;
   }
@@ -115,7 +115,7 @@ static void check_cache(mi_check_t* c, const mi_theap_t* backing, const mi_heap_
 
 static void check_theap(mi_check_t* c, const mi_theap_t* theap) {
   check_thread(c, theap);
-  if (!theap->is_live) {
+  if (!_mi_theap_is_live(theap)) {
     check_nothing_left(c, theap);
     return;
   }
@@ -179,7 +179,7 @@ static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
     if (!_mi_check_that(c, _mi_theap_heap(theap) == heap, "Q3: a heap with a theap that is not its own", theap, NULL))
       break;
     const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
-    if (theap->is_live && _mi_check_is_theap(thread)) check_cache(c, thread, heap);
+    if (_mi_theap_is_live(theap) && _mi_check_is_theap(thread)) check_cache(c, thread, heap);
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_pool(c, heap, cls);
   if (heap == &_mi_heap_main) return;

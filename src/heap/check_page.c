@@ -105,7 +105,7 @@ static void check_owned(mi_check_t* c, const mi_page_t* page, const mi_theap_t* 
   const mi_class_state_t* state = &home->classes[page->cls];
   const mi_page_list_t*   list = (_mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue);
   c->n_owned++;
-  _mi_check_that(c, home->is_live, "a page that is OWNED by nobody", page, page);
+  _mi_check_that(c, _mi_theap_is_live(home), "a page that is OWNED by nobody", page, page);
   _mi_check_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list", page,
                  page);
 }

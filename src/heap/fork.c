@@ -166,8 +166,8 @@ static void fork_settle(mi_page_t* page) {
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
-  if (mi_load_relaxed(&theap->thread) == mine || !theap->is_live || theap->is_late) return;
-  theap->is_live = false;
+  if (mi_load_relaxed(&theap->thread) == mine || !_mi_theap_is_live(theap) || theap->is_late) return;
+  mi_store_relaxed(&theap->is_live, false);
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   theap->is_orphan = true;
   _mi_large_forget_kept(theap);

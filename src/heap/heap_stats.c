@@ -77,7 +77,7 @@ static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
 
 static mi_may_race void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
-    if (!theap->is_live) continue;
+    if (!_mi_theap_is_live(theap)) continue;
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
       mi_class_stat_t* c = &stats->classes[cls];
       stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
@@ -123,7 +123,7 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
 
 static size_t stats_count_theaps(const mi_heap_t* heap) {
   size_t n = 0;
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) n += theap->is_live;
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) n += _mi_theap_is_live(theap);
   return n;
 }
 

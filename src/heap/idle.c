@@ -211,12 +211,8 @@ static void idle_step(mi_theap_t* theap, uint32_t revoked) {
   if (mi_exchange_acq_rel(&theap->revoked, next) == MI_THEAP_AWAITED) _mi_prim_wake(&theap->revoked, true);
 }
 
-mi_may_race static bool idle_is_live(const mi_theap_t* theap) {
-  return theap->is_live;
-}
-
 static bool idle_has_nothing(mi_theap_t* theap) {
-  return !idle_is_live(theap) || mi_load_relaxed(&theap->revoked) == MI_THEAP_EMPTIED;
+  return !_mi_theap_is_live(theap) || mi_load_relaxed(&theap->revoked) == MI_THEAP_EMPTIED;
 }
 
 static bool idle_has_something(mi_theap_t* theap) {
@@ -258,7 +254,7 @@ bool _mi_idle_round(bool* is_idle) {
     if (!idle_has_something(theap) && !is_sampled) continue;
     _mi_lock_acquire(&_mi_idle_lock);
     idle_drop_large(theap);
-    if (is_sampled && idle_is_live(theap) && !theap->is_late) _mi_sampler_tick(theap);
+    if (is_sampled && _mi_theap_is_live(theap) && !theap->is_late) _mi_sampler_tick(theap);
     if (idle_look_at(theap, is_idle)) more = true;
     _mi_lock_release(&_mi_idle_lock);
   }

@@ -118,7 +118,7 @@ struct mi_theap_s {
   mi_theap_t*      next;                           // in the registry
   uint64_t         vacant_since;                   // how many theaps had become vacant then (heap/vacant.h, V4)
   uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
-  bool             is_live;                        // a thread has it
+  mi_atomic(bool)  is_live;                        // a thread has it
   bool             is_late;                        // threads past their exit share it
   bool             is_orphan;                      // its thread did not survive a fork
   mi_block_t*      quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
@@ -177,6 +177,11 @@ mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap); // after a failed try; e
 
 static inline void _mi_theap_enter(mi_theap_t* theap) {
   if (!_mi_theap_try_enter(theap)) _mi_theap_wait_revoked(theap);
+}
+
+// acquire: what was done before a thread got it happened before
+static inline bool _mi_theap_is_live(const mi_theap_t* theap) {
+  return mi_load_acquire(&theap->is_live);
 }
 
 static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_offset) {

@@ -168,9 +168,10 @@ static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
   if (theap == NULL) return NULL;
   _mi_theap_init(theap);
   theap->heap_id = mi_load_relaxed(&heap->id);
-  theap->is_live = true;
   theap->has_deleted = false;
   mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
+  mi_store_release(&theap->is_live,
+                   true); // release: a round may look at it from here on, before its thread has entered it
   _mi_stat_increase(&_mi_stats.theaps, 1);
   return theap;
 }
@@ -265,7 +266,8 @@ void _mi_thread_set_vacant(mi_theap_t* theap) {
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
   theap->thread_next = NULL;
   theap->thread_at = NULL;
-  theap->is_live = theap->is_late = theap->is_orphan = false;
+  mi_store_relaxed(&theap->is_live, false);
+  theap->is_late = theap->is_orphan = false;
   _mi_vacant_put(theap);
   if (theap->ended != NULL) _mi_heap_drop_user(theap->ended);
   theap->ended = NULL;
@@ -425,9 +427,9 @@ void _mi_thread_drop_retired(void) {
 static void theap_retire(mi_theap_t* theap) {
   mi_heap_t* heap = _mi_theap_heap(theap);
   _mi_vacant_unlink(theap);
-  _mi_vacant_link(theap->is_live || theap->is_orphan ? &_mi_heap_main.theaps : &_mi_heap_main.vacant, theap);
+  _mi_vacant_link(_mi_theap_is_live(theap) || theap->is_orphan ? &_mi_heap_main.theaps : &_mi_heap_main.vacant, theap);
   mi_store_release(&theap->heap, &_mi_heap_main);
-  if (!theap->is_live) return;
+  if (!_mi_theap_is_live(theap)) return;
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
   theap->ended = heap;
   heap->n_users++;

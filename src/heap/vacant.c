@@ -81,7 +81,7 @@ static void vacant_sort(size_t n_theaps) {
   for (size_t i = 0; i < VACANT_THEAPS && vacant_next != NULL; i++) {
     mi_theap_t* theap = vacant_next;
     vacant_next = theap->next;
-    if (theap->is_live || theap->is_orphan || theap->seen_round == vacant_round) continue;
+    if (_mi_theap_is_live(theap) || theap->is_orphan || theap->seen_round == vacant_round) continue;
     if (_mi_theap_heap(theap) == NULL) continue;
     _mi_vacant_set_unused(theap);
     vacant_n_found++;

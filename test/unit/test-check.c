@@ -307,7 +307,7 @@ static void damage_slices(void) {
 static void damage_theaps(void) {
   mi_theap_t* backing = _mi_theap_backing();
   mi_theap_t* dead = mi_load_relaxed(&shared->home);
-  CHECK(dead->heap == heap && !dead->is_live);
+  CHECK(dead->heap == heap && !_mi_theap_is_live(dead));
   DAMAGE(theap->thread, 0, "H6");
   DAMAGE(theap->thread, 0x4141414141414141, "H6");
   DAMAGE(backing->thread_next, 0, "H6: a theap that its thread does not know");
@@ -353,7 +353,7 @@ static void damage_much(void) {
 
 static mi_theap_t* find_other(void) {
   for (mi_theap_t* t = _mi_thread_first_theap(); t != NULL; t = t->next) {
-    if (t->is_live && t != _mi_theap_backing() && mi_load_relaxed(&t->thread) == t) return t;
+    if (_mi_theap_is_live(t) && t != _mi_theap_backing() && mi_load_relaxed(&t->thread) == t) return t;
   }
   return NULL;
 }
