@@ -51,7 +51,7 @@ static void part_lay_out(mi_region_t* whole, uintptr_t start, size_t n) {
   whole->table = (char*)table;
   whole->owners = (char*)owners;
   mi_store_growing(&whole->base, mi_align_up(owners + n * MI_CHUNK_SLICES * MI_OWNER_SIZE, MI_CHUNK_SIZE));
-  whole->n_slices = 0;
+  mi_store_growing(&whole->n_slices, 0);
   part_span.n_chunks = n;
   part_span.size = whole->base + n * MI_CHUNK_SIZE - start;
 }
@@ -89,17 +89,23 @@ bool _mi_part_overlaps(const void* start, size_t size) {
 
 // ---- places ---------------------------------------------------------------------------------------------------------
 
-void _mi_part_fill(mi_region_t* region, size_t i, size_t n) {
+// All but what every free reads (R1).
+static void part_fill_chunks(mi_region_t* region, size_t i, size_t n) {
   const mi_region_t* whole = &_mi_regions[0];
-  region->base = whole->base + i * MI_CHUNK_SIZE;
-  region->n_slices = n * MI_CHUNK_SLICES;
-  region->table = whole->table + i * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   region->n_chunks = region->n_usable = n;
   region->chunks = whole->chunks + i;
   region->free_chunks = whole->free_chunks + i / 64;
   region->owners = whole->owners + i * MI_CHUNK_SLICES * MI_OWNER_SIZE;
   region->numa_node = -1;
   _mi_region_set_groups(region);
+}
+
+void _mi_part_fill(mi_region_t* region, size_t i, size_t n) {
+  const mi_region_t* whole = &_mi_regions[0];
+  region->base = whole->base + i * MI_CHUNK_SIZE;
+  region->n_slices = n * MI_CHUNK_SLICES;
+  region->table = whole->table + i * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
+  part_fill_chunks(region, i, n);
 }
 
 // The first chunk of a part, counted from the base of the span.
@@ -147,18 +153,13 @@ size_t _mi_part_band_size(bool is_dense) {
   return mi_align_down(mi_max(size, have * MI_CHUNK_SIZE), MI_BAND_SIZE_MIN);
 }
 
-static void part_fill_band(mi_region_t* region, size_t i, size_t n, bool is_dense) {
-  _mi_part_fill(region, i, n);
-  region->is_planned = true;
-  region->is_dense = is_dense;
-}
-
 bool _mi_part_plan(void) {
   if (!part_plan_span()) return false;
   size_t n = mi_min(_mi_part_band_size(false) / MI_CHUNK_SIZE, part_span.n_chunks / 4);
-  part_fill_band(&_mi_regions[0], 0, n, false);
-  _mi_regions[0].n_slices = 0; // as far as the span is covered (S2)
-  part_fill_band(&_mi_regions[MI_REGION_DENSE], n, n, true);
+  part_fill_chunks(&_mi_regions[0], 0, n); // its n_slices is 0: as far as the span is covered (S2)
+  _mi_regions[0].is_planned = true;
+  _mi_part_fill(&_mi_regions[MI_REGION_DENSE], n, n);
+  _mi_regions[MI_REGION_DENSE].is_planned = _mi_regions[MI_REGION_DENSE].is_dense = true;
   return true;
 }
 
@@ -178,7 +179,9 @@ bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense) {
     wanted = mi_max(least, mi_align_down(wanted / 2, MI_BAND_SIZE_MIN));
   }
   memset(made, 0, sizeof(*made));
-  part_fill_band(made, i, wanted / MI_CHUNK_SIZE, is_dense);
+  _mi_part_fill(made, i, wanted / MI_CHUNK_SIZE);
+  made->is_planned = true;
+  made->is_dense = is_dense;
   return true;
 }
 

@@ -27,6 +27,10 @@
 
 static mi_atomic(size_t) large_n_remapped;
 
+// Deleted pages whose slices the system has left without memory (MI_REMAP_RESERVED): they are tried again, one for each large
+// block that is made or moved.
+static mi_atomic(mi_page_t*) large_reserved;
+
 static size_t large_slices(size_t size) {
   return mi_div_up(size, MI_SLICE_SIZE);
 }
@@ -68,16 +72,29 @@ static void large_give_back_slices(mi_page_t* page) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
-  // 0: it holds nothing; EFAULT: nothing is mapped there any more.
-  int          err = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? 0 : EAGAIN);
+  mi_remap_t   remap = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? MI_REMAP_DONE : MI_REMAP_REFUSED);
   if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    err = _mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE);
+    remap = _mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE);
     _mi_page_clear(page, MI_PAGE_REMAPPED);
     mi_fetch_sub_relaxed(&large_n_remapped, 1);
   }
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
-  if (err != EFAULT) _mi_slices_free(region, slice, n, err == 0);
+  if (remap == MI_REMAP_DONE || remap == MI_REMAP_REFUSED) _mi_slices_free(region, slice, n, remap == MI_REMAP_DONE);
+  else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
+}
+
+// Tries one, so that it costs little where the system still refuses.
+static void large_commit_reserved(void) {
+  mi_page_t* page = _mi_page_pop_all(&large_reserved);
+  if (page == NULL) return;
+  for (mi_page_t *rest = page->next, *next; rest != NULL; rest = next) {
+    next = rest->next;
+    _mi_page_push(&large_reserved, rest);
+  }
+  size_t n = page->n_slices;
+  if (_mi_prim_commit(_mi_page_start(page), n * MI_SLICE_SIZE) != 0) _mi_page_push(&large_reserved, page);
+  else _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n, false);
 }
 
 // The same for any page.
@@ -127,6 +144,7 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t*
 // paid for them already.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
+  large_commit_reserved();
   if (large_wants_mapping(n, align, arena)) {
     run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
     void* descriptor = (run.region == NULL ? large_map(n, align) : NULL);
@@ -268,28 +286,40 @@ static bool large_extend(mi_page_t* page, size_t n, bool zero) {
 }
 
 // Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
-// slices that cannot be moved are copied.  False if `to` is lost: then the contents are where they were.
-static bool large_move(char* from, char* to, size_t size) {
-  bool is_lost;
-  if (_mi_prim_remap(from, to, size, &is_lost) == 0) return true;
-  if (is_lost) return false;
+// slices that cannot be moved are copied.  Never REFUSED.
+static mi_remap_t large_move(char* from, char* to, size_t size) {
+  mi_remap_t remap = _mi_prim_remap(from, to, size);
+  if (remap != MI_REMAP_REFUSED) return remap;
   if (size <= LARGE_REMAP_MIN) {
     memcpy(to, from, size);
-    return true;
+    return MI_REMAP_DONE;
   }
   size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
-  if (!large_move(from, to, half)) return false;
-  if (large_move(from + half, to + half, size - half)) return true;
-  memcpy(from, to, half);
-  return false;
+  if ((remap = large_move(from, to, half)) != MI_REMAP_DONE) return remap;
+  remap = large_move(from + half, to + half, size - half);
+  if (remap != MI_REMAP_DONE) memcpy(from, to, half);
+  return remap;
 }
 
-// The slices of the page stay in use: another mapping of the process may lie there by now.
-static void large_lose(mi_page_t* page) {
+// The slices of the page stay in use.  If they are LOST, for ever.
+static void large_lose(mi_page_t* page, mi_remap_t remap) {
   mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   _mi_page_delete_large(page);
+  if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
+}
+
+// False: the contents are where they were, and `to` is given up.
+static bool large_move_page(mi_page_t* from, mi_page_t* to) {
+  mi_remap_t remap = large_move(_mi_page_start(from), _mi_page_start(to), from->n_slices * MI_SLICE_SIZE);
+  if (remap != MI_REMAP_DONE) {
+    large_lose(to, remap);
+    return false;
+  }
+  _mi_page_set(to, MI_PAGE_REMAPPED);
+  mi_fetch_add_relaxed(&large_n_remapped, 1);
+  return true;
 }
 
 static void* large_remap(mi_page_t* page, size_t n, bool zero) {
@@ -297,6 +327,7 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX)
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
+  large_commit_reserved();
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
   size_t   arena = _mi_page_arena(page);
   mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
@@ -312,13 +343,8 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
-  else if (!large_move(_mi_page_start(page), _mi_page_start(moved), n_old * MI_SLICE_SIZE)) {
-    large_lose(moved);
+  else if (!large_move_page(page, moved)) {
     return NULL;
-  }
-  else {
-    _mi_page_set(moved, MI_PAGE_REMAPPED);
-    mi_fetch_add_relaxed(&large_n_remapped, 1);
   }
   _mi_large_free(NULL, page);
   return _mi_page_large_block(moved);

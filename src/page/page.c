@@ -80,21 +80,24 @@ static void page_give_back(mi_page_t* page) {
 // Deleted pages whose gap the system would not open, linked by `next`: they are tried again with the next one.
 static mi_atomic(mi_page_t*) page_closed;
 
-static void page_keep_closed(mi_page_t* page) {
-  mi_page_t* first = mi_load_relaxed(&page_closed);
+void _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page) {
+  mi_page_t* first = mi_load_relaxed(stack);
   _mi_page_set_home(page, NULL);
   do {
     page->next = first;
-  } while (!mi_cas_weak(&page_closed, &first, page, release, relaxed)); // release: whoever takes it follows `next`
+  } while (!mi_cas_weak(stack, &first, page, release, relaxed)); // release: whoever takes it follows `next`
+}
+
+mi_page_t* _mi_page_pop_all(mi_atomic(mi_page_t*)* stack) {
+  return mi_load_relaxed(stack) == NULL ? NULL : mi_exchange_acq_rel(stack, (mi_page_t*)NULL);
 }
 
 static void page_open(mi_page_t* page) {
-  page->next = NULL;
-  if (mi_load_relaxed(&page_closed) != NULL) page->next = mi_exchange_acq_rel(&page_closed, (mi_page_t*)NULL);
+  page->next = _mi_page_pop_all(&page_closed);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
     if (_mi_gap_open(page)) page_give_back(page);
-    else page_keep_closed(page);
+    else _mi_page_push(&page_closed, page);
   }
 }
 

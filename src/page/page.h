@@ -224,6 +224,10 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags);
 // Makes the descriptor one that is not in use; the slices are the caller's to give back.
 void _mi_page_delete_large(mi_page_t* page);
 
+// A stack of deleted pages whose slices are still in use, linked by `next`, for any thread.
+void       _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page);
+mi_page_t* _mi_page_pop_all(mi_atomic(mi_page_t*)* stack);
+
 // The same for a block with a mapping of its own, whose descriptor that is.
 mi_page_t* _mi_page_new_mapped(void* descriptor, size_t n_slices, size_t offset);
 void       _mi_page_delete_mapped(mi_page_t* page);

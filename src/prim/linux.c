@@ -226,15 +226,40 @@ int _mi_prim_resize(void** start, size_t size, size_t new_size) {
   return prim_mremap(start, size, new_size, 0, NULL);
 }
 
-// What is not needed any more.  Where the system does not take the mapping back, it takes its contents.
+// Mappings that the system did not take back, linked in their first words.
+typedef struct prim_kept_s {
+  struct prim_kept_s* next;
+  size_t              size;
+} prim_kept_t;
+
+static mi_atomic(prim_kept_t*) prim_kept;
+
+// A mapping, with what it holds, that is not needed any more.
 static void prim_drop(void* start, size_t size) {
-  if (_mi_prim_release(start, size) != 0) _mi_prim_purge(start, size);
+  if (_mi_prim_release(start, size) == 0) return;
+  _mi_prim_purge(start, size);
+  prim_kept_t* kept = (prim_kept_t*)start;
+  kept->size = size;
+  kept->next = mi_load_relaxed(&prim_kept);
+  while (!mi_cas_weak(&prim_kept, &kept->next, kept, release, relaxed)) {
+  }
+}
+
+// The system is asked again with each move.
+static void prim_drop_kept(void) {
+  if (mi_load_relaxed(&prim_kept) == NULL) return;
+  prim_kept_t* kept = mi_exchange_acquire(&prim_kept, (prim_kept_t*)NULL);
+  for (prim_kept_t* next; kept != NULL; kept = next) {
+    next = kept->next;
+    prim_drop(kept, kept->size);
+  }
 }
 
 // The new place is one mapping only if the system chooses it and then makes it larger.  If it does that not, the
 // contents are copied back: moving them back could be refused as well.
 int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
   *start = from;
+  prim_drop_kept();
   int err = prim_mremap(start, size, size, MREMAP_DONTUNMAP, NULL);
   if (err != 0 || (err = _mi_prim_resize(start, size, new_size)) == 0) return err;
   memcpy(from, *start, size);
@@ -304,32 +329,35 @@ static int prim_move_to(void* from, void* to, size_t size) {
   return err;
 }
 
+// What cannot be mapped stays ours at least.
+static mi_remap_t prim_hold(void* start, size_t size) {
+  return prim_map_at(start, size, PROT_NONE) == 0 ? MI_REMAP_RESERVED : MI_REMAP_LOST;
+}
+
 // The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping after the other
 // and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it does that with one mapping
-// or not at all.  From there they can be copied when they cannot be moved.
-int _mi_prim_remap(void* from, void* to, size_t size, bool* is_lost) {
+// or not at all.  From there they are copied when they cannot be moved: to where they were, so that there is one mapping less when
+// the target is mapped again.
+mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
   void* between = from;
-  *is_lost = false;
-  int err = prim_mremap(&between, size, size, MREMAP_DONTUNMAP, NULL);
-  if (err != 0 || prim_move_to(between, to, size) == 0) return err;
-  err = (prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
-  if (err == EEXIST) err = 0; // it was not unmapped
-  memcpy(err == 0 ? to : from, between, size);
+  prim_drop_kept();
+  if (prim_mremap(&between, size, size, MREMAP_DONTUNMAP, NULL) != 0) return MI_REMAP_REFUSED;
+  if (prim_move_to(between, to, size) == 0) return MI_REMAP_DONE;
+  memcpy(from, between, size);
   prim_drop(between, size);
-  if (err != 0) prim_map_at(to, size, PROT_NONE); // it stays ours at least
-  *is_lost = (err != 0);
-  return err;
+  int err = (prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
+  if (err != 0 && err != EEXIST) return prim_hold(to, size);
+  memcpy(to, from, size); // EEXIST: it was not unmapped
+  return MI_REMAP_DONE;
 }
 
 // Kernels before 6.12 take away what was there before they find that they cannot promise more memory, where that is counted.
-int _mi_prim_unremap(void* start, size_t size) {
+mi_remap_t _mi_prim_unremap(void* start, size_t size) {
   void* p;
-  int   err = prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p);
-  if (err == 0) return 0;
-  int again = prim_map_at(start, size, PROT_READ | PROT_WRITE);
-  if (again == 0 || again == EEXIST) return again == 0 ? 0 : err;
-  prim_map_at(start, size, PROT_NONE); // it stays ours at least
-  return EFAULT;
+  if (prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p) == 0) return MI_REMAP_DONE;
+  int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
+  if (err == 0) return MI_REMAP_DONE;
+  return err == EEXIST ? MI_REMAP_REFUSED : prim_hold(start, size);
 }
 
 // A mapping that fails may have taken away what was there before (older kernels), and another thread may have mapped
