@@ -42,7 +42,11 @@ static void check_bin(mi_check_t* c, const mi_theap_t* theap, const mi_bin_t* bi
 // Or it is closed, and the sampler has the blocks (sampler.h, S1).
 static void check_bin_of(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
   const mi_bin_t* bin = &theap->bins[cls];
-  bool            is_closed = (theap->sampler != NULL && bin->room == MI_SAMPLER_CLOSED && bin->head == NULL);
+  if (!_mi_idle_can_tell(theap, cls)) {
+    c->has_unsettled = true;
+    return;
+  }
+  bool is_closed = (theap->sampler != NULL && bin->room == MI_SAMPLER_CLOSED && bin->head == NULL);
   check_bin(c, theap, is_closed ? &theap->sampler->bins[cls] : bin, cls);
 }
 

@@ -20,6 +20,7 @@ typedef struct mi_check_s {
   size_t           n_owned, n_queued;
   size_t           n_shared, n_pooled;
   size_t           n_in_heaps, n_listed; // not of the main heap
+  bool             has_unsettled;        // some bin cannot be looked at: nobody knows all free blocks
   size_t           n_overflows;          // faults that say nothing of our own data
   mi_view_t        view;
 } mi_check_t;

@@ -167,7 +167,7 @@ static void check_end(mi_check_t* c, bool is_whole, const char* otherwise, const
 // What the program has must end as it was made.  Only where lists are whole: a free block that was not found in one would be
 // taken for one in use.  Where a tool watches, it is the tool that reports the write.
 static void check_ends(mi_check_t* c, const mi_page_t* page) {
-  if (!MI_CHECKED || MI_TRACK || mi_load_relaxed(&_mi_fork_has_lost)) return;
+  if (!MI_CHECKED || MI_TRACK || c->has_unsettled || mi_load_relaxed(&_mi_fork_has_lost)) return;
   for (size_t i = 0; i < c->view.n_blocks; i++) {
     const char* block = c->view.start + i * c->view.block_size;
     bool        is_whole = !_mi_view_is_live(&c->view, i) || _mi_padding_is_whole(block, c->view.block_size);

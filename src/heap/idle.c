@@ -71,10 +71,14 @@ static bool idle_bin_is_untouched(mi_bin_t* bin) {
   return mi_load_acquire(idle_left(bin)) == MI_BIN_NO_ROOM && mi_load_acquire(idle_head(bin)) == NULL;
 }
 
+bool _mi_idle_can_tell(const mi_theap_t* theap, size_t cls) {
+  return !idle_is_closed(theap) || idle_bin_is_untouched((mi_bin_t*)&theap->bins[cls]);
+}
+
 const mi_block_t* _mi_idle_taken(const mi_theap_t* theap, size_t cls) {
   const mi_class_state_t* state = &theap->classes[cls];
   bool                    is_all = (state->total != state->left_taken);
-  return idle_is_closed(theap) && is_all && idle_bin_is_untouched((mi_bin_t*)&theap->bins[cls]) ? state->taken : NULL;
+  return idle_is_closed(theap) && is_all && _mi_idle_can_tell(theap, cls) ? state->taken : NULL;
 }
 
 // V3, second step.

@@ -33,6 +33,10 @@
 // take it.
 extern mi_lock_t _mi_idle_lock;
 
+// False: the bin was closed while its thread was in the middle of taking or freeing a block, and only that thread knows what it
+// did (V4).  Under that lock.
+mi_may_race bool _mi_idle_can_tell(const mi_theap_t* theap, size_t cls);
+
 // The blocks that were taken from a bin and not yet given back, for those who look for all free blocks; under that lock.
 // NULL also when nobody can tell.
 mi_may_race const mi_block_t* _mi_idle_taken(const mi_theap_t* theap, size_t cls);
