@@ -42,9 +42,8 @@ bugs-peers    = $(SHOWN_BUGS:%=$(PEERS)/lib%.so)
 shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libmimalloc-secure.so \
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
-.PHONY: help all demo test test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang test-package \
-        test-bugs test-tools test-programs bench \
-        bench-scaling bench-report bench-results bench-publish soak format tidy install dist clean
+.PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-programs bench bench-scaling \
+        bench-report bench-results bench-publish soak format tidy install dist clean
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -61,42 +60,17 @@ demo: ## factor NUMBER with this allocator and with the system's; show statistic
 	@$(call user-build,mimalloc demo)
 	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
 
-test: test-release test-debug test-cxx test-secure test-level3 test-sanitizers test-clang ## run the tests of all builds, and quick real programs
+test: ## run the tests of the release build (8 minutes on 2 cores); say what is left and which command runs it
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) quick
 
-test-release: ## run style checks, instruction counts, packaging, quick programs, and all tests of the release build
-	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:objdump pkg-config relacy-dev:relacy-dev
-	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
-	@scripts/need.sh $(NEED_TRACE) > /dev/null 2>&1 || echo "SKIP tests of probes: $(NEED_TRACE) cannot be installed here"
-	@$(call check,release)
+test-rest: ## run what continuous integration runs beyond that: packaging, other builds, sanitizers, clang
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) rest
 
-test-debug: ## run all tests with internal checks
-	@scripts/need.sh $(NEED_BUILD)
-	@$(call check,debug)
-
-test-cxx: ## test the library compiled as C++
-	@scripts/need.sh $(NEED_BUILD)
-	@$(call check,cxx,-L 'api|modes' -R shared)
-
-test-secure: ## test both levels of secure builds
-	@scripts/need.sh $(NEED_BUILD) python3
-	@$(call check,secure,-L 'unit|api|bugs')
-	@$(call check,secure-full,-L 'unit|api|modes|fault|bugs')
-
-test-level3: ## test a build for level 3 of the interface
-	@scripts/need.sh $(NEED_BUILD)
-	@$(call check,level3,-L 'unit|api|modes')
-
-test-sanitizers: ## test under the address, undefined behaviour and thread sanitizers
-	@scripts/need.sh $(NEED_BUILD)
-	@$(call check,asan)
-	@$(call check,ubsan,-L 'unit|api')
-	@$(call check,tsan,-L 'unit|modes|stress|fault')
-
-test-clang: ## test with clang and its fuzzer; skipped if clang-19 is not available
-	@if scripts/need.sh $(NEED_CLANG) > /dev/null 2>&1; then \
-	  $(call check,clang-release,-L 'api|unit|fault|override|preload') && \
-	  $(call check,clang-asan,-L 'fuzz|unit'); \
-	else echo "SKIP test-clang: clang-19 cannot be installed here"; fi
+test-all: ## run both, with one report (50 minutes on 2 cores)
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) all
 
 test-package: ## run all package tests, also those with package managers and other versions of CMake (uses registries)
 	@scripts/need.sh $(NEED_BUILD) python3 binutils:objdump pkg-config

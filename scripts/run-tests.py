@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Runs parts of the tests, one build after the other, and says at the end what ran, what was skipped and why, and what is left.
+
+  scripts/run-tests.py quick      what `make test` runs: the release build
+  scripts/run-tests.py rest       everything else that continuous integration runs
+  scripts/run-tests.py PART ...   single parts, by name or group
+  scripts/run-tests.py --list     the parts, and what they run
+
+Each part is one call of ctest in the build of one preset of CMakePresets.json, which is configured and built first.  Tools that
+are missing are installed, or named (scripts/need.sh).  The exit status is 1 if a test failed, a build failed or a tool is
+missing."""
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+BUILD = ["cmake", "make", "gcc", "g++"]
+CLANG = ["clang-19", "libclang-rt-19-dev:libclang-rt-19-dev"]
+LTO = ["lld-19:ld.lld-19", "llvm-19:llvm-ar-19"]
+TRACE = ["systemtap-sdt-dev", "gdb"]
+
+# Labels of tests of the release build that take minutes together.
+SLOW = "package|programs|bugs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    group: str  # quick, rest, or "" for what is run by name only
+    preset: str
+    what: str
+    select: tuple = ()  # arguments of ctest
+    needs: tuple = ()  # beside those of every build
+    wants: tuple = ()  # (what is skipped without them, needs)
+    is_optional: bool = False  # skipped as a whole if a need cannot be met
+
+
+PARTS = [
+    Part("release", "quick", "release", "all tests of the library that users get, style, models and instruction counts",
+         ("-LE", SLOW), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
+    Part("release-slow", "rest", "release", "packaging, quick real programs, programs with one bug each", ("-L", SLOW),
+         ("python3", "binutils:objdump", "pkg-config"), (("package tests with clang", CLANG + LTO),)),
+    Part("debug", "rest", "debug", "all tests, with internal checks", needs=("python3",)),
+    Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
+    Part("secure", "rest", "secure", "level 1 of the checks", ("-L", "unit|api|bugs"), ("python3",)),
+    Part("secure-full", "rest", "secure-full", "level 2 of the checks", ("-L", "unit|api|modes|fault|bugs"), ("python3",)),
+    Part("level3", "rest", "level3", "level 3 of the interface", ("-L", "unit|api|modes")),
+    Part("asan", "rest", "asan", "the address sanitizer"),
+    Part("ubsan", "rest", "ubsan", "the undefined behaviour sanitizer", ("-L", "unit|api")),
+    Part("tsan", "rest", "tsan", "the thread sanitizer", ("-L", "unit|modes|stress|fault")),
+    Part("clang", "rest", "clang-release", "clang", ("-L", "api|unit|fault|override|preload"), tuple(CLANG), is_optional=True),
+    Part("clang-asan", "rest", "clang-asan", "clang, the address sanitizer and the fuzzer", ("-L", "fuzz|unit"), tuple(CLANG),
+         is_optional=True),
+]
+
+NAMES = {part.name: [part] for part in PARTS}
+for each in PARTS:
+    NAMES.setdefault(each.group, []).append(each)
+NAMES["all"] = [part for part in PARTS if part.group]
+
+
+@dataclasses.dataclass
+class Outcome:
+    part: Part
+    seconds: float = 0
+    passed: int = 0
+    failed: list = dataclasses.field(default_factory=list)  # names of tests
+    skipped: list = dataclasses.field(default_factory=list)  # (name of a test, why)
+    trouble: str = ""  # why the part did not run
+
+
+def reason_of(case):
+    """What a test says when it skips itself, or ctest does for it."""
+    said = case.findtext("system-out") or ""
+    for line in said.splitlines():
+        if line.lower().startswith("skip"):
+            return line.partition(":")[2].strip() or line.strip()
+    return "it does not say why"
+
+
+def is_skipped(case):
+    """Not run because the test said so; a program that is missing is not run either."""
+    skipped = case.find("skipped")
+    return case.get("status") == "notrun" and skipped is not None and skipped.get("message", "").startswith("SKIP_")
+
+
+def read_results(outcome, text):
+    """`text`: what ctest --output-junit has written, "" for nothing."""
+    cases = list(xml.etree.ElementTree.fromstring(text).iter("testcase")) if text else []
+    for case in cases:
+        if case.get("status") == "run":
+            outcome.passed += 1
+        elif is_skipped(case):
+            outcome.skipped.append((case.get("name"), reason_of(case)))
+        else:
+            outcome.failed.append(case.get("name"))
+    if not cases:
+        outcome.trouble = "no test was run"
+
+
+def meets(needs):
+    return not needs or subprocess.run(["scripts/need.sh", *needs], cwd=ROOT, check=False).returncode == 0
+
+
+def build(part, jobs):
+    configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
+    if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
+        return False
+    command = ["cmake", "--build", str(ROOT / "build" / part.preset), "--parallel", str(jobs)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        said, is_terminal = [], sys.stdout.isatty()
+        for line in process.stdout:
+            said.append(line)
+            if is_terminal and line.startswith("["):
+                print(f"\r\033[K{line.rstrip()[:100]}", end="", flush=True)
+        if is_terminal:
+            print("\r\033[K", end="", flush=True)
+    if process.returncode != 0:
+        sys.stdout.writelines(line for line in said if not line.startswith("["))
+    return process.returncode == 0
+
+
+def run_part(part, jobs):
+    outcome = Outcome(part)
+    start = time.monotonic()
+    directory = ROOT / "build" / part.preset
+    results = directory / "Testing" / f"results-{part.name}.xml"
+    if not meets(BUILD + list(part.needs)):
+        outcome.trouble = "a tool is missing"
+    else:
+        for what, needs in part.wants:
+            if not meets(needs):
+                outcome.skipped.append((what, "a tool is missing"))
+        if not build(part, jobs):
+            outcome.trouble = "it could not be built"
+    if not outcome.trouble:
+        print(f"built in {time.monotonic() - start:.0f} s", flush=True)
+        results.parent.mkdir(exist_ok=True)
+        results.unlink(missing_ok=True)
+        subprocess.run(["ctest", "--test-dir", str(directory), "--parallel", str(jobs), "--output-on-failure",
+                        "--output-junit", str(results), *part.select], cwd=ROOT, check=False)
+        read_results(outcome, results.read_text(encoding="utf-8", errors="replace") if results.exists() else "")
+    outcome.seconds = time.monotonic() - start
+    return outcome
+
+
+def is_bad(outcome):
+    return bool(outcome.failed) or bool(outcome.trouble and not outcome.part.is_optional)
+
+
+def minutes(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def left_over(outcomes):
+    done = {outcome.part.name for outcome in outcomes}
+    left = [part.name for part in NAMES["all"] if part.name not in done]
+    if not left:
+        return "Nothing is left of what continuous integration runs."
+    names = "rest" if left == [part.name for part in NAMES["rest"]] else " ".join(left)
+    command = "make test-rest" if names == "rest" else f"scripts/run-tests.py {names}"
+    return f"Not run: {', '.join(left)}.  `{command}` runs them."
+
+
+def report(outcomes):
+    print(f"\n{'part':<14}{'passed':>8}{'failed':>8}{'skipped':>9}{'min:s':>8}")
+    for outcome in outcomes:
+        print(f"{outcome.part.name:<14}{outcome.passed:>8}{len(outcome.failed):>8}{len(outcome.skipped):>9}"
+              f"{minutes(outcome.seconds):>8}  {outcome.trouble or outcome.part.what}")
+    for outcome in outcomes:
+        for name, why in outcome.skipped:
+            print(f"skipped: {name} ({outcome.part.name}): {why}")
+    for outcome in outcomes:
+        for name in outcome.failed:
+            print(f"FAILED: {name}; again: ctest --test-dir build/{outcome.part.preset} -R '^{name}$' --output-on-failure")
+        if outcome.trouble:
+            print(f"{'skipped' if outcome.part.is_optional else 'FAILED'}: {outcome.part.name}: {outcome.trouble}")
+    print(left_over(outcomes))
+
+
+def self_test():
+    text = """<testsuite>
+      <testcase name="good" status="run"/>
+      <testcase name="bad" status="fail"><failure message="Failed"/></testcase>
+      <testcase name="absent" status="notrun"><skipped message="Unable to find executable"/></testcase>
+      <testcase name="told" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/>
+        <system-out>1 check\nskipped: limits: not root</system-out></testcase>
+      <testcase name="silent" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out/></testcase>
+    </testsuite>"""
+    full, none, optional = Outcome(PARTS[0]), Outcome(PARTS[0]), Outcome(NAMES["clang"][0], trouble="a tool is missing")
+    read_results(full, text)
+    read_results(none, "")
+    wrong = [what for what, holds in {
+        "passed": full.passed == 1,
+        "failed": full.failed == ["bad", "absent"],
+        "skipped": full.skipped == [("told", "limits: not root"), ("silent", "it does not say why")],
+        "is_bad": [is_bad(outcome) for outcome in (full, none, optional, Outcome(PARTS[0], passed=1))] == [True, True, False, False],
+        "left_over": "make test-rest" in left_over([Outcome(NAMES["quick"][0])]) and
+                     "make" not in left_over([Outcome(part) for part in PARTS if part.name != "tsan"]) and
+                     "Nothing" in left_over([Outcome(part) for part in PARTS]),
+        "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8") for part in PARTS),
+    }.items() if not holds]
+    print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: all {' '.join(sorted(filter(None, NAMES)))}")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many tests, and compilers, run at a time")
+    parser.add_argument("--list", action="store_true", help="list the parts and exit")
+    parser.add_argument("--self-test", action="store_true", help="test this script")
+    args = parser.parse_args()
+    if args.self_test:
+        return self_test()
+    if args.list or not args.parts:
+        for part in PARTS:
+            print(f"{part.name:<14}{part.group:<7}{part.what}")
+        return 0
+    unknown = [name for name in args.parts if name not in NAMES]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; --list shows them")
+    parts = list(dict.fromkeys(part for name in args.parts for part in NAMES[name]))
+    outcomes = []
+    for i, part in enumerate(parts):
+        print(f"\n=== {i + 1} of {len(parts)}: {part.name}: {part.what}", flush=True)
+        outcomes.append(run_part(part, args.jobs))
+    report(outcomes)
+    return 1 if any(is_bad(outcome) for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
