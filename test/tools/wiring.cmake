@@ -71,7 +71,7 @@ if(MI_TRACK_VALGRIND AND mi_can_preload)
   mi_add_tools_test(valgrind-programs-all 3000 valgrind-programs --lib $<TARGET_FILE:mimalloc>)
   # Tests of ours that do nothing wrong, and do not look at memory or time, of which there is another amount here.
   foreach(name api-alignment api-basic api-cxx api-posix api-sizes api-realloc api-heap-alloc api-theap api-visit api-subproc
-               api-stl api-pmr api-new-delete modes-08-aligned-free modes-15-exit modes-15-exit-static fuzz-fuzz-model
+               api-stl api-pmr api-new-delete modes-aligned-free modes-exit modes-exit-static fuzz-fuzz-model
                stress-stress)
     if(TARGET test-${name}-shared)
       mi_add_tools_test(valgrind-own-${name} 1200 valgrind-own --program $<TARGET_FILE:test-${name}-shared>)

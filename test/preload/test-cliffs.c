@@ -197,7 +197,7 @@ static double run_child(size_t index, const char* library, size_t* peak) {
     if (library != NULL) setenv("LD_PRELOAD", library, 1);
     else unsetenv("LD_PRELOAD");
     setenv("MI_TEST_WORKLOAD", number, 1);
-    execl("/proc/self/exe", "test-25-cliffs", (char*)NULL);
+    execl("/proc/self/exe", "test-cliffs", (char*)NULL);
     _exit(99);
   }
   struct rusage usage;
