@@ -5,6 +5,7 @@
   path    a path of the tree in `code` exists (not in decisions, which speak of the tree at their date)
   dated   a decision has a line "Date: YYYY-MM-DD" below its heading
   index   docs/decisions/README.md lists each decision with its title and its date
+  tests   test/README.md has a row for each source file, and the tests that it names exist
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects a report of it."""
 
@@ -15,6 +16,8 @@ import checks
 
 SKIPPED = {"build", ".git", ".cache"}
 DECISIONS = "docs/decisions"
+TESTS = "test/README.md"
+ROW = re.compile(r"^\| `(src/[\w./]+\.c)` \| (.+) \|$", re.M)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 # (?!...): the directory of installed headers is no path of the tree.
@@ -74,7 +77,18 @@ class Docs:
         if f"| [{number}]({pathlib.PurePosixPath(name).name}). {rest} | {date[1]} |" not in index:
             self.broken.append(("index", name, f"is not in {DECISIONS}/README.md with its title and date"))
 
+    def check_tests(self, text):
+        rows = dict(ROW.findall(text))
+        sources = {path.relative_to(self.root).as_posix() for path in self.root.glob("src/*/*.c")}
+        for source in sorted(sources ^ rows.keys()):
+            self.broken.append(("tests", TESTS, f"{source} " + ("has no row" if source in sources else "does not exist")))
+        for source, tests in rows.items():
+            for kind, name in re.findall(r"`(\w+)-([\w-]+)`", tests):
+                if not list(self.root.glob(f"test/{kind}/test-{name}.c*")):
+                    self.broken.append(("tests", TESTS, f"{source}: {kind}-{name} does not exist"))
+
     def check(self):
+        self.check_tests(self.pages.get(TESTS, ""))
         index = self.pages.get(f"{DECISIONS}/README.md", "")
         for name, text in self.pages.items():
             self.check_links(name, text)
@@ -94,6 +108,9 @@ GOOD = {
     "docs/a.md": "# A\n\n## Two words\n\n[here](#a)\n",
     "docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-02 |\n",
     "docs/decisions/001-x.md": "# 1. X is so\n\nDate: 2026-01-02.\n\n`src/gone.c`\n",
+    "src/layer/y.c": "",
+    "test/unit/test-y.c": "",
+    "test/README.md": "| `src/layer/y.c` | `unit-y` |\n",
 }
 BAD = [
     ("link", {"docs/a.md": "# A\n"}),
@@ -102,6 +119,8 @@ BAD = [
     ("dated", {"docs/decisions/001-x.md": "# 1. X is so\n\nNo date.\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X was so | 2026-01-02 |\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-03 |\n"}),
+    ("tests", {"src/layer/z.c": ""}),
+    ("tests", {"test/README.md": "| `src/layer/y.c` | `unit-z` |\n"}),
 ]
 
 
