@@ -5,6 +5,7 @@
   path    a path of the tree in `code` exists (not in decisions, which speak of the tree at their date)
   dated   a decision has a line "Date: YYYY-MM-DD" below its heading
   index   docs/decisions/README.md lists each decision with its title and its date
+  layer   docs/design/<layer>.md names each source file of src/<layer>
   tests   test/README.md has a row for each source file, and the tests that it names exist
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects a report of it."""
@@ -87,7 +88,15 @@ class Docs:
                 if not list(self.root.glob(f"test/{kind}/test-{name}.c*")):
                     self.broken.append(("tests", TESTS, f"{source}: {kind}-{name} does not exist"))
 
+    def check_layers(self):
+        for path in sorted(self.root.glob("src/*/*.[ch]")):
+            page = f"docs/design/{path.parent.name}.md"
+            names = re.findall(r"`([^`\n]+)`", self.pages.get(page, ""))
+            if path.name not in names and path.stem + ".c" not in names and path.stem + ".h" not in names:
+                self.broken.append(("layer", page, f"does not name {path.name}"))
+
     def check(self):
+        self.check_layers()
         self.check_tests(self.pages.get(TESTS, ""))
         index = self.pages.get(f"{DECISIONS}/README.md", "")
         for name, text in self.pages.items():
@@ -110,6 +119,7 @@ GOOD = {
     "docs/decisions/001-x.md": "# 1. X is so\n\nDate: 2026-01-02.\n\n`src/gone.c`\n",
     "src/layer/y.c": "",
     "test/unit/test-y.c": "",
+    "docs/design/layer.md": "# Layer\n\n`y.c`\n",
     "test/README.md": "| `src/layer/y.c` | `unit-y` |\n",
 }
 BAD = [
@@ -119,7 +129,8 @@ BAD = [
     ("dated", {"docs/decisions/001-x.md": "# 1. X is so\n\nNo date.\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X was so | 2026-01-02 |\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-03 |\n"}),
-    ("tests", {"src/layer/z.c": ""}),
+    ("layer", {"docs/design/layer.md": "# Layer\n\ny.c\n"}),
+    ("tests", {"test/README.md": ""}),
     ("tests", {"test/README.md": "| `src/layer/y.c` | `unit-z` |\n"}),
 ]
 
