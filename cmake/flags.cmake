@@ -60,7 +60,7 @@ if(MI_TRACK_USDT)
   list(APPEND mi_feature_defines MI_TRACK_USDT=1)
 endif()
 
-foreach(name MI_XMALLOC MI_SHOW_ERRORS MI_LIBC_MUSL MI_SKIP_COLLECT_ON_EXIT)
+foreach(name MI_XMALLOC MI_SHOW_ERRORS MI_LIBC_MUSL)
   if(${name})
     list(APPEND mi_defines ${name}=1)
   endif()

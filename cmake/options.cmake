@@ -25,7 +25,6 @@ option(MI_SECURE            "Security checks (MI_SECURE=4); the default in a bui
 option(MI_SECURE_FULL       "All security checks, also the expensive ones (MI_SECURE=5)" OFF)
 option(MI_PADDING           "Pad blocks, to detect overflows and to know exact sizes" OFF)
 option(MI_NO_PADDING        "Never pad blocks; overrides MI_PADDING and all other options" OFF)
-option(MI_SKIP_COLLECT_ON_EXIT "Do not give memory back when the process ends" OFF)
 
 option(MI_DEBUG             "Check what callers promise (MI_DEBUG=1)" OFF)
 option(MI_DEBUG_INTERNAL    "Also check internal invariants (MI_DEBUG=2); the default with CMAKE_BUILD_TYPE=Debug" OFF)
@@ -93,6 +92,8 @@ option(MI_FREE_IS_CHECKED "Always on" OFF)
 mi_say_if_not(STATUS MI_FREE_IS_CHECKED OFF "is always on: mi_free ignores pointers that do not come from this allocator.")
 option(MI_TLS_MODEL_LOCAL "Always on" OFF)
 mi_say_if_not(STATUS MI_TLS_MODEL_LOCAL OFF "is always on: the library uses a thread-local variable.")
+option(MI_SKIP_COLLECT_ON_EXIT "Always on" OFF)
+mi_say_if_not(STATUS MI_SKIP_COLLECT_ON_EXIT OFF "is always on: memory that is free when the process ends is left to the system.")
 foreach(name MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD)
   option(${name} "For systems where thread-local variables allocate" OFF)
   mi_say_if_not(WARNING ${name} OFF "has no effect here: thread-local variables work without allocating.")
@@ -103,8 +104,8 @@ option(MI_USE_LIBATOMIC "Deprecated" OFF)
 mi_say_if_not(DEPRECATION MI_USE_LIBATOMIC OFF "has no effect: CMake checks whether libatomic is needed.")
 option(MI_CHECK_FULL "Deprecated: MI_DEBUG_FULL" OFF)
 mi_say_if_not(DEPRECATION MI_CHECK_FULL OFF "is called MI_DEBUG_FULL now.")
-mark_as_advanced(MI_FREE_IS_CHECKED MI_TLS_MODEL_LOCAL MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD MI_OPT_SIMD
-                 MI_USE_LIBATOMIC MI_CHECK_FULL)
+mark_as_advanced(MI_FREE_IS_CHECKED MI_TLS_MODEL_LOCAL MI_SKIP_COLLECT_ON_EXIT MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD
+                 MI_OPT_SIMD MI_USE_LIBATOMIC MI_CHECK_FULL)
 
 # ---- options that imply others -----------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ set(mi_sources
   src/support/format.c
   src/support/message.c
   src/support/option.c
+  src/support/option_table.c
   src/support/stat.c
   src/support/trace.c
   src/support/value.c

@@ -243,8 +243,9 @@ mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexce
    the process that has not returned to the system yet). */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
 
-/* Older: mi_collect(true), whatever the number of bytes that the thread may keep. */
-mi_decl_export void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept;
+/* Older.  As mi_collect(true), but only until the process holds no more than so many bytes for its blocks, free memory that has
+   not returned to the system included.  Nothing happens if it holds no more; with 0 all free memory returns. */
+mi_decl_export void mi_collect_reduce(size_t target) mi_attr_noexcept;
 
 /* Returns MI_MALLOC_VERSION of the library, which may differ from that of this header. */
 mi_decl_export int mi_version(void) mi_attr_noexcept;
@@ -838,7 +839,9 @@ mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_no
    number, longer than 64 characters or out of range is named in a warning and changes nothing, and so is a variable that
    begins with MIMALLOC_ and names no option.
 
-   Options with "no effect" are there for programs that set them: this allocator has nothing to tune there.
+   Options with "no effect here" are there for programs that set them, and verbose output names those that are set.  This
+   allocator has nothing to tune there, or they are for other systems (os_tag, retry_on_oom).  What a thread does not use
+   goes back by time (generic_collect), and at exit the system takes all memory back (destroy_on_exit).
 
    The columns: the number at level 2 and at level 3, the meaning, and the default; where there are two the second is
    that of level 3.  show_errors is 1 in debug builds, arena_reserve 131072 on 32-bit systems. */
@@ -847,9 +850,9 @@ typedef enum mi_option_e {
   mi_option_show_stats,                      /*  1  1  print statistics at exit                                     0 */
   mi_option_verbose,                         /*  2  2  print what happens: 1 at start and exit, 2 always            0 */
 #if MI_API_LEVEL < 3
-  mi_option_eager_commit,                    /*  3  -  no effect                                                    1 */
+  mi_option_eager_commit,                    /*  3  -  no effect here                                               1 */
 #else
-  mi_option_deprecated_eager_commit,         /*  -  3  no effect                                                    1 */
+  mi_option_deprecated_eager_commit,         /*  -  3  no effect here                                               1 */
 #endif
   mi_option_arena_eager_commit,              /*  4  4  commit arenas: 0 no, 1 yes, 2 if the OS overcommits          2 */
   mi_option_purge_decommits,                 /*  5  5  purge: 1 give back at once, 0 when the OS needs it           1 */
@@ -857,43 +860,43 @@ typedef enum mi_option_e {
   mi_option_reserve_huge_os_pages,           /*  7  7  reserve so many OS pages of 1 GiB at start                   0 */
   mi_option_reserve_huge_os_pages_at,        /*  8  8  on this NUMA node, -1 on all                                -1 */
   mi_option_reserve_os_memory,               /*  9  9  reserve memory at start, KiB                                 0 */
-  mi_option_deprecated_segment_cache,        /* 10 10  no effect                                                    0 */
-  mi_option_deprecated_page_reset,           /* 11 11  no effect                                                    0 */
+  mi_option_deprecated_segment_cache,        /* 10 10  no effect here                                               0 */
+  mi_option_deprecated_page_reset,           /* 11 11  no effect here                                               0 */
 #if MI_API_LEVEL < 3
-  mi_option_abandoned_page_purge,            /* 12  -  no effect                                                    0 */
+  mi_option_abandoned_page_purge,            /* 12  -  no effect here                                               0 */
 #else
-  mi_option_deprecated_abandoned_page_purge, /*  - 12  no effect                                                    0 */
+  mi_option_deprecated_abandoned_page_purge, /*  - 12  no effect here                                               0 */
 #endif
-  mi_option_deprecated_segment_reset,        /* 13 13  no effect                                                    0 */
+  mi_option_deprecated_segment_reset,        /* 13 13  no effect here                                               0 */
 #if MI_API_LEVEL < 3
-  mi_option_eager_commit_delay,              /* 14  -  no effect                                                    1 */
+  mi_option_eager_commit_delay,              /* 14  -  no effect here                                               1 */
 #else
-  mi_option_deprecated_eager_commit_delay,   /*  - 14  no effect                                                    1 */
+  mi_option_deprecated_eager_commit_delay,   /*  - 14  no effect here                                               1 */
 #endif
   mi_option_purge_delay,                     /* 15 15  ms until free memory is purged: 0 at once, -1 never   10, 1000 */
   mi_option_use_numa_nodes,                  /* 16 16  assume so many NUMA nodes, 0 as many as there are            0 */
   mi_option_disallow_os_alloc,               /* 17 17  use only memory that was reserved or given before            0 */
-  mi_option_os_tag,                          /* 18 18  macOS: tag of our memory                                   100 */
+  mi_option_os_tag,                          /* 18 18  no effect here                                             100 */
   mi_option_max_errors,                      /* 19 19  print so many errors, < 0 all                               32 */
   mi_option_max_warnings,                    /* 20 20  print so many warnings, < 0 all                             32 */
 #if MI_API_LEVEL < 3
-  mi_option_max_segment_reclaim,             /* 21  -  no effect                                                   10 */
+  mi_option_max_segment_reclaim,             /* 21  -  no effect here                                              10 */
 #else
-  mi_option_deprecated_max_segment_reclaim,  /*  - 21  no effect                                                   10 */
+  mi_option_deprecated_max_segment_reclaim,  /*  - 21  no effect here                                              10 */
 #endif
-  mi_option_destroy_on_exit,                 /* 22 22  free all at exit; > 1: only by mi_process_done               0 */
+  mi_option_destroy_on_exit,                 /* 22 22  no effect here                                               0 */
   mi_option_arena_reserve,                   /* 23 23  size of arenas, KiB                                    1048576 */
   mi_option_arena_purge_mult,                /* 24 24  purge_delay times this is the delay for arenas           10, 1 */
 #if MI_API_LEVEL < 3
-  mi_option_purge_extend_delay,              /* 25  -  no effect                                                    1 */
+  mi_option_purge_extend_delay,              /* 25  -  no effect here                                               1 */
 #else
-  mi_option_deprecated_purge_extend_delay,   /*  - 25  no effect                                                    1 */
+  mi_option_deprecated_purge_extend_delay,   /*  - 25  no effect here                                               1 */
 #endif
 #if MI_API_LEVEL < 3
-  mi_option_abandoned_reclaim_on_free,       /* 26  -  no effect                                                    0 */
+  mi_option_abandoned_reclaim_on_free,       /* 26  -  no effect here                                               0 */
 #endif
   mi_option_disallow_arena_alloc,            /* 27 26  use arenas only where a heap asks for one                    0 */
-  mi_option_retry_on_oom,                    /* 28 27  Windows: ms to go on trying when out of memory             400 */
+  mi_option_retry_on_oom,                    /* 28 27  no effect here                                             400 */
   mi_option_visit_abandoned,                 /* 29 28  allow visits of blocks of threads that are gone              0 */
   mi_option_guarded_min,                     /* 30 29  smallest size, bytes, of guarded blocks                      0 */
   mi_option_guarded_max,                     /* 31 30  largest such size, bytes                            1073741824 */
@@ -901,24 +904,24 @@ typedef enum mi_option_e {
   mi_option_guarded_sample_rate,             /* 33 32  guard one in so many blocks, 0 none                          0 */
   mi_option_guarded_sample_seed,             /* 34 33  where sampling begins, 0 anywhere                            0 */
 #if MI_API_LEVEL < 3
-  mi_option_target_segments_per_thread,      /* 35  -  no effect                                                    0 */
+  mi_option_target_segments_per_thread,      /* 35  -  no effect here                                               0 */
 #endif
-  mi_option_generic_collect,                 /* 36 34  tidy up a thread after so many slow allocations          10000 */
+  mi_option_generic_collect,                 /* 36 34  no effect here                                           10000 */
 #if MI_API_LEVEL >= 3
-  mi_option_page_reclaim_on_free,            /*  - 35  no effect                                                    0 */
-  mi_option_page_full_retain,                /*  - 36  no effect                                                    2 */
-  mi_option_page_max_candidates,             /*  - 37  no effect                                                    4 */
-  mi_option_max_vabits,                      /*  - 38  no effect                                                    0 */
-  mi_option_pagemap_commit,                  /*  - 39  no effect                                                    0 */
-  mi_option_page_commit_on_demand,           /*  - 40  no effect                                                    0 */
-  mi_option_page_max_reclaim,                /*  - 41  no effect                                                   -1 */
-  mi_option_page_cross_thread_max_reclaim,   /*  - 42  no effect                                                   32 */
+  mi_option_page_reclaim_on_free,            /*  - 35  no effect here                                               0 */
+  mi_option_page_full_retain,                /*  - 36  no effect here                                               2 */
+  mi_option_page_max_candidates,             /*  - 37  no effect here                                               4 */
+  mi_option_max_vabits,                      /*  - 38  no effect here                                               0 */
+  mi_option_pagemap_commit,                  /*  - 39  no effect here                                               0 */
+  mi_option_page_commit_on_demand,           /*  - 40  no effect here                                               0 */
+  mi_option_page_max_reclaim,                /*  - 41  no effect here                                              -1 */
+  mi_option_page_cross_thread_max_reclaim,   /*  - 42  no effect here                                              32 */
 #endif
   mi_option_allow_thp,                       /* 37 43  huge pages: 0 no, 1 dense, 2 all from 32 MiB on              1 */
 #if MI_API_LEVEL >= 3
-  mi_option_minimal_purge_size,              /*  - 44  no effect                                                    0 */
-  mi_option_arena_max_object_size,           /*  - 45  no effect                                              2097152 */
-  mi_option_arena_is_numa_local,             /*  - 46  no effect                                                    0 */
+  mi_option_minimal_purge_size,              /*  - 44  no effect here                                               0 */
+  mi_option_arena_max_object_size,           /*  - 45  no effect here                                         2097152 */
+  mi_option_arena_is_numa_local,             /*  - 46  no effect here                                               0 */
 #endif
   _mi_option_last,
 

@@ -18,6 +18,7 @@
 #include "support/format.c"
 #include "support/message.c"
 #include "support/option.c"
+#include "support/option_table.c"
 #include "support/stat.c"
 #include "support/trace.c"
 #include "support/value.c"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../support/message.h"
 #include "../support/stat.h"
 #include "api.h"
 
@@ -136,17 +137,32 @@ MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_F
     #include <malloc.h>
     #include <stdio.h>
 
-        MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
-  (void)pad;
-  size_t before = _mi_slices_purgeable();
-  mi_collect(true);
-  return before > 0 ? 1 : 0;
+    // What has gone back since the start, as the statistics have it.
+    static int64_t override_returned(void) {
+  return mi_load_relaxed(&_mi_stats.purged.total) + mi_load_relaxed(&_mi_stats.reset.total);
 }
 
+// As glibc has it: `pad` bytes that are free stay, as far as there are so many, and a purge may take up to a chunk more than it
+// has to.
+MI_PUBLIC int malloc_trim(size_t pad) mi_attr_noexcept {
+  int64_t before = override_returned();
+  size_t  stay = (pad == 0 ? 0 : mi_div_up(mi_min(pad, SIZE_MAX / 2), MI_SLICE_SIZE) + MI_CHUNK_SLICES - 1);
+  mi_collect(false);
+  size_t given = _mi_purge_to(stay);
+  return given > 0 || override_returned() != before ? 1 : 0;
+}
+
+// glibc's parameters tune what there is none of here.  Those that it has are accepted without effect, so that programs which
+// ask for them go on; verbose output names them.
 MI_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
-  (void)param;
-  (void)value;
-  return 1; // none of glibc's parameters means anything here: accepted, as by other allocators, with no effect
+  static const int known[] = {M_MXFAST,  M_TRIM_THRESHOLD, M_TOP_PAD,    M_MMAP_THRESHOLD, M_MMAP_MAX,
+                              M_PERTURB, M_CHECK_ACTION,   M_ARENA_TEST, M_ARENA_MAX};
+  for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    if (known[i] != param) continue;
+    _mi_message_verbose("mallopt(%d, %d) has no effect here.\n", param, value);
+    return 1;
+  }
+  return 0;
 }
 
 static size_t override_bytes(int64_t n) {

@@ -71,8 +71,7 @@ __attribute__((constructor(101))) static void process_attach(void) {
 }
 
 __attribute__((destructor(101))) static void process_detach(void) {
-  if (_mi_options_all_default()) return;
-  if (mi_option_get(mi_option_destroy_on_exit) <= 1) mi_process_done();
+  mi_process_done();
 }
 
 #endif
@@ -99,9 +98,20 @@ void mi_collect(bool force) mi_attr_noexcept {
   if (force) _mi_purge_all();
 }
 
-void mi_collect_reduce(size_t target_thread_owned) mi_attr_noexcept {
-  (void)target_thread_owned;
-  mi_collect(true);
+// Bytes of pages and large blocks, and what other threads keep: what cannot go back here.
+static size_t collect_held(void) {
+  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
+  int64_t large = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  size_t  backed = _mi_purge_n_backed(), purgeable = _mi_slices_purgeable();
+  size_t  n_kept = backed - mi_min(backed, purgeable);
+  return (pages > 0 ? (size_t)pages : 0) + (large > 0 ? (size_t)large : 0) + n_kept * MI_SLICE_SIZE;
+}
+
+void mi_collect_reduce(size_t target) mi_attr_noexcept {
+  if (target > 0 && collect_held() + _mi_slices_purgeable() * MI_SLICE_SIZE <= target) return;
+  mi_collect(false);
+  size_t held = collect_held(); // less, if pages became empty
+  _mi_purge_to((target - mi_min(target, held)) / MI_SLICE_SIZE);
 }
 
 // ---- deferred free --------------------------------------------------------------------------------------------------

@@ -136,12 +136,17 @@ void _mi_purge_round(bool is_idle) {
   _mi_hole_close_filled(PURGE_HOLES);
 }
 
-void _mi_purge_all(void) {
-  size_t n_given = _mi_slices_purge(SIZE_MAX);
+size_t _mi_purge_to(size_t stay) {
+  size_t n_given = _mi_slices_purge_to(stay);
   if (n_given > 0) purge_note(n_given);
   _mi_slices_shrink();
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
+  return n_given;
+}
+
+void _mi_purge_all(void) {
+  _mi_purge_to(0);
 }
 
 bool _mi_purge_keep(size_t n) {

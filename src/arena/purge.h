@@ -32,8 +32,9 @@ void _mi_purge_by_amount(void);
 // or frees.  Takes locks.
 void _mi_purge_round(bool is_idle);
 
-// Gives everything back that is free now.
-void _mi_purge_all(void);
+// Gives everything back that is free now, or all of it but so many slices (or up to a chunk less); returns how many went back.
+void   _mi_purge_all(void);
+size_t _mi_purge_to(size_t stay);
 
 // Free slices that are backed, and those that threads keep.
 size_t _mi_purge_n_backed(void);

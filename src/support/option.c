@@ -1,4 +1,4 @@
-// Options.  Layer: support.  Owns _mi_option_cells; option.h has the invariants.
+// Options.  Layer: support.  option.h has the invariants, option_table.c the table.
 //
 // The environment is walked directly: getenv may lock or be replaced, and is not there yet when the first malloc of a
 // process may come.  While it is empty an option stays UNREAD and is looked up again.
@@ -10,153 +10,8 @@
 #include "../prim/prim.h"
 #include "format.h"
 #include "message.h"
+#include "option_table.h"
 #include "value.h"
-
-// ---- the table ------------------------------------------------------------------------------------------------------
-
-// Defaults that a build may change.
-#if !defined(MI_DEFAULT_VERBOSE)
-  #define MI_DEFAULT_VERBOSE 0
-#endif
-#if !defined(MI_DEFAULT_EAGER_COMMIT)
-  #define MI_DEFAULT_EAGER_COMMIT 1
-#endif
-#if !defined(MI_DEFAULT_ARENA_EAGER_COMMIT)
-  #define MI_DEFAULT_ARENA_EAGER_COMMIT 2
-#endif
-#if !defined(MI_DEFAULT_ARENA_RESERVE) // KiB; a 32-bit process has no room for 1 GiB in one piece
-  #define MI_DEFAULT_ARENA_RESERVE (sizeof(void*) > 4 ? 1024L * 1024 : 128L * 1024)
-#endif
-#if !defined(MI_DEFAULT_DISALLOW_ARENA_ALLOC)
-  #define MI_DEFAULT_DISALLOW_ARENA_ALLOC 0
-#endif
-#if !defined(MI_DEFAULT_ALLOW_LARGE_OS_PAGES)
-  #define MI_DEFAULT_ALLOW_LARGE_OS_PAGES 0
-#endif
-#if !defined(MI_DEFAULT_RESERVE_HUGE_OS_PAGES)
-  #define MI_DEFAULT_RESERVE_HUGE_OS_PAGES 0
-#endif
-#if !defined(MI_DEFAULT_RESERVE_OS_MEMORY)
-  #define MI_DEFAULT_RESERVE_OS_MEMORY 0
-#endif
-#if !defined(MI_DEFAULT_GUARDED_SAMPLE_RATE)
-  #define MI_DEFAULT_GUARDED_SAMPLE_RATE (MI_GUARDED && MI_DEBUG == 0 ? 4000 : 0)
-#endif
-#if !defined(MI_DEFAULT_ALLOW_THP)
-  #if defined(MI_NO_THP)
-    #define MI_DEFAULT_ALLOW_THP 0
-  #else
-    #define MI_DEFAULT_ALLOW_THP 1
-  #endif
-#endif
-#if !defined(MI_DEFAULT_ARENA_MAX_OBJECT_SIZE) // KiB
-  #define MI_DEFAULT_ARENA_MAX_OBJECT_SIZE (2L * 1024 * 1024)
-#endif
-#if !defined(MI_DEFAULT_PAGEMAP_COMMIT)
-  #define MI_DEFAULT_PAGEMAP_COMMIT 0
-#endif
-#if !defined(MI_DEFAULT_PAGE_MAX_RECLAIM)
-  #define MI_DEFAULT_PAGE_MAX_RECLAIM -1
-#endif
-#if !defined(MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM)
-  #define MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM 32
-#endif
-#if defined(MI_SHOW_ERRORS)
-  #define OPTION_SHOW_ERRORS 1
-#else
-  #define OPTION_SHOW_ERRORS (MI_DEBUG > 0)
-#endif
-#if defined(MI_VISIT_ABANDONED)
-  #define OPTION_VISIT_ABANDONED 1
-#else
-  #define OPTION_VISIT_ABANDONED 0
-#endif
-
-// The table in the order of mi_option_t.  X is for rows of both levels of the interface, X2 and X3 for those of one.
-// clang-format off
-#define OPTION_TABLE(X, X2, X3) \
-  X ("show_errors",                      OPTION_SHOW_ERRORS,                       SWITCH,   NULL) \
-  X ("show_stats",                       0,                                        SWITCH,   NULL) \
-  X ("verbose",                          MI_DEFAULT_VERBOSE,                       COUNT,    NULL) \
-  X2("eager_commit",                     MI_DEFAULT_EAGER_COMMIT,                  SWITCH,   NULL) \
-  X3("deprecated_eager_commit",          1,                                        SWITCH,   NULL) \
-  X ("arena_eager_commit",               MI_DEFAULT_ARENA_EAGER_COMMIT,            STEP,     "eager_region_commit") \
-  X ("purge_decommits",                  1,                                        SWITCH,   "reset_decommits") \
-  X ("allow_large_os_pages",             MI_DEFAULT_ALLOW_LARGE_OS_PAGES,          SWITCH,   "large_os_pages") \
-  X ("reserve_huge_os_pages",            MI_DEFAULT_RESERVE_HUGE_OS_PAGES,         COUNT,    NULL) \
-  X ("reserve_huge_os_pages_at",         -1,                                       OPTIONAL, NULL) \
-  X ("reserve_os_memory",                MI_DEFAULT_RESERVE_OS_MEMORY,             KIB,      NULL) \
-  X ("deprecated_segment_cache",         0,                                        ANY,      NULL) \
-  X ("deprecated_page_reset",            0,                                        SWITCH,   NULL) \
-  X2("abandoned_page_purge",             0,                                        SWITCH,   "abandoned_page_reset") \
-  X3("deprecated_abandoned_page_purge",  0,                                        SWITCH,   NULL) \
-  X ("deprecated_segment_reset",         0,                                        SWITCH,   NULL) \
-  X2("eager_commit_delay",               1,                                        ANY,      NULL) \
-  X3("deprecated_eager_commit_delay",    1,                                        ANY,      NULL) \
-  X ("purge_delay",                      OPTION_LEVEL(10, 1000),                   OPTIONAL, "reset_delay") \
-  X ("use_numa_nodes",                   0,                                        COUNT,    NULL) \
-  X ("disallow_os_alloc",                0,                                        SWITCH,   "limit_os_alloc") \
-  X ("os_tag",                           100,                                      ANY,      NULL) \
-  X ("max_errors",                       32,                                       ANY,      NULL) \
-  X ("max_warnings",                     32,                                       ANY,      NULL) \
-  X2("max_segment_reclaim",              10,                                       ANY,      NULL) \
-  X3("deprecated_max_segment_reclaim",   10,                                       ANY,      NULL) \
-  X ("destroy_on_exit",                  0,                                        COUNT,    NULL) \
-  X ("arena_reserve",                    MI_DEFAULT_ARENA_RESERVE,                 KIB,      NULL) \
-  X ("arena_purge_mult",                 OPTION_LEVEL(10, 1),                      COUNT,    NULL) \
-  X2("purge_extend_delay",               1,                                        ANY,      "decommit_extend_delay") \
-  X3("deprecated_purge_extend_delay",    1,                                        ANY,      "decommit_extend_delay") \
-  X2("abandoned_reclaim_on_free",        0,                                        SWITCH,   NULL) \
-  X ("disallow_arena_alloc",             MI_DEFAULT_DISALLOW_ARENA_ALLOC,          SWITCH,   NULL) \
-  X ("retry_on_oom",                     400,                                      ANY,      NULL) \
-  X ("visit_abandoned",                  OPTION_VISIT_ABANDONED,                   SWITCH,   NULL) \
-  X ("guarded_min",                      0,                                        BYTES,    NULL) \
-  X ("guarded_max",                      1024L * 1024 * 1024,                      BYTES,    NULL) \
-  X ("guarded_precise",                  0,                                        SWITCH,   NULL) \
-  X ("guarded_sample_rate",              MI_DEFAULT_GUARDED_SAMPLE_RATE,           COUNT,    NULL) \
-  X ("guarded_sample_seed",              0,                                        ANY,      NULL) \
-  X2("target_segments_per_thread",       0,                                        ANY,      NULL) \
-  X ("generic_collect",                  10000,                                    ANY,      NULL) \
-  X3("page_reclaim_on_free",             0,                                        ANY,      "abandoned_reclaim_on_free") \
-  X3("page_full_retain",                 2,                                        ANY,      NULL) \
-  X3("page_max_candidates",              4,                                        ANY,      NULL) \
-  X3("max_vabits",                       0,                                        ANY,      NULL) \
-  X3("pagemap_commit",                   MI_DEFAULT_PAGEMAP_COMMIT,                SWITCH,   NULL) \
-  X3("page_commit_on_demand",            0,                                        ANY,      NULL) \
-  X3("page_max_reclaim",                 MI_DEFAULT_PAGE_MAX_RECLAIM,              ANY,      NULL) \
-  X3("page_cross_thread_max_reclaim",    MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, ANY,      NULL) \
-  X ("allow_thp",                        MI_DEFAULT_ALLOW_THP,                     STEP,     NULL) \
-  X3("minimal_purge_size",               0,                                        KIB,      NULL) \
-  X3("arena_max_object_size",            MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         KIB,      NULL) \
-  X3("arena_is_numa_local",              0,                                        SWITCH,   NULL) \
-  /* our own */ \
-  X ("background_thread",                !MI_TRACK,                                SWITCH,   NULL) \
-  X ("show_leaks",                       0,                                        SWITCH,   NULL) \
-  X ("guarded_before",                   -1,                                       OPTIONAL, NULL) \
-  X ("debug_stacks",                     0,                                        SWITCH,   NULL)
-// clang-format on
-
-#define OPTION_NONE(name, initial, kind, legacy)
-#if MI_API_LEVEL < 3
-  #define OPTION_ROWS(X)           OPTION_TABLE(X, X, OPTION_NONE)
-  #define OPTION_LEVEL(two, three) (two)
-#else
-  #define OPTION_ROWS(X)           OPTION_TABLE(X, OPTION_NONE, X)
-  #define OPTION_LEVEL(two, three) (three)
-#endif
-
-typedef struct option_desc_s {
-  const char*     name;
-  mi_value_kind_t kind;
-  const char*     legacy; // an older name, NULL if there is none
-} option_desc_t;
-
-#define OPTION_AS_DESC(name, initial, kind, legacy) {name, MI_VALUE_##kind, legacy},
-#define OPTION_AS_CELL(name, initial, kind, legacy) {MI_OPTION_UNREAD, initial, 0},
-static const option_desc_t option_descs[] = {OPTION_ROWS(OPTION_AS_DESC)};
-mi_option_cell_t           _mi_option_cells[] = {OPTION_ROWS(OPTION_AS_CELL)};
-
-mi_static_assert(sizeof(option_descs) == MI_OPTION_COUNT * sizeof(option_desc_t), "a row for each option");
 
 static const char option_ignored[] = "the environment is ignored: this program runs with raised privileges";
 
@@ -200,7 +55,7 @@ static void option_quote(char* to, const char* text, size_t n) {
 }
 
 static const char* option_unit(mi_option_t option) {
-  return option_descs[option].kind == MI_VALUE_KIB ? " KiB" : "";
+  return _mi_option_descs[option].kind == MI_VALUE_KIB ? " KiB" : "";
 }
 
 static void option_warn_invalid(mi_option_t option, const char* name, const char* text, const char* what) {
@@ -215,8 +70,8 @@ static void option_warn_invalid(mi_option_t option, const char* name, const char
 
 // Looks `option` up.  Warns only after the state is set: the warning itself asks for options.
 static void option_read(mi_option_t option) {
-  mi_option_cell_t*    cell = &_mi_option_cells[option];
-  const option_desc_t* desc = &option_descs[option];
+  mi_option_cell_t*       cell = &_mi_option_cells[option];
+  const mi_option_desc_t* desc = &_mi_option_descs[option];
   if (mi_load_acquire(&cell->state) != MI_OPTION_UNREAD) return;
   if (_mi_prim_environment_entry(0) == NULL && !mi_load_relaxed(&option_is_settled)) return;
   const char* name = desc->name;
@@ -270,7 +125,8 @@ static bool option_is_named(const char* variable, const char* name) {
 static bool option_is_known(const char* variable) {
   bool is_known = option_is_named(variable, "disable_redirect"); // for the loader of another system
   for (size_t i = 0; !is_known && i < MI_OPTION_COUNT; i++) {
-    is_known = option_is_named(variable, option_descs[i].name) || option_is_named(variable, option_descs[i].legacy);
+    is_known =
+        option_is_named(variable, _mi_option_descs[i].name) || option_is_named(variable, _mi_option_descs[i].legacy);
   }
   return is_known;
 }
@@ -333,7 +189,7 @@ long mi_option_get_clamp(mi_option_t option, long min, long max) {
 size_t mi_option_get_size(mi_option_t option) {
   long value = mi_option_get(option);
   if (value <= 0) return 0;
-  if (option_descs[option].kind != MI_VALUE_KIB) return (size_t)value;
+  if (_mi_option_descs[option].kind != MI_VALUE_KIB) return (size_t)value;
   return (size_t)value > SIZE_MAX / 1024 ? SIZE_MAX : (size_t)value * 1024;
 }
 
@@ -349,6 +205,8 @@ void _mi_options_on_guarded(void (*changed)(void)) {
 
 static void option_tell(mi_option_t option) {
   option_say_ignored();
+  if (!_mi_option_descs[option].has_effect)
+    _mi_message_verbose("option '%s' is set and has no effect here.\n", _mi_option_descs[option].name);
   option_changed_fun_t changed = mi_load_acquire(&option_on_guarded);
   bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
   if (is_guarded && changed != NULL) changed();
@@ -357,10 +215,10 @@ static void option_tell(mi_option_t option) {
 // Says so if a program sets an option to what it cannot be.
 static bool option_accepts(mi_option_t option, long value) {
   if (!option_exists(option)) return false;
-  bool is_valid = _mi_value_is_valid(option_descs[option].kind, value);
+  bool is_valid = _mi_value_is_valid(_mi_option_descs[option].kind, value);
   if (!is_valid) {
     _mi_message_warning("option '%s' has an invalid value. %ld is out of range: it stays %ld%s.",
-                        option_descs[option].name, value, _mi_option_get_fast(option), option_unit(option));
+                        _mi_option_descs[option].name, value, _mi_option_get_fast(option), option_unit(option));
   }
   return is_valid;
 }
@@ -432,14 +290,20 @@ static const char* option_tracking(void) {
 #endif
 }
 
+// Has somebody set it in vain?
+static bool option_is_vain(mi_option_t option) {
+  return !_mi_option_descs[option].has_effect && mi_load_acquire(&_mi_option_cells[option].state) > MI_OPTION_DEFAULTED;
+}
+
 void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
-  const char* prefix = OPTION_LEVEL("mimalloc: ", "");
+  const char* prefix = MI_OPTION_LEVEL("mimalloc: ", "");
   _mi_message_raw(out, arg, "%sv%i.%i.%i, %s\n", prefix, MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
                   MI_MALLOC_VERSION % 100, option_build_type());
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     long value = _mi_option_get_fast((mi_option_t)i);
-    _mi_message_raw(out, arg, "%soption '%s': %ld %s\n", prefix, option_descs[i].name, value,
-                    option_descs[i].kind == MI_VALUE_KIB ? "KiB" : "");
+    bool is_kib = (_mi_option_descs[i].kind == MI_VALUE_KIB), is_vain = option_is_vain((mi_option_t)i);
+    _mi_message_raw(out, arg, "%soption '%s': %ld %s%s%s\n", prefix, _mi_option_descs[i].name, value,
+                    is_kib ? "KiB" : "", is_kib && is_vain ? " " : "", is_vain ? "(no effect here)" : "");
   }
   _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
   _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);

@@ -1,6 +1,6 @@
 // Proves: a value that an option cannot have, and an option that there is not, are named in a warning together with what is
 // wrong; the option keeps the value that it had, and the process goes on.  In the environment, which each case has in a child
-// of its own, and in calls.
+// of its own, and in calls.  An option that has no effect is named in verbose output if it is set, and no other is.
 #include "../check.h"
 #include "../sink.h"
 #include "entries.h"
@@ -140,6 +140,16 @@ static void check_case(const case_t* c) {
   CHECK_FOR(count(text, "mimalloc: warning:") == (is_verbose ? 1 : 0), "%s, silent: %s", c->entry, text);
 }
 
+static void check_vain(void) {
+  static char text[64 * 1024];
+  run_child("MIMALLOC_GENERIC_COLLECT=5", (mi_option_t)no_option, "MIMALLOC_VERBOSE=1", text, sizeof(text));
+  CHECK_FOR(strstr(text, "option 'generic_collect': 5 (no effect here)\n") != NULL, "%s", text);
+  CHECK_EQ(count(text, "no effect"), 1);
+  run_child("MIMALLOC_PURGE_DELAY=5", (mi_option_t)no_option, "MIMALLOC_VERBOSE=1", text, sizeof(text));
+  CHECK_FOR(strstr(text, "option 'purge_delay': 5 \n") != NULL, "%s", text);
+  CHECK_EQ(count(text, "no effect"), 0);
+}
+
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
 static sink_t output;
@@ -196,6 +206,7 @@ int main(int argc, char** argv) {
     if (strncmp(*e, "MIMALLOC_", 9) == 0) return 77; // the defaults cannot be seen
   }
   for (size_t i = 0; i < COUNT_OF(cases); i++) check_case(&cases[i]);
+  check_vain();
   mi_register_output(&sink_write, &output);
   mi_option_set(mi_option_show_errors, 1);
   mi_option_set(mi_option_max_warnings, -1);

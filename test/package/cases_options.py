@@ -33,7 +33,6 @@ OPTIONS = [
     ("MI_GUARDED=ON", dict(has="-DMI_GUARDED=1")),
     ("MI_MIN_ALIGN_8=ON", dict(has="-DMI_MIN_ALIGN_8=1")),
     ("MI_NO_THP=ON", dict(has="-DMI_DEFAULT_ALLOW_THP=0")),
-    ("MI_SKIP_COLLECT_ON_EXIT=ON", dict(has="-DMI_SKIP_COLLECT_ON_EXIT=1")),
     ("MI_EXTRA_CPPDEFS=A=1;B=2", dict(has="-DA=1 -DB=2")),
 
     ("MI_USE_CXX=ON", dict(has="-std=gnu++17", hasnot="-std=gnu11")),
@@ -82,6 +81,7 @@ OPTIONS = [
     ("MI_WIN_REDIRECT=OFF", dict(says="MI_WIN_REDIRECT is for Windows")),
     ("MI_OSX_INTERPOSE=OFF", dict(says="MI_OSX_INTERPOSE is for macOS")),
     ("MI_OSX_ZONE=OFF", dict(says="MI_OSX_ZONE is for macOS")),
+    ("MI_SKIP_COLLECT_ON_EXIT=ON", dict(says="MI_SKIP_COLLECT_ON_EXIT is always on")),
     ("MI_FREE_IS_CHECKED=ON", dict(says="MI_FREE_IS_CHECKED is always on")),
     ("MI_TLS_MODEL_LOCAL=ON", dict(says="MI_TLS_MODEL_LOCAL is always on")),
     ("MI_TLS_MODEL_PTHREADS=ON", dict(says="MI_TLS_MODEL_PTHREADS has no effect")),

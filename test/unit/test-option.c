@@ -1,5 +1,6 @@
 // Proves: the table has the names, numbers and defaults that programs rely on; values are found and parsed in the
-// environment by the documented rules; later sources of a value win over earlier ones, whatever the order of calls.
+// environment by the documented rules; later sources of a value win over earlier ones, whatever the order of calls; an option
+// without effect is named as such if it is set.
 //
 // An option is made to look up the environment again by putting its cell back to UNREAD.
 #include "../check.h"
@@ -299,6 +300,36 @@ static void check_bad_verbose(void) {
   mi_option_set(mi_option_show_errors, 1);
 }
 
+static bool is_printed_vain(const char* line) {
+  sink_clear(&output);
+  mi_options_print_out(&sink_write, &output);
+  return was_said(line);
+}
+
+// The list of options marks those that are set in vain; when it is verbose, so does the call that sets one.
+static void check_without_effect(void) {
+  static const char name[] = "'os_tag'", vain[] = "has no effect here";
+  char              marked[] = "option 'os_tag': 5 (no effect here)\n";
+  mi_option_set(mi_option_verbose, 0);
+  read_with(mi_option_os_tag, 5, NULL, NULL);
+  CHECK(!is_printed_vain("no effect"));
+  CHECK_EQ(read_with(mi_option_os_tag, 4, "MIMALLOC_OS_TAG=5", NULL), 5);
+  CHECK(is_printed_vain(marked));
+  read_with(mi_option_os_tag, 4, NULL, NULL);
+  sink_clear(&output);
+  mi_option_set(mi_option_os_tag, 5);
+  CHECK_EQ(output.length, 0);
+  CHECK(is_printed_vain(marked));
+  mi_option_set(mi_option_verbose, 1);
+  mi_option_set(mi_option_os_tag, 6);
+  CHECK(was_said(name) && was_said(vain));
+  sink_clear(&output);
+  mi_option_set(mi_option_purge_delay, mi_option_get(mi_option_purge_delay)); // is set, and has one
+  CHECK_EQ(output.length, 0);
+  CHECK(!is_printed_vain("option 'purge_delay': 10 (no"));
+  mi_option_set(mi_option_verbose, 0);
+}
+
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 enum { N_READERS = 3, N_ROUNDS = 2000 };
@@ -348,6 +379,7 @@ int main(int argc, char** argv) {
   check_values();
   check_random_values(seed);
   check_bad_verbose();
+  check_without_effect();
   check_threads();
   check_other_functions();
   check_late_environment();
