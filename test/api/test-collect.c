@@ -3,7 +3,8 @@
 #include "../check.h"
 #include "entries.h"
 
-// A purge takes up to a chunk more than it has to, and the last pages are partly used.
+// A purge takes up to a chunk more than it has to, and the last pages are partly used.  Slices are counted, and some of each was
+// never touched: the end of a page, and in hardened builds the gap behind it.
 enum { n_blocks = 2048, n_live = 256, block_kib = 64, slack_mib = 8 };
 
 static void* blocks[n_blocks];
@@ -30,11 +31,11 @@ static size_t reduce(size_t base, size_t target) {
 
 static void check_reduce(size_t base) {
   size_t all = reduce(base, SIZE_MAX);
-  CHECK(!rss_is_meaningful() || all + slack_mib * MiB >= n_blocks * block_size); // nothing has gone back
+  CHECK(!rss_is_meaningful() || all + slack_mib * MiB >= n_blocks * block_size / 8 * 7); // nothing has gone back
   for (size_t target = 96 * MiB; target >= 32 * MiB; target -= 32 * MiB) {
     size_t held = reduce(base, target);
     CHECK(rss_within("resident after reducing", held, target + slack_mib * MiB));
-    CHECK_FOR(!rss_is_meaningful() || held + slack_mib * MiB >= target, "%zu of %zu", held, target);
+    CHECK_FOR(!rss_is_meaningful() || held + slack_mib * MiB >= target - target / 8, "%zu of %zu", held, target);
     size_t again = reduce(base, target + slack_mib * MiB); // it holds less: nothing to do
     CHECK_FOR(!rss_is_meaningful() || again + 1 * MiB >= held, "%zu after %zu", again, held);
   }
