@@ -709,7 +709,11 @@ mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_
 
 /* Of the whole process, unless the name says of what.  mimalloc-stats.h has them as numbers and as JSON.  They are counted
    when they are asked for: O(pages of the process + threads), also for a single heap, whose pages are looked for among
-   all; never O(blocks). */
+   all; never O(blocks).
+
+   A table has rows of blocks: one for each block size that is in use, then all blocks up to 512 KiB ("binned"), larger ones
+   ("huge"), and both, each with "not all freed" or "ok" behind it.  The other rows are memory, pages, heaps and threads.  A cell
+   is empty where the peak or the total is not known. */
 
 /* Prints a table.  The argument has no meaning, pass NULL. */
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;

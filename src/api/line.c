@@ -51,12 +51,12 @@ void _mi_line_add_bytes(mi_line_t* line, const char* label, int64_t n) {
   _mi_line_add(line, "%s%s", label, cell.text + from);
 }
 
-void _mi_line_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit) {
+void _mi_line_add_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit, bool has_history) {
   _mi_line_add(line, "%10s:", label);
-  _mi_line_add_cell(line, n->peak, unit);
-  _mi_line_add_cell(line, n->total, unit);
+  if (has_history) _mi_line_add_cell(line, n->peak, unit);
+  if (has_history) _mi_line_add_cell(line, n->total, unit);
+  else _mi_line_add(line, "%24s", "");
   _mi_line_add_cell(line, n->current, unit);
-  _mi_line_end(line);
 }
 
 void _mi_line_counter(mi_line_t* line, const char* label, int64_t n, int64_t unit) {

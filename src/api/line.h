@@ -23,6 +23,7 @@ void _mi_line_add_cell(mi_line_t* line, int64_t n, int64_t unit);
 // "1.5 MiB" without the blanks around it.
 void _mi_line_add_bytes(mi_line_t* line, const char* label, int64_t n);
 
-// Whole lines: a label, and peak, total and current; or a total only.
-void _mi_line_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit);
+// A label, and peak, total and current; without a history, only what is current.
+void _mi_line_add_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit, bool has_history);
+// A whole line: a label, and a total.
 void _mi_line_counter(mi_line_t* line, const char* label, int64_t n, int64_t unit);

@@ -1,7 +1,8 @@
 // Statistics as numbers.  Layer: api.
 //
-// Everything works on a snapshot: for the process the live counters (support/stat.h), for heaps nothing but what a walk over
-// their pages finds (heap/heap_stats.h); of the former, too, all numbers of blocks in size classes are from such a walk.
+// Everything works on a snapshot: for the process the live counters (support/stat.h) and what theaps count, for heaps nothing but
+// what a walk over their pages finds (heap/heap_stats.h); of the former, too, all numbers of blocks in size classes are from such
+// a walk.
 #include "stats.h"
 
 #include <string.h>
@@ -26,12 +27,6 @@ static void stats_add(mi_stat_count_t* count, size_t n) {
   count->total += (int64_t)n;
 }
 
-static void stats_join(mi_stat_count_t* sum, const mi_stat_count_t* a, const mi_stat_count_t* b) {
-  sum->current = a->current + b->current;
-  sum->peak = a->peak + b->peak;
-  sum->total = a->total + b->total;
-}
-
 static void stats_add_classes(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     const mi_class_stat_t* c = &blocks->classes[cls];
@@ -41,6 +36,20 @@ static void stats_add_classes(mi_stats_t* stats, const mi_heap_stats_t* blocks) 
     stats_add(&stats->malloc_normal, c->n_blocks_used * _mi_class_block_size(cls));
     stats->malloc_normal_count.total += (int64_t)c->n_blocks_used;
   }
+  stats_add(&stats->malloc_bins[MI_BIN_HUGE], blocks->n_large);
+}
+
+static void stats_add_theaps(mi_stats_t* stats) {
+  stats->malloc_huge_count.total += _mi_heap_counted(MI_COUNT_LARGE_REUSED);
+  stats->page_searches_count.total += _mi_heap_counted(MI_COUNT_SEARCHES);
+  stats->page_searches.total += _mi_heap_counted(MI_COUNT_SEARCHED);
+  stats->pages_reclaim_on_free.total += _mi_heap_counted(MI_COUNT_CLAIMED);
+  stats->pages_reabandon_full.total += _mi_heap_counted(MI_COUNT_PARKED);
+}
+
+// The sum of two numbers of which one has no history.
+static void stats_add_requested(mi_stats_t* stats) {
+  stats_add(&stats->malloc_requested, (size_t)(stats->malloc_normal.current + stats->malloc_huge.current));
 }
 
 static void stats_store_heaps(mi_snapshot_t* s) {
@@ -54,12 +63,13 @@ static void stats_store_heaps(mi_snapshot_t* s) {
 
 void _mi_snapshot_process(mi_snapshot_t* s) {
   _mi_stats_snapshot(&s->stats);
+  stats_add_theaps(&s->stats);
+  s->has_history = true;
   s->heaps = _mi_stat_read(&_mi_stats.heaps);
   s->theaps = _mi_stat_read(&_mi_stats.theaps);
   _mi_heap_stats(&s->blocks, NULL, NULL);
   stats_add_classes(&s->stats, &s->blocks);
-  s->stats.malloc_bins[MI_BIN_HUGE].total = s->stats.malloc_huge_count.total;
-  stats_join(&s->stats.malloc_requested, &s->stats.malloc_normal, &s->stats.malloc_huge);
+  stats_add_requested(&s->stats);
 }
 
 // All that the walk has found.
@@ -69,9 +79,8 @@ static void stats_add_blocks(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   stats_add(&stats->page_committed, blocks->n_page_bytes);
   stats_add(&stats->pages_abandoned, blocks->n_pages_shared);
   stats_add(&stats->malloc_huge, blocks->n_large_bytes);
-  stats_add(&stats->malloc_bins[MI_BIN_HUGE], blocks->n_large);
   stats->malloc_huge_count.total += (int64_t)blocks->n_large;
-  stats_join(&stats->malloc_requested, &stats->malloc_normal, &stats->malloc_huge);
+  stats_add_requested(stats);
 }
 
 static void stats_clear(mi_snapshot_t* s) {
@@ -99,6 +108,7 @@ static void stats_take_exclusive(mi_stats_t* stats, const mi_subproc_t* subproc)
     return;
   }
   _mi_stats_snapshot(stats);
+  stats_add_theaps(stats);
   stats->pages = stats->page_committed = stats->pages_abandoned = stats->malloc_huge = none;
   stats->malloc_huge_count.total = 0;
 }
@@ -151,6 +161,7 @@ bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stat
 
 void mi_stats_reset(void) mi_attr_noexcept {
   _mi_stats_reset();
+  _mi_heap_counts_reset();
 }
 
 void mi_stats_merge(void) mi_attr_noexcept {

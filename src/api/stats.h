@@ -13,6 +13,7 @@ typedef struct mi_snapshot_s {
   mi_stat_count_t heaps; // level 2 has no field for these
   mi_stat_count_t theaps;
   mi_heap_stats_t blocks;
+  bool            has_history; // of blocks and pages more than what is current is known
 } mi_snapshot_t;
 
 void _mi_snapshot_process(mi_snapshot_t* s);

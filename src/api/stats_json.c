@@ -79,7 +79,8 @@ static void stats_json_add_process(stats_json_t* json, const mi_process_info_t* 
   stats_json_add_counter(json, "    ", "elapsed_msecs", process->elapsed_ms, false);
   stats_json_add_counter(json, "    ", "user_msecs", process->user_ms, false);
   stats_json_add_counter(json, "    ", "system_msecs", process->system_ms, false);
-  stats_json_add_counter(json, "    ", "page_faults", (int64_t)process->page_faults, false);
+  stats_json_add_counter(json, "    ", "page_faults", (int64_t)process->major_faults, false);
+  stats_json_add_counter(json, "    ", "page_faults_minor", (int64_t)process->minor_faults, false);
   stats_json_add_counter(json, "    ", "rss_current", (int64_t)process->rss_current, false);
   stats_json_add_counter(json, "    ", "rss_peak", (int64_t)process->rss_peak, false);
   stats_json_add_counter(json, "    ", "commit_current", commit->current, false);

@@ -9,7 +9,19 @@
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
 static void print_header(mi_line_t* line, const char* what) {
-  _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   ", what, "peak", "total", "current", "block", "total#");
+  _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   ", what, "peak", "total", "current", "block", "blocks");
+  _mi_line_end(line);
+}
+
+static void print_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit, bool has_history) {
+  _mi_line_add_count(line, label, n, unit, has_history);
+  _mi_line_end(line);
+}
+
+// What the program has not freed.
+static void print_verdict(mi_line_t* line, size_t n_blocks) {
+  _mi_line_add_cell(line, (int64_t)n_blocks, 1000);
+  _mi_line_add(line, n_blocks == 0 ? "ok" : "not all freed");
   _mi_line_end(line);
 }
 
@@ -20,55 +32,63 @@ static void print_class(mi_line_t* line, size_t cls, size_t n) {
   _mi_line_add(line, " bin%6zu:%24s", block_size, "");
   _mi_line_add_cell(line, (int64_t)(n * block_size), 1024);
   _mi_line_add_cell(line, (int64_t)block_size, 1024);
-  _mi_line_add_cell(line, (int64_t)n, 1000);
-  _mi_line_end(line);
+  print_verdict(line, n);
+}
+
+static void print_sum(mi_line_t* line, const char* label, const mi_stat_count_t* bytes, size_t n, bool has_history) {
+  _mi_line_add_count(line, label, bytes, 1024, has_history);
+  _mi_line_add(line, "%12s", "");
+  print_verdict(line, n);
 }
 
 static void print_blocks(mi_line_t* line, const mi_snapshot_t* s) {
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) print_class(line, cls, s->blocks.classes[cls].n_blocks_used);
-  _mi_line_count(line, "binned", &s->stats.malloc_normal, 1024);
-  _mi_line_count(line, "huge", &s->stats.malloc_huge, 1024);
-  _mi_line_count(line, "total", &s->stats.malloc_requested, 1024);
+  size_t n = 0;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    print_class(line, cls, s->blocks.classes[cls].n_blocks_used);
+    n += s->blocks.classes[cls].n_blocks_used;
+  }
+  print_sum(line, "binned", &s->stats.malloc_normal, n, false);
+  print_sum(line, "huge", &s->stats.malloc_huge, s->blocks.n_large, s->has_history);
+  print_sum(line, "total", &s->stats.malloc_requested, n + s->blocks.n_large, false);
 }
 
 static void print_pages(mi_line_t* line, const mi_snapshot_t* s) {
-  _mi_line_count(line, "touched", &s->stats.page_committed, 1024);
-  _mi_line_count(line, "pages", &s->stats.pages, 1000);
-  _mi_line_count(line, "-abandoned", &s->stats.pages_abandoned, 1000);
+  print_count(line, "touched", &s->stats.page_committed, 1024, s->has_history);
+  print_count(line, "pages", &s->stats.pages, 1000, s->has_history);
+  print_count(line, "-abandoned", &s->stats.pages_abandoned, 1000, s->has_history);
 }
 
-static void print_memory(mi_line_t* line, const mi_snapshot_t* s) {
-  const mi_stats_t* stats = &s->stats;
-  _mi_line_count(line, "reserved", &stats->reserved, 1024);
-  _mi_line_count(line, "committed", &stats->committed, 1024);
+// Rows of the process: what heaps have has no part in it.
+static void print_memory(mi_line_t* line, const mi_stats_t* stats) {
+  print_count(line, "reserved", &stats->reserved, 1024, true);
+  print_count(line, "committed", &stats->committed, 1024, true);
   _mi_line_counter(line, "reset", stats->reset.total, 1024);
   _mi_line_counter(line, "purged", stats->purged.total, 1024);
-  _mi_line_count(line, "touched", &stats->page_committed, 1024);
-  _mi_line_count(line, "segments", &stats->segments, 1000);
-  _mi_line_count(line, "-abandoned", &stats->segments_abandoned, 1000);
-  _mi_line_count(line, "-cached", &stats->segments_cache, 1000);
-  _mi_line_count(line, "pages", &stats->pages, 1000);
-  _mi_line_count(line, "-abandoned", &stats->pages_abandoned, 1000);
-  _mi_line_counter(line, "-extended", stats->pages_extended.total, 1000);
-  _mi_line_counter(line, "-retire", stats->pages_retire.total, 1000);
   _mi_line_counter(line, "arenas", stats->arena_count.total, 1000);
-  _mi_line_counter(line, "-rollback", stats->arena_rollback_count.total, 1000);
-}
-
-static void print_calls(mi_line_t* line, const mi_snapshot_t* s) {
-  const mi_stats_t* stats = &s->stats;
+  _mi_line_counter(line, "-purges", stats->arena_purges.total, 1000);
   _mi_line_counter(line, "mmaps", stats->mmap_calls.total, 1000);
   _mi_line_counter(line, "commits", stats->commit_calls.total, 1000);
   _mi_line_counter(line, "resets", stats->reset_calls.total, 1000);
   _mi_line_counter(line, "purges", stats->purge_calls.total, 1000);
+}
+
+static void print_events(mi_line_t* line, const mi_stats_t* stats) {
+  _mi_line_counter(line, "-extended", stats->pages_extended.total, 1000);
+  _mi_line_counter(line, "-retire", stats->pages_retire.total, 1000);
+  _mi_line_counter(line, "-adopted", stats->pages_reclaim_on_alloc.total, 1000);
+  _mi_line_counter(line, "-claimed", stats->pages_reclaim_on_free.total, 1000);
+  _mi_line_counter(line, "-parked", stats->pages_reabandon_full.total, 1000);
   _mi_line_counter(line, "guarded", stats->malloc_guarded_count.total, 1000);
-  _mi_line_count(line, "heaps", &s->heaps, 1000);
-  _mi_line_count(line, "theaps", &s->theaps, 1000);
-  _mi_line_count(line, "threads", &stats->threads, 1000);
   int64_t searches = stats->page_searches_count.total;
   int64_t tenths = (searches == 0 ? 0 : stats->page_searches.total * 10 / searches);
   _mi_line_add(line, "%10s:%6lld.%lld avg", "searches", (long long)(tenths / 10), (long long)(tenths % 10));
   _mi_line_end(line);
+}
+
+static void print_owners(mi_line_t* line, const mi_snapshot_t* s, bool has_threads) {
+  if (has_threads) print_count(line, "heaps", &s->heaps, 1000, s->has_history);
+  print_count(line, "theaps", &s->theaps, 1000, s->has_history);
+  if (has_threads) print_count(line, "threads", &s->stats.threads, 1000, s->has_history);
 }
 
 static void print_seconds(mi_line_t* line, const char* label, int64_t ms) {
@@ -87,7 +107,7 @@ static void print_process(mi_line_t* line, int64_t peak_commit) {
   _mi_line_add(line, "%10s:", "process");
   print_seconds(line, " user: ", process.user_ms);
   print_seconds(line, ", system: ", process.system_ms);
-  _mi_line_add(line, ", faults: %zu", process.page_faults);
+  _mi_line_add(line, ", major faults: %zu, minor faults: %zu", process.major_faults, process.minor_faults);
   _mi_line_add_bytes(line, ", peak rss: ", (int64_t)process.rss_peak);
   _mi_line_add_bytes(line, ", peak commit: ", peak_commit);
   _mi_line_end(line);
@@ -95,11 +115,14 @@ static void print_process(mi_line_t* line, int64_t peak_commit) {
 
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
-static void print_all(mi_line_t* line, const mi_snapshot_t* s) {
+// `is_process`: with what only the process has, or the main subprocess for it.
+static void print_all(mi_line_t* line, const mi_snapshot_t* s, bool is_process) {
   print_header(line, "heap stats");
   print_blocks(line, s);
-  print_memory(line, s);
-  print_calls(line, s);
+  if (is_process) print_memory(line, &s->stats);
+  print_pages(line, s);
+  if (is_process) print_events(line, &s->stats);
+  print_owners(line, s, true);
 }
 
 static void print_nodes(mi_line_t* line, size_t n) {
@@ -112,7 +135,7 @@ void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   mi_line_t     line;
   _mi_snapshot_process(&s);
   _mi_line_begin(&line, out, arg);
-  print_all(&line, &s);
+  print_all(&line, &s, true);
   print_nodes(&line, _mi_numa_node_count());
   print_process(&line, s.stats.committed.peak);
 }
@@ -123,7 +146,7 @@ void _mi_stats_print_last(int64_t elapsed_ms) {
   size_t        n_nodes = _mi_numa_known_count();
   _mi_snapshot_process(&s);
   _mi_line_begin(&line, NULL, NULL);
-  print_all(&line, &s);
+  print_all(&line, &s, true);
   if (n_nodes > 0) print_nodes(&line, n_nodes);
   if (elapsed_ms >= 0) print_elapsed(&line, elapsed_ms);
   _mi_line_add(&line, "%10s:", "process");
@@ -152,7 +175,7 @@ void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) mi_
   print_header(&line, "heap stats");
   print_blocks(&line, &s);
   print_pages(&line, &s);
-  _mi_line_count(&line, "theaps", &s.theaps, 1000);
+  print_owners(&line, &s, false);
 }
 
 void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept {
@@ -163,7 +186,7 @@ void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, 
   _mi_line_begin(&line, out, arg);
   _mi_line_add(&line, "%10s: %p%s", "subprocess", (void*)subproc, subproc == &_mi_subproc_main ? " (main)" : "");
   _mi_line_end(&line);
-  print_all(&line, &s);
+  print_all(&line, &s, subproc == &_mi_subproc_main);
 }
 
 typedef struct print_to_s {
@@ -202,7 +225,7 @@ void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_m
   process_store(peak_rss, (int64_t)process.rss_peak);
   process_store(current_commit, committed.current);
   process_store(peak_commit, committed.peak);
-  process_store(page_faults, (int64_t)process.page_faults);
+  process_store(page_faults, (int64_t)process.major_faults);
 }
 
 void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {

@@ -5,7 +5,6 @@
 
 #include "../support/message.h"
 #include "../support/option.h"
-#include "../support/stat.h"
 #include "numa.h"
 
 #define ARENA_HUGE_SIZE    MI_GiB // the largest OS pages
@@ -113,7 +112,6 @@ static int arena_drop(const arena_new_t* made) {
 
 static bool arena_map_large(arena_new_t* made, size_t offset, size_t size, size_t os_page_size) {
   int err = _mi_prim_map_large((char*)made->region->base + offset, size, os_page_size, &made->is_lost);
-  _mi_stat_count(&_mi_stats.mmap_calls, 1);
   if (err == 0) made->is_large = true;
   return err == 0;
 }

@@ -34,10 +34,11 @@ static void commit_set(mi_region_t* region, size_t slice, size_t n, bool is_done
 // True if the function agrees.
 static bool commit_call(mi_region_t* region, size_t slice, size_t n, bool commit) {
   bool is_zero = false;
-  if (commit) _mi_stat_count(&_mi_stats.commit_calls, 1);
+  _mi_stat_count(commit ? &_mi_stats.commit_calls : &_mi_stats.purge_calls, 1);
   if (!region->commit(commit, _mi_region_slice_start(region, slice), n * MI_SLICE_SIZE, &is_zero, region->commit_arg))
     return false;
   commit_set(region, slice, n, commit, commit && is_zero);
+  if (!commit) _mi_stat_count(&_mi_stats.purged, (int64_t)(n * MI_SLICE_SIZE));
   return true;
 }
 

@@ -260,7 +260,6 @@ static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) 
     mapped_unmap(slot);
     return NULL;
   }
-  _mi_stat_count(&_mi_stats.mmap_calls, 1);
   mapped_advise((void*)slot->range.start, size);
   if (MI_TRACK) {
     mi_track_reserved((void*)slot->range.start, size);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../support/option.h"
-#include "../support/stat.h"
 
 // A part has whole words of the bits of the span (S4).
 #define PART_CHUNKS 64
@@ -189,7 +188,6 @@ bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense) {
 
 static int part_map(void* start, size_t size, bool grows) {
   if (size == 0) return 0;
-  _mi_stat_count(&_mi_stats.mmap_calls, 1);
   return _mi_prim_map_at(start, size, grows);
 }
 

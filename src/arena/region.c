@@ -126,7 +126,6 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align) {
   region->reserved_size = size + at.end;
   _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
   MI_PROBE2(region_new, start, size);
-  _mi_stat_count(&_mi_stats.mmap_calls, 1);
   return true;
 }
 
@@ -228,7 +227,6 @@ static bool region_reserve_part(mi_region_t* region, size_t size, size_t align) 
   _mi_part_fill(region, i, size / MI_CHUNK_SIZE);
   region->reserved_size = size;
   if (_mi_part_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
-    _mi_stat_count(&_mi_stats.mmap_calls, 1);
     _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
     return true;
   }
@@ -382,7 +380,6 @@ bool _mi_region_overlaps(const void* start, size_t size) {
 static int region_commit(char* start, size_t from, size_t to) {
   size_t    page = _mi_prim_os_page_size();
   uintptr_t first = mi_align_down((uintptr_t)start + from, page);
-  _mi_stat_count(&_mi_stats.commit_calls, 1);
   return _mi_prim_commit((void*)first, mi_align_up((uintptr_t)start + to, page) - first);
 }
 

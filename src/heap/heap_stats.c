@@ -55,6 +55,18 @@ static void stats_take_off(mi_class_stat_t* c, size_t n) {
   c->n_blocks_used -= mi_min(n, c->n_blocks_used);
 }
 
+// What is in a bin, and what a round has taken from it.  The bin's own count (H7) is used where it is one: it is off by no more
+// than what its thread does just now.
+static mi_may_race void stats_take_off_bin(mi_class_stat_t* c, const mi_theap_t* theap, size_t cls) {
+  int32_t left = theap->bins[cls].left;
+  int32_t n = theap->classes[cls].total - left;
+  size_t  n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
+  if (left < 0) stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
+  else if (n > 0) stats_take_off(c, mi_min((size_t)n, n_max));
+  stats_take_off(c, stats_count_bin(_mi_idle_taken(theap, cls), cls));
+  if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));
+}
+
 static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_theap_t* theap) {
   for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
     const mi_page_t* page = theap->outbox[i].page;
@@ -66,7 +78,7 @@ static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_t
 // Blocks of the main heap, whichever heap the threads have that freed them.
 static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
   for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
-    for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
+    for (size_t i = 0; i < MI_QUARANTINE_SIZE && _mi_theap_is_live(theap); i++) {
       const mi_block_t* block = theap->quarantine[i];
       const mi_page_t*  slice = (block == NULL ? NULL : _mi_page_at(block));
       size_t            block_size = (slice == NULL ? 0 : _mi_page_block_size(slice));
@@ -75,16 +87,15 @@ static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
   }
 }
 
-static mi_may_race void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
+static void stats_take_off_theap(mi_heap_stats_t* stats, const mi_theap_t* theap) {
+  if (!_mi_theap_is_live(theap)) return;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) stats_take_off_bin(&stats->classes[cls], theap, cls);
+  stats_take_off_outbox(stats, theap);
+}
+
+static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
-    if (!_mi_theap_is_live(theap)) continue;
-    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-      mi_class_stat_t* c = &stats->classes[cls];
-      stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
-      stats_take_off(c, stats_count_bin(_mi_idle_taken(theap, cls), cls));
-      if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));
-    }
-    stats_take_off_outbox(stats, theap);
+    stats_take_off_theap(stats, theap);
   }
   if (MI_HARDENED && heap == &_mi_heap_main) stats_take_off_quarantines(stats);
 }
@@ -95,6 +106,13 @@ static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* s
   for (const mi_heap_t* heap = subproc->heaps.first; heap != NULL; heap = heap->links[MI_HEAP_OF_SUBPROC].next) {
     stats_take_off_heap(stats, heap);
   }
+}
+
+static void stats_take_off_all(mi_heap_stats_t* stats) {
+  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+    stats_take_off_theap(stats, theap);
+  }
+  if (MI_HARDENED) stats_take_off_quarantines(stats);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
@@ -116,10 +134,35 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
   }
   if (heap != NULL) stats_take_off_heap(stats, heap);
   else if (subproc != NULL) stats_take_off_subproc(stats, subproc);
+  else stats_take_off_all(stats);
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_registry_lock);
   _mi_lock_release(&_mi_idle_lock);
 }
+
+// ---- what theaps count ----------------------------------------------------------------------------------------------
+
+static mi_atomic(uint64_t) stats_counts_before[MI_THEAP_COUNTS]; // at the last reset
+
+static uint64_t stats_sum(mi_theap_count_t what) {
+  uint64_t sum = 0;
+  for (mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+    sum += mi_load_relaxed(&theap->counts[what]);
+  }
+  return sum;
+}
+
+int64_t _mi_heap_counted(mi_theap_count_t what) {
+  return (int64_t)(stats_sum(what) - mi_load_relaxed(&stats_counts_before[what]));
+}
+
+void _mi_heap_counts_reset(void) {
+  for (int i = 0; i < MI_THEAP_COUNTS; i++) {
+    mi_store_relaxed(&stats_counts_before[i], stats_sum((mi_theap_count_t)i));
+  }
+}
+
+// ---- heaps and theaps -----------------------------------------------------------------------------------------------
 
 static size_t stats_count_theaps(const mi_heap_t* heap) {
   size_t n = 0;

@@ -18,10 +18,13 @@ typedef struct mi_heap_stats_s {
   size_t          n_large_bytes;
 } mi_heap_stats_t;
 
-// Of a heap, of all heaps of a subprocess, or (both NULL) of all.  Other threads may go on: the numbers are then of no
-// single moment.  Blocks in bins, outboxes and quarantines count as used in the last case only: to look into those of threads
-// that run can go wrong by a whole bin.
+// Of a heap, of all heaps of a subprocess, or (both NULL) of all.  Blocks in bins, outboxes and quarantines are not used.  Exact
+// when no other thread allocates or frees meanwhile; otherwise the numbers are of no single moment.
 void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
+
+// The sum over all theaps since the last reset: exact under the same condition.
+int64_t _mi_heap_counted(mi_theap_count_t what);
+void    _mi_heap_counts_reset(void);
 
 // How many heaps there are in a subprocess, and in *n_theaps how many parts of them (of that heap, if it is not NULL)
 // threads have.

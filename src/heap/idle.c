@@ -238,9 +238,11 @@ static bool idle_look_at(mi_theap_t* theap, bool* is_idle) {
 }
 
 static void idle_drop_large(mi_theap_t* theap) {
-  uint32_t n = mi_load_relaxed(&theap->n_kept);
-  if (n == theap->n_kept_seen) _mi_large_drop_kept(theap);
-  theap->n_kept_seen = n;
+  const mi_page_t* page = mi_load_relaxed(&theap->kept_large);
+  uint64_t         n = mi_load_relaxed(&theap->counts[MI_COUNT_LARGE_REUSED]);
+  if (page == theap->kept_seen && n == theap->n_reused_seen) _mi_large_drop_kept(theap);
+  theap->kept_seen = page;
+  theap->n_reused_seen = n;
 }
 
 bool _mi_idle_has_work(void) {

@@ -181,7 +181,6 @@ static mi_page_t* large_keep(mi_theap_t* theap, mi_page_t* page) {
     if (!_mi_purge_keep(page->n_slices - allowed)) return page;
     mi_fetch_add_relaxed(&theap->kept_allowed, page->n_slices - allowed);
   }
-  mi_store_relaxed(&theap->n_kept, mi_load_relaxed(&theap->n_kept) + 1);
   page = mi_exchange_acq_rel(&theap->kept_large, page);
   _mi_background_note();
   return page;
@@ -217,6 +216,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
+  _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
   return p;

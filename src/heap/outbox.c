@@ -29,6 +29,7 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
     if (theap != NULL && mi_load_relaxed(&page->home) == theap) {
       _mi_page_put_free(page, _mi_page_word_own(&page->word));
       _mi_theap_page_enqueue(theap, page);
+      _mi_theap_count(theap, MI_COUNT_CLAIMED, 1);
       return;
     }
     if (_mi_pool_share(page, MI_PAGE_CLAIMED)) return;

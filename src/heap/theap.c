@@ -93,8 +93,9 @@ void _mi_theap_page_delete(mi_theap_t* theap, mi_page_t* page) {
 
 // ---- refill ---------------------------------------------------------------------------------------------------------
 
-static bool theap_park(mi_page_t* page) {
+static bool theap_park(mi_theap_t* theap, mi_page_t* page) {
   if (!_mi_page_word_park(&page->word)) return false;
+  _mi_theap_count(theap, MI_COUNT_PARKED, 1);
   MI_PROBE2(page_park, page, _mi_page_block_size(page));
   return true;
 }
@@ -103,7 +104,7 @@ static void theap_park_last(mi_theap_t* theap, mi_class_state_t* state) {
   mi_page_t* page = state->full.last;
   page_list_remove(&state->full, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
-  if (!theap_park(page)) _mi_theap_page_enqueue(theap, page); // not full any more
+  if (!theap_park(theap, page)) _mi_theap_page_enqueue(theap, page); // not full any more
 }
 
 // With more than one thread all full pages are parked, so that whoever frees into them can make them available again
@@ -143,6 +144,7 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
   for (size_t i = 0; i < n_looks; i++) {
     mi_page_t* page = full->first;
     page_list_remove(full, page);
+    _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
     if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count >= _mi_class_info[cls].claim_at) {
       _mi_theap_page_enqueue(theap, page);
       return page;
@@ -171,14 +173,23 @@ static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   return page;
 }
 
+// A page that may have a free block, when none is known.  NULL when out of memory.
+static mi_page_t* theap_page_search(mi_theap_t* theap, size_t cls) {
+  _mi_theap_count(theap, MI_COUNT_SEARCHES, 1);
+  mi_page_t* page = theap_page_refreed(theap, cls);
+  if (page != NULL) return page;
+  page = theap_page_get(theap, cls);
+  if (page != NULL) _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
+  return page;
+}
+
 // The blocks with which a bin is filled next.
 static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_class_state_t* state = &theap->classes[cls];
   mi_chain_t        chain = {NULL, 0};
   for (;;) {
     mi_page_t* page = state->queue.first;
-    if (page == NULL) page = theap_page_refreed(theap, cls);
-    if (page == NULL) page = theap_page_get(theap, cls);
+    if (page == NULL) page = theap_page_search(theap, cls);
     if (page == NULL) return chain;
     chain = theap_page_take(theap, page, is_zero);
     if (mi_likely(chain.first != NULL)) return chain;
@@ -360,7 +371,7 @@ static void theap_page_release(mi_theap_t* theap, mi_page_t* page) {
       _mi_theap_page_delete(theap, page);
       return;
     }
-    if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : theap_park(page)) return;
+    if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : theap_park(theap, page)) return;
   }
 }
 

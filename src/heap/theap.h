@@ -76,6 +76,16 @@ typedef enum mi_revoked_e {
 
 #define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
 
+// What a theap counts for the statistics (H2); never set back, not even for its next thread (heap/heap_stats.h).
+typedef enum mi_theap_count_e {
+  MI_COUNT_LARGE_REUSED, // large blocks that were kept and are used again; of a backing theap, by its thread only
+  MI_COUNT_SEARCHES,     // how often no page of a class was known to have room
+  MI_COUNT_SEARCHED,     // pages looked at then
+  MI_COUNT_PARKED,       // full pages
+  MI_COUNT_CLAIMED,      // pages that became its own by a free
+  MI_THEAP_COUNTS
+} mi_theap_count_t;
+
 // Where a thread looks for its theap of a heap first: at the lowest bits of the heap's id.
 typedef mi_directory_entry_t mi_theap_cached_t;
 
@@ -95,8 +105,8 @@ struct mi_theap_s {
   uint32_t               n_slow;       // slow mallocs: the heartbeat of deferred frees; its own thread only
   mi_atomic(mi_page_t*)  kept_large;   // a large block that the thread freed last (heap/large.c, L3)
   mi_atomic(size_t)      kept_allowed; // slices that may be kept
-  mi_atomic(uint32_t)    n_kept;       // changes with each
-  uint32_t               n_kept_seen;  // in the last round
+  const mi_page_t*       kept_seen;    // in the last round: that block, and how often one had been used again
+  uint64_t               n_reused_seen;
   // Of a backing theap only:
   mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
   mi_directory_t         directory;                  // the other theaps of the thread, but for those that are retired
@@ -125,6 +135,7 @@ struct mi_theap_s {
   uint64_t         quarantine_random;
   mi_class_state_t classes[MI_CLASS_COUNT];
   mi_batch_t       outbox[MI_OUTBOX_SIZE];
+  mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
   mi_sampler_t*    sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
@@ -214,6 +225,11 @@ static inline void* _mi_bin_pop(mi_bin_t* bin) {
   if (block != NULL) bin->head = _mi_block_next(block);
   else bin->left--;
   return block;
+}
+
+// Others read it at any time, but only one counts.
+static inline void _mi_theap_count(mi_theap_t* theap, mi_theap_count_t what, size_t n) {
+  mi_store_relaxed(&theap->counts[what], mi_load_relaxed(&theap->counts[what]) + n);
 }
 
 // The heap that the theap serves; it may end at any time, and be the main one then (heap.h, Q8).

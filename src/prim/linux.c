@@ -91,6 +91,12 @@ void _mi_prim_hide(void* start, size_t size) {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
+mi_prim_calls_t _mi_prim_calls;
+
+static void prim_count(mi_atomic(int64_t)* n_calls) {
+  mi_fetch_add_relaxed(n_calls, 1);
+}
+
 static mi_atomic(size_t) prim_page_size;
 
 size_t _mi_prim_os_page_size(void) {
@@ -106,7 +112,8 @@ size_t _mi_prim_os_page_size(void) {
 }
 
 static int prim_mmap(void* hint, size_t size, int protection, int flags, void** start) {
-  int   saved = errno;
+  int saved = errno;
+  prim_count(&_mi_prim_calls.map);
   void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   int   err = (p == MAP_FAILED ? errno : 0);
   errno = saved;
@@ -143,6 +150,7 @@ static int prim_grow(char* start, size_t size) {
   size_t page = _mi_prim_os_page_size();
   int    saved = errno;
   int    err = (mremap(start - page, page, page + size, 0) == MAP_FAILED ? ENOMEM : 0);
+  if (err == 0) prim_count(&_mi_prim_calls.commit);
   if (err == 0 && mprotect(start, size, PROT_READ | PROT_WRITE) != 0) {
     munmap(start, size);
     err = ENOMEM;
@@ -277,6 +285,7 @@ static int prim_protect(void* start, size_t size, int protection) {
 
 int _mi_prim_commit(void* start, size_t size) {
   MI_PROBE2(commit, start, size);
+  prim_count(&_mi_prim_calls.commit);
   return prim_protect(start, size, PROT_READ | PROT_WRITE);
 }
 
@@ -299,10 +308,12 @@ static int prim_advise(void* start, size_t size, int advice) {
 
 int _mi_prim_purge(void* start, size_t size) {
   MI_PROBE2(purge, start, size);
+  prim_count(&_mi_prim_calls.purge);
   return prim_advise(start, size, MADV_DONTNEED);
 }
 
 int _mi_prim_discard(void* start, size_t size) {
+  prim_count(&_mi_prim_calls.discard);
   return prim_advise(start, size, MADV_FREE);
 }
 
@@ -548,7 +559,8 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   info->system_ms = prim_timeval_ms(&usage.ru_stime);
   info->rss_current = prim_resident();
   info->rss_peak = (size_t)usage.ru_maxrss * 1024;
-  info->page_faults = (size_t)usage.ru_majflt;
+  info->major_faults = (size_t)usage.ru_majflt;
+  info->minor_faults = (size_t)usage.ru_minflt;
   errno = saved;
 }
 

@@ -9,6 +9,15 @@
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
+// How often the system was asked for memory or to take it, whether it agreed or not.
+typedef struct mi_prim_calls_s {
+  mi_atomic(int64_t) map;     // mmap
+  mi_atomic(int64_t) commit;  // mprotect, to make memory usable
+  mi_atomic(int64_t) purge;   // madvise, to give contents back
+  mi_atomic(int64_t) discard; // ... or only where the system needs them
+} mi_prim_calls_t;
+extern mi_prim_calls_t _mi_prim_calls;
+
 size_t _mi_prim_os_page_size(void);
 
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
@@ -98,7 +107,8 @@ void        _mi_prim_abort(void);
 typedef struct mi_process_info_s {
   int64_t elapsed_ms, user_ms, system_ms;
   size_t  rss_current, rss_peak; // bytes
-  size_t  page_faults;           // major faults
+  size_t  major_faults;          // of OS pages: those that needed input
+  size_t  minor_faults;          // ... and all others
 } mi_process_info_t;
 void _mi_prim_process_info(mi_process_info_t* info);
 

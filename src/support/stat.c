@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "../prim/prim.h"
+
 mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
                  "programs have the layouts of these versions compiled in");
 
@@ -20,6 +22,30 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
   return count;
 }
 
+// System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the difference to what
+// the first were at the last reset.
+static struct {
+  mi_atomic(int64_t) map, commit, purge, discard;
+} stat_calls_before;
+
+static int64_t stat_calls(mi_atomic(int64_t)* now, mi_atomic(int64_t)* before) {
+  return stat_max(0, mi_load_relaxed(now) - mi_load_relaxed(before));
+}
+
+static void stat_add_calls(mi_stats_t* out) {
+  out->mmap_calls.total += stat_calls(&_mi_prim_calls.map, &stat_calls_before.map);
+  out->commit_calls.total += stat_calls(&_mi_prim_calls.commit, &stat_calls_before.commit);
+  out->purge_calls.total += stat_calls(&_mi_prim_calls.purge, &stat_calls_before.purge);
+  out->reset_calls.total += stat_calls(&_mi_prim_calls.discard, &stat_calls_before.discard);
+}
+
+static void stat_reset_calls(void) {
+  mi_store_relaxed(&stat_calls_before.map, mi_load_relaxed(&_mi_prim_calls.map));
+  mi_store_relaxed(&stat_calls_before.commit, mi_load_relaxed(&_mi_prim_calls.commit));
+  mi_store_relaxed(&stat_calls_before.purge, mi_load_relaxed(&_mi_prim_calls.purge));
+  mi_store_relaxed(&stat_calls_before.discard, mi_load_relaxed(&_mi_prim_calls.discard));
+}
+
 void _mi_stats_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
   out->size = sizeof(*out);
@@ -29,6 +55,8 @@ void _mi_stats_snapshot(mi_stats_t* out) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
+  stat_add_calls(out);
+  out->pages_retire.total = out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
 
 static void stat_reset_count(mi_live_count_t* live) {
@@ -43,6 +71,7 @@ void _mi_stats_reset(void) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
+  stat_reset_calls();
 #if MI_API_LEVEL < 3
   stat_reset_count(&_mi_stats.heaps);
   stat_reset_count(&_mi_stats.theaps);

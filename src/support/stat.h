@@ -36,6 +36,9 @@ typedef struct mi_live_stats_s {
 
 extern mi_live_stats_t _mi_stats;
 
+// Fields that have no writer here come from elsewhere: system calls from prim/prim.h, what theaps count from
+// heap/heap_stats.h.
+
 // n >= 0.
 static inline void _mi_stat_count(mi_live_counter_t* counter, int64_t n) {
   mi_fetch_add_relaxed(&counter->total, n);

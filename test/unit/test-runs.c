@@ -169,13 +169,13 @@ static void check_joined(void) {
   enum { n = 64 };
   CHECK_EQ(take_chunks(n), n);
   for (size_t i = 0; i < n; i++) free_chunk(i * 37 % n);
-  int64_t before = _mi_stats.purge_calls.total;
+  int64_t before = mi_load_relaxed(&_mi_prim_calls.purge);
   size_t  purgeable = _mi_slices_purgeable();
   CHECK(_mi_slices_purge(SIZE_MAX) >= n * MI_CHUNK_SLICES);
   CHECK_EQ(_mi_slices_purgeable(), 0);
   // Eight at a time, and a few that lie between others by then.
-  CHECK_FOR(_mi_stats.purge_calls.total - before <= n / 4, "%d calls for %zu slices",
-            (int)(_mi_stats.purge_calls.total - before), purgeable);
+  CHECK_FOR(mi_load_relaxed(&_mi_prim_calls.purge) - before <= n / 4, "%d calls for %zu slices",
+            (int)(mi_load_relaxed(&_mi_prim_calls.purge) - before), purgeable);
 }
 
 // It ends, and what could not go back is still there to go.
