@@ -3,10 +3,11 @@
    They are those of the whole process unless a function says otherwise, and are kept in release builds as well.  Exact
    when no other thread allocates or frees meanwhile; otherwise they need not be of one moment.  Never negative.
 
-   What costs at least a page is counted as it happens.  Blocks of the size classes are not, since a counter in malloc would
-   cost more than all the rest of it: what is in use is counted when somebody asks, without blocks that wait in a thread's
-   bins, on the way to another thread or in a quarantine.  Their peak and their total are not known, and these fields say
-   what is current.  Of a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has no others. */
+   What costs at least a page is counted as it happens.  Blocks of the size classes are not, since a counter in malloc
+   would cost more than all the rest of it: what is in use is counted when somebody asks, without blocks that wait in a
+   thread's bins, on the way to another thread or in a quarantine.  Their peak and their total are not known, and these
+   fields say what is current.  Of a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has
+   no others. */
 #pragma once
 #ifndef MIMALLOC_STATS_H
 #define MIMALLOC_STATS_H
@@ -43,7 +44,7 @@ typedef struct mi_stat_counter_s {
     MI_STAT_COUNT(heaps)                    /* heaps */ \
     MI_STAT_COUNT(theaps)                   /* parts of heaps that belong to a thread */
   #define MI_STAT_FIELDS_HEAP_ENDS() \
-    MI_STAT_COUNTER(heaps_delete_wait)      /* always 0: to delete a heap waits for no thread that uses it */
+    MI_STAT_COUNTER(heaps_delete_wait)      /* always 0: who deletes a heap waits for no thread that uses it */
 #endif
 
 /* The fields, in order.  To walk them define MI_STAT_COUNT(name) and MI_STAT_COUNTER(name), and undefine them again.
@@ -52,7 +53,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(pages)                      /* pages, that is runs of memory with blocks of one size */ \
   MI_STAT_COUNT(reserved)                   /* bytes of address space for pages and blocks */ \
   MI_STAT_COUNT(committed)                  /* bytes of that which may be backed with memory */ \
-  MI_STAT_COUNTER(reset)                    /* bytes of free memory that the system may take back when it needs them */ \
+  MI_STAT_COUNTER(reset)                    /* bytes of free memory that the system may take when it needs them */ \
   MI_STAT_COUNTER(purged)                   /* bytes of free memory given back to the system */ \
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks */ \
@@ -68,7 +69,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNTER(malloc_normal_count)      /* blocks of the size classes that are in use now */ \
   MI_STAT_COUNTER(malloc_huge_count)        /* larger blocks, all that were allocated; of a heap, those in use now */ \
   MI_STAT_COUNTER(malloc_guarded_count)     /* blocks with a guard page */ \
-  MI_STAT_COUNTER(arena_rollback_count)     /* always 0: what is taken from an arena is never put back as taken in vain */ \
+  MI_STAT_COUNTER(arena_rollback_count)     /* always 0: no memory is taken from an arena in vain */ \
   MI_STAT_COUNTER(arena_purges)             /* periodic rounds that found memory to give back */ \
   MI_STAT_COUNTER(pages_extended)           /* times that more of a page was put to use */ \
   MI_STAT_COUNTER(pages_retire)             /* pages that became empty and were given back */ \
@@ -80,9 +81,9 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(_segments_reserved)         /* always 0: there are no segments */ \
   MI_STAT_FIELDS_HEAPS() \
   MI_STAT_COUNTER(pages_reclaim_on_alloc)   /* pages of no thread, taken over by a thread that allocates ... */ \
-  MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or, full ones too, by the thread that had them and frees into them */ \
+  MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or, also full ones, by the one that had them and frees into them */ \
   MI_STAT_COUNTER(pages_reabandon_full)     /* full pages that a thread let go of: others may make them available */ \
-  MI_STAT_COUNTER(pages_unabandon_busy_wait) /* always 0: a page is taken over by one atomic operation, without waiting */ \
+  MI_STAT_COUNTER(pages_unabandon_busy_wait) /* always 0: a page is taken over by one atomic operation */ \
   MI_STAT_FIELDS_HEAP_ENDS()
 
 /* Blocks and pages by block size: bin i holds the sizes over that of bin i-1 up to its own (mi_stats_get_bin_size), the
@@ -115,7 +116,7 @@ typedef struct mi_stats_s {
   mi_stat_count_t   malloc_bins[MI_BIN_HUGE + 1];   /* blocks */
   mi_stat_count_t   page_bins[MI_BIN_HUGE + 1];     /* pages */
 #if MI_API_LEVEL >= 3
-  mi_stat_count_t   chunk_bins[MI_CBIN_COUNT];
+  mi_stat_count_t   chunk_bins[MI_CBIN_COUNT];      /* always 0: all ranges take pages of all sizes */
 #endif
 } mi_stats_t;
 
@@ -155,10 +156,11 @@ mi_decl_export bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_att
 mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 
-/* The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.  With
-   buf NULL or buf_size 0 in a block of its own, to be freed with mi_free (NULL if there is no memory); otherwise in buf, cut
-   off to buf_size - 1 bytes, and the result is buf.  The text is always terminated; all of it needs less than 32 KiB.
-   mi_stats_as_json writes the numbers in *stats; NULL if that is NULL, or of another size or version than the library's. */
+/* The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.
+   With buf NULL or buf_size 0 in a block of its own, to be freed with mi_free (NULL if there is no memory); otherwise
+   in buf, cut off to buf_size - 1 bytes, and the result is buf.  The text is always terminated; all of it needs less
+   than 32 KiB.  mi_stats_as_json writes the numbers in *stats; NULL if that is NULL, or of another size or version than
+   the library's. */
 mi_decl_export char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept;
 mi_decl_export char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept;
 mi_decl_export char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept;

@@ -136,7 +136,7 @@ struct mi_theap_s {
   mi_class_state_t classes[MI_CLASS_COUNT];
   mi_batch_t       outbox[MI_OUTBOX_SIZE];
   mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
-  mi_sampler_t*    sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
+  mi_sampler_t*       sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");

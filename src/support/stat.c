@@ -56,7 +56,8 @@ void _mi_stats_snapshot(mi_stats_t* out) {
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
   stat_add_calls(out);
-  out->pages_retire.total = out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
+  out->pages_retire.total =
+      out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
 
 static void stat_reset_count(mi_live_count_t* live) {

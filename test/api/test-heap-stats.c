@@ -237,11 +237,12 @@ static void check_tables(mi_heap_t* heap) {
   snprintf(bin, sizeof(bin), " bin%6zu:", mi_good_size(size));
   CHECK_FOR(count_in(of_heap.text, bin) == 1 && strstr(of_heap.text, " 123 ") != NULL, "%s", of_heap.text);
   CHECK(count_in(of_heap.text, "heap stats:") == 1 && count_in(of_heap.text, "     pages:") == 1);
-  CHECK(count_in(of_heap.text, "    theaps:     1 ") == 1 && count_in(of_heap.text, "process") == 0);
+  CHECK(count_in(of_heap.text, "    theaps:                             1 ") == 1 &&
+        count_in(of_heap.text, "process") == 0);
   mi_subproc_stats_print_out(mi_subproc_main(), &on_line, &of_sub);
   CHECK(count_in(of_sub.text, "subprocess:") == 1 && count_in(of_sub.text, "heap stats:") == 1);
   CHECK(count_in(of_sub.text, " committed:") == 1);
-  CHECK_FOR(count_in(of_sub.text, "     heaps:     2           2           2 ") == 1, "%s", of_sub.text);
+  CHECK_FOR(count_in(of_sub.text, "     heaps:                             2 ") == 1, "%s", of_sub.text);
   mi_subproc_heap_stats_print_out(mi_subproc_main(), &on_line, &of_all);
   CHECK(count_in(of_all.text, "subprocess:") == 1 && count_in(of_all.text, "heap stats:") == 3);
   mi_stats_print_out(&on_line, &of_process);
