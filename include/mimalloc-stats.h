@@ -53,8 +53,8 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(pages)                      /* pages, that is runs of memory with blocks of one size */ \
   MI_STAT_COUNT(reserved)                   /* bytes of address space for pages and blocks */ \
   MI_STAT_COUNT(committed)                  /* bytes of that which may be backed with memory */ \
-  MI_STAT_COUNTER(reset)                    /* bytes of free memory that the system may take when it needs them */ \
-  MI_STAT_COUNTER(purged)                   /* bytes of free memory given back to the system */ \
+  MI_STAT_COUNTER(reset)                    /* bytes that the system may take back when it needs them */ \
+  MI_STAT_COUNTER(purged)                   /* bytes given back to the system, whether they were backed or not */ \
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \

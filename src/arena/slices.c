@@ -5,7 +5,6 @@
 
 #include "../base/assert.h"
 #include "../support/option.h"
-#include "../support/stat.h"
 #include "chunk.h"
 #include "commit.h"
 #include "hole.h"
@@ -447,11 +446,9 @@ static mi_chunk_hold_t slices_purge_contents(mi_region_t* region, size_t slice, 
     return MI_CHUNK_HOLDS_STALE;
   }
   if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
-    _mi_stat_count(&_mi_stats.reset, (int64_t)size);
     return MI_CHUNK_HOLDS_STALE;
   }
   int err = _mi_prim_purge(start, size);
-  if (err == 0) _mi_stat_count(&_mi_stats.purged, (int64_t)size);
   if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
   return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
 }

@@ -309,12 +309,16 @@ static int prim_advise(void* start, size_t size, int advice) {
 int _mi_prim_purge(void* start, size_t size) {
   MI_PROBE2(purge, start, size);
   prim_count(&_mi_prim_calls.purge);
-  return prim_advise(start, size, MADV_DONTNEED);
+  int err = prim_advise(start, size, MADV_DONTNEED);
+  if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
+  return err;
 }
 
 int _mi_prim_discard(void* start, size_t size) {
   prim_count(&_mi_prim_calls.discard);
-  return prim_advise(start, size, MADV_FREE);
+  int err = prim_advise(start, size, MADV_FREE);
+  if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_discarded, (int64_t)size);
+  return err;
 }
 
 int _mi_prim_decommit(void* start, size_t size) {

@@ -11,10 +11,11 @@
 
 // How often the system was asked for memory or to take it, whether it agreed or not.
 typedef struct mi_prim_calls_s {
-  mi_atomic(int64_t) map;     // mmap
-  mi_atomic(int64_t) commit;  // mprotect, to make memory usable
-  mi_atomic(int64_t) purge;   // madvise, to give contents back
-  mi_atomic(int64_t) discard; // ... or only where the system needs them
+  mi_atomic(int64_t) map;                   // mmap
+  mi_atomic(int64_t) commit;                // mprotect, to make memory usable
+  mi_atomic(int64_t) purge;                 // madvise, to give contents back
+  mi_atomic(int64_t) discard;               // ... or only where the system needs them
+  mi_atomic(int64_t) n_purged, n_discarded; // bytes of those calls that the system agreed to
 } mi_prim_calls_t;
 extern mi_prim_calls_t _mi_prim_calls;
 

@@ -25,7 +25,7 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
 // System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the difference to what
 // the first were at the last reset.
 static struct {
-  mi_atomic(int64_t) map, commit, purge, discard;
+  mi_atomic(int64_t) map, commit, purge, discard, n_purged, n_discarded;
 } stat_calls_before;
 
 static int64_t stat_calls(mi_atomic(int64_t)* now, mi_atomic(int64_t)* before) {
@@ -37,6 +37,8 @@ static void stat_add_calls(mi_stats_t* out) {
   out->commit_calls.total += stat_calls(&_mi_prim_calls.commit, &stat_calls_before.commit);
   out->purge_calls.total += stat_calls(&_mi_prim_calls.purge, &stat_calls_before.purge);
   out->reset_calls.total += stat_calls(&_mi_prim_calls.discard, &stat_calls_before.discard);
+  out->purged.total += stat_calls(&_mi_prim_calls.n_purged, &stat_calls_before.n_purged);
+  out->reset.total += stat_calls(&_mi_prim_calls.n_discarded, &stat_calls_before.n_discarded);
 }
 
 static void stat_reset_calls(void) {
@@ -44,6 +46,8 @@ static void stat_reset_calls(void) {
   mi_store_relaxed(&stat_calls_before.commit, mi_load_relaxed(&_mi_prim_calls.commit));
   mi_store_relaxed(&stat_calls_before.purge, mi_load_relaxed(&_mi_prim_calls.purge));
   mi_store_relaxed(&stat_calls_before.discard, mi_load_relaxed(&_mi_prim_calls.discard));
+  mi_store_relaxed(&stat_calls_before.n_purged, mi_load_relaxed(&_mi_prim_calls.n_purged));
+  mi_store_relaxed(&stat_calls_before.n_discarded, mi_load_relaxed(&_mi_prim_calls.n_discarded));
 }
 
 void _mi_stats_snapshot(mi_stats_t* out) {
