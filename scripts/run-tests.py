@@ -66,6 +66,11 @@ for each in PARTS:
 NAMES["all"] = [part for part in PARTS if part.group]
 
 
+def chosen(names):
+    """The parts of these names and groups, each once."""
+    return list({part.name: part for name in names for part in NAMES[name]}.values())
+
+
 @dataclasses.dataclass
 class Outcome:
     part: Part
@@ -205,6 +210,7 @@ def self_test():
         "left_over": "make test-rest" in left_over([Outcome(NAMES["quick"][0])]) and
                      "make" not in left_over([Outcome(part) for part in PARTS if part.name != "tsan"]) and
                      "Nothing" in left_over([Outcome(part) for part in PARTS]),
+        "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and len(chosen(["all", "rest"])) == len(PARTS),
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8") for part in PARTS),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
@@ -227,7 +233,7 @@ def main():
     unknown = [name for name in args.parts if name not in NAMES]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; --list shows them")
-    parts = list(dict.fromkeys(part for name in args.parts for part in NAMES[name]))
+    parts = chosen(args.parts)
     outcomes = []
     for i, part in enumerate(parts):
         print(f"\n=== {i + 1} of {len(parts)}: {part.name}: {part.what}", flush=True)
