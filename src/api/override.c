@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../prim/prim.h"
 #include "../support/message.h"
 #include "../support/stat.h"
 #include "api.h"
@@ -137,9 +138,9 @@ MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_F
     #include <malloc.h>
     #include <stdio.h>
 
-    // What has gone back since the start, as the statistics have it.
+    // What has gone back since the start.
     static int64_t override_returned(void) {
-  return mi_load_relaxed(&_mi_stats.purged.total) + mi_load_relaxed(&_mi_stats.reset.total);
+  return mi_load_relaxed(&_mi_prim_calls.n_purged) + mi_load_relaxed(&_mi_prim_calls.n_discarded);
 }
 
 // As glibc has it: `pad` bytes that are free stay, as far as there are so many, and a purge may take up to a chunk more than it

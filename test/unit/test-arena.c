@@ -12,6 +12,7 @@
 #include "slice_model.h"
 #include "arena/numa.h"
 #include "page/page.h"
+#include "prim/prim.h"
 #include "support/stat.h"
 
 static const mi_arena_spec_t plain = {true, false, true, true, -1, NULL, NULL};
@@ -437,14 +438,14 @@ static void check_mapping_stays(void) {
 
 // With purge_decommits off the system takes memory when it likes, so it may still hold what was there.
 static void check_discard(void) {
-  int64_t before = _mi_stats.reset.total;
+  int64_t before = _mi_prim_calls.n_discarded;
   mi_option_set(mi_option_purge_decommits, 0);
   char* p = (char*)mi_malloc(24 * MiB); // more would have a mapping of its own
   memset(p, 7, 24 * MiB);
   mi_free(p);
   mi_collect(true);
   CHECK_EQ(_mi_slices_purgeable(), 0);
-  CHECK(_mi_stats.reset.total - before >= (int64_t)(24 * MiB));
+  CHECK(_mi_prim_calls.n_discarded - before >= (int64_t)(24 * MiB));
   mi_run_t run = run_of(24 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(!run.is_zero);
   free_run(run);
