@@ -43,9 +43,12 @@ static mi_always_inline void mi_block_set_next(mi_block_t* block, const mi_block
   else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
 }
 
+#define MI_BLOCK_DECODE(coded, block) \
+  (((coded) * MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)(block)))
+
 static mi_always_inline uintptr_t _mi_block_decode(const mi_block_t* block) {
   uintptr_t coded = (MI_TRACK ? (uintptr_t)mi_track_load(block) : (uintptr_t)block->next);
-  return (coded * MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block);
+  return MI_BLOCK_DECODE(coded, block);
 }
 
 // The block that follows in a list, for fast paths: false if none does, or it cannot be found fast.
@@ -63,8 +66,10 @@ static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_blo
 }
 
 // The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.
-static inline mi_block_t* _mi_block_peek(const mi_block_t* block) {
-  return MI_CHECKED ? (mi_block_t*)_mi_block_decode(block) : block->next;
+static inline mi_may_race mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  if (MI_TRACK) return (mi_block_t*)_mi_block_decode(block);
+  uintptr_t coded = (uintptr_t)block->next;
+  return (mi_block_t*)(MI_CHECKED ? MI_BLOCK_DECODE(coded, block) : coded);
 }
 
 static mi_always_inline mi_block_t* _mi_block_next(const mi_block_t* block) {
