@@ -11,8 +11,6 @@ MINUTES ?= 30
 
 NEED_BUILD := cmake make gcc g++
 NEED_CLANG := clang-19 libclang-rt-19-dev:libclang-rt-19-dev
-NEED_LTO   := lld-19:ld.lld-19 llvm-19:llvm-ar-19
-NEED_TRACE := systemtap-sdt-dev gdb
 BUILD      := build
 USER_BUILD := $(BUILD)/user
 
@@ -20,11 +18,9 @@ USER_BUILD := $(BUILD)/user
 user-build = cmake -S . -B $(USER_BUILD) -DCMAKE_BUILD_TYPE=Release -DMI_BUILD_TESTS=OFF $(2) --log-level=NOTICE > /dev/null && \
              cmake --build $(USER_BUILD) --parallel $(JOBS) --target $(1)
 
-# Configure, build, test: $(call build,preset[,targets]) and $(call check,preset[,arguments of ctest])
+# Configure and build: $(call build,preset[,targets])
 build = cmake --preset $(1) --log-level=NOTICE > /dev/null && \
         cmake --build $(BUILD)/$(1) --parallel $(JOBS) $(if $(2),--target $(2))
-check = $(call build,$(1)) && \
-        ctest --test-dir $(BUILD)/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error $(2)
 
 # The benchmarks, in the build of users
 bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench,-DMI_BUILD_BENCH=ON)
@@ -73,25 +69,11 @@ test-all: ## run both, with one report (50 minutes on 2 cores)
 	@scripts/run-tests.py --jobs $(JOBS) all
 
 test-package: ## run all package tests, also those with package managers and other versions of CMake (uses registries)
-	@scripts/need.sh $(NEED_BUILD) python3 binutils:objdump pkg-config
-	@scripts/need.sh $(NEED_CLANG) $(NEED_LTO) > /dev/null 2>&1 || echo "SKIP package tests with clang: it cannot be installed here"
-	@scripts/need.sh nim > /dev/null 2>&1 || echo "SKIP package-nim: Nim cannot be installed here"
-	@cmake --preset release --log-level=NOTICE > /dev/null
-	@ctest --test-dir $(BUILD)/release --parallel $(JOBS) --output-on-failure --no-tests=error -C long -R '^package-'
-
 test-bugs: ## run programs with one bug each; the detections must be those in test/bugs/table.toml
-	@scripts/need.sh $(NEED_BUILD) python3
-	@$(call check,release,-L bugs)
-	@$(call check,debug,-L bugs)
-	@$(call check,secure,-L bugs)
-	@$(call check,secure-full,-L bugs)
-
 test-tools: ## test under valgrind and the address sanitizer, also real programs; test the probes for tracers (15 minutes)
-	@scripts/need.sh $(NEED_BUILD) python3 valgrind binutils:readelf
-	@scripts/need.sh $(NEED_TRACE) > /dev/null 2>&1 || echo "SKIP tests of probes: $(NEED_TRACE) cannot be installed here"
-	@$(call check,valgrind,-C long -L tools)
-	@$(call check,asan,-L tools)
-	@$(call check,release,-C long -L tools)
+test-package test-bugs test-tools:
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) $(@:test-%=%)
 
 test-programs: ## run all real programs under LD_PRELOAD (installs databases and a browser; 30 minutes)
 	@scripts/need.sh $(NEED_BUILD) python3

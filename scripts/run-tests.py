@@ -33,7 +33,7 @@ SLOW = "package|programs|bugs"
 @dataclasses.dataclass(frozen=True)
 class Part:
     name: str
-    group: str  # quick, rest, or "" for what is run by name only
+    group: str  # quick and rest: continuous integration; the others are longer, or parts of those once more
     preset: str
     what: str
     select: tuple = ()  # arguments of ctest
@@ -58,12 +58,22 @@ PARTS = [
     Part("clang", "rest", "clang-release", "clang", ("-L", "api|unit|fault|override|preload"), tuple(CLANG), is_optional=True),
     Part("clang-asan", "rest", "clang-asan", "clang, the address sanitizer and the fuzzer", ("-L", "fuzz|unit"), tuple(CLANG),
          is_optional=True),
+    *(Part(f"bugs-{preset}", "bugs", preset, "programs with one bug each: the detections are those in test/bugs/table.toml",
+           ("-L", "bugs"), ("python3",)) for preset in ("release", "debug", "secure", "secure-full")),
+    Part("packages", "package", "release", "packaging, also with package managers and other versions of CMake (uses registries)",
+         ("-C", "long", "-R", "^package-"), ("python3", "binutils:objdump", "pkg-config"),
+         (("package tests with clang", CLANG + LTO), ("package-nim", ["nim"]))),
+    Part("tools-valgrind", "tools", "valgrind", "programs under valgrind", ("-C", "long", "-L", "tools"),
+         ("python3", "valgrind", "binutils:readelf")),
+    Part("tools-asan", "tools", "asan", "programs under the address sanitizer", ("-L", "tools"), ("python3",)),
+    Part("tools-release", "tools", "release", "probes for tracers, real programs under valgrind", ("-C", "long", "-L", "tools"),
+         ("python3", "valgrind"), (("tests of probes", TRACE),)),
 ]
 
 NAMES = {part.name: [part] for part in PARTS}
 for each in PARTS:
     NAMES.setdefault(each.group, []).append(each)
-NAMES["all"] = [part for part in PARTS if part.group]
+NAMES["all"] = NAMES["quick"] + NAMES["rest"]
 
 
 def chosen(names):
@@ -175,9 +185,9 @@ def left_over(outcomes):
 
 
 def report(outcomes):
-    print(f"\n{'part':<14}{'passed':>8}{'failed':>8}{'skipped':>9}{'min:s':>8}")
+    print(f"\n{'part':<17}{'passed':>8}{'failed':>8}{'skipped':>9}{'min:s':>8}")
     for outcome in outcomes:
-        print(f"{outcome.part.name:<14}{outcome.passed:>8}{len(outcome.failed):>8}{len(outcome.skipped):>9}"
+        print(f"{outcome.part.name:<17}{outcome.passed:>8}{len(outcome.failed):>8}{len(outcome.skipped):>9}"
               f"{minutes(outcome.seconds):>8}  {outcome.trouble or outcome.part.what}")
     for outcome in outcomes:
         for name, why in outcome.skipped:
@@ -210,7 +220,7 @@ def self_test():
         "left_over": "make test-rest" in left_over([Outcome(NAMES["quick"][0])]) and
                      "make" not in left_over([Outcome(part) for part in PARTS if part.name != "tsan"]) and
                      "Nothing" in left_over([Outcome(part) for part in PARTS]),
-        "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and len(chosen(["all", "rest"])) == len(PARTS),
+        "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8") for part in PARTS),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
@@ -219,7 +229,7 @@ def self_test():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: all {' '.join(sorted(filter(None, NAMES)))}")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: all {' '.join(sorted(NAMES))}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many tests, and compilers, run at a time")
     parser.add_argument("--list", action="store_true", help="list the parts and exit")
     parser.add_argument("--self-test", action="store_true", help="test this script")
@@ -228,7 +238,7 @@ def main():
         return self_test()
     if args.list or not args.parts:
         for part in PARTS:
-            print(f"{part.name:<14}{part.group:<7}{part.what}")
+            print(f"{part.name:<17}{part.group:<9}{part.what}")
         return 0
     unknown = [name for name in args.parts if name not in NAMES]
     if unknown:

@@ -65,8 +65,8 @@ static inline uint32_t mi_mask32(size_t n) {
   return n >= 32 ? UINT32_MAX : (((uint32_t)1 << n) - 1);
 }
 
-// Bit i of the result is set when bits i .. i+n-1 of x are all set (1 <= n <= 32).  Doubling: five steps at most.
-static inline uint32_t mi_runs32(uint32_t x, size_t n) {
+// Bit i of the result is set when bits i .. i+n-1 of x are all set (1 <= n <= 64).  Doubling: six steps at most.
+static inline uint64_t mi_runs64(uint64_t x, size_t n) {
   size_t have = 1;
   while (have < n && x != 0) {
     size_t step = mi_min(have, n - have);
@@ -76,15 +76,8 @@ static inline uint32_t mi_runs32(uint32_t x, size_t n) {
   return x;
 }
 
-// The same for 64 bits (1 <= n <= 64).
-static inline uint64_t mi_runs64(uint64_t x, size_t n) {
-  size_t have = 1;
-  while (have < n && x != 0) {
-    size_t step = mi_min(have, n - have);
-    x &= x >> step;
-    have += step;
-  }
-  return x;
+static inline uint32_t mi_runs32(uint32_t x, size_t n) {
+  return (uint32_t)mi_runs64(x, n);
 }
 
 // How many bits are set from the lowest on, and from the highest on down.
