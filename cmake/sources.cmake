@@ -26,7 +26,7 @@ set(mi_sources
   src/arena/region.c
   src/arena/slices.c
 
-  src/page/gap.c
+  src/page/guard_page.c
   src/page/page.c
   src/page/size_class.c
   src/page/verify.c

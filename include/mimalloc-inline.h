@@ -26,8 +26,8 @@ extern "C" {
 /* A list of free blocks of one size.  Each block begins with a pointer to the next. */
 typedef struct mi_inline_bin_s {
   void*   first;   /* NULL: none */
-  int32_t left;    /* how many more blocks the list may take; each block that is removed adds one */
-  int32_t room;    /* not for programs */
+  int32_t slots;    /* how many more blocks the list may take; each block that is removed adds one */
+  int32_t limit;    /* not for programs */
 } mi_inline_bin_t;
 
 typedef struct mi_inline_s {
@@ -59,14 +59,14 @@ mi_decl_nodiscard static inline void* mi_inline_malloc(mi_inline_t handle, size_
   if (size <= MI_SMALL_SIZE_MAX) {
     mi_inline_bin_t* bin = (mi_inline_bin_t*)(void*)(handle.bins + handle.offset[size]);
     void*            block;
-    bin->left++; /* first, and before the list is looked at: see src/heap/theap.h, H1 */
+    bin->slots++; /* first, and before the list is looked at: see src/heap/theap.h, H1 */
     _mi_inline_fence();
     block = bin->first;
     if (block != NULL) {
       bin->first = *(void**)block;
       return block;
     }
-    bin->left--;
+    bin->slots--;
   }
   return mi_inline_malloc_slow(handle, size);
 }

@@ -35,7 +35,7 @@
 #include "arena/region.c"
 #include "arena/slices.c"
 
-#include "page/gap.c"
+#include "page/guard_page.c"
 #include "page/page.c"
 #include "page/size_class.c"
 #include "page/verify.c"

@@ -314,7 +314,7 @@ static cover_t complement_of_cube(const word_t* a) {
 }
 
 // Joins the cubes of both halves that are equal but for the variable of the split: they are cut out of all of it, or of
-// the halves that `left` and `right` say.
+// the halves that `slots` and `right` say.
 static void complement_merge(cover_t* f, cover_t* g, const word_t* left, const word_t* right) {
   cover_sort(f);
   cover_sort(g);

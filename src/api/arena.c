@@ -229,7 +229,7 @@ mi_cold void mi_arenas_print(void) mi_attr_noexcept {
   arena_print_sum("all: ", &total);
   _mi_message_raw(NULL, NULL,
                   "(each character: %zu MiB of small pages s, medium pages m, runs of any length x, our own data i, or "
-                  "dense pages d; capital if full; o free and backed; . free)\n",
+                  "pages in huge-page chunks d; capital if full; o free and backed; . free)\n",
                   MI_CHUNK_SIZE / MI_MiB);
 }
 

@@ -49,8 +49,8 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
 
 static mi_noinline void free_slow(void* p) mi_attr_noexcept;
 
-static mi_cold void free_unsound(mi_theap_t* theap, mi_page_t* slice, void* p) {
-  if (!_mi_block_verify(slice - slice->back, p, "free")) return;
+static mi_cold void free_corrupt(mi_theap_t* theap, mi_page_t* slice, void* p) {
+  if (!_mi_block_verify(slice - slice->to_first, p, "free")) return;
   _mi_block_retire(p, _mi_page_block_size(slice));
   if (MI_HARDENED) _mi_quarantine_free(slice, p);
   else _mi_theap_free_local(theap, slice, p);
@@ -66,7 +66,7 @@ void mi_free(void* p) mi_attr_noexcept {
     if (mi_likely(theap == _mi_theap_default)) {
       if (MI_CHECKED &&
           mi_unlikely(!_mi_block_is_readable(page, p) || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
-        free_unsound(theap, page, p);
+        free_corrupt(theap, page, p);
         return;
       }
       if (MI_CHECKED) _mi_block_retire(p, _mi_page_block_size(page));

@@ -30,7 +30,7 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   return q;
 }
 
-// The block stays where it is, and has `room` for what is asked; up to `old_size` it has contents.
+// The block stays where it is, and has `limit` for what is asked; up to `old_size` it has contents.
 static void* realloc_keep(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
   if (!MI_PADDING) return p;
   if (MI_TRACK) {

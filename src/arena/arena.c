@@ -202,7 +202,7 @@ int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_m
 
 // Caller holds the arena lock.
 static mi_region_t* arena_region(size_t arena) {
-  if (arena <= MI_REGION_DENSE || arena >= _mi_region_count()) return NULL;
+  if (arena <= MI_REGION_HUGE || arena >= _mi_region_count()) return NULL;
   mi_region_t* region = &_mi_regions[arena];
   return _mi_region_is_arena(region) && region->n_usable > 0 ? region : NULL;
 }

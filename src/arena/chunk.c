@@ -46,7 +46,7 @@ static void chunk_bucket_move(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_l
 
 // How much a chunk can give of those slices.
 static size_t chunk_room(const mi_chunk_t* chunk, uint32_t bits) {
-  bool is_of_slices = (chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_DENSE);
+  bool is_of_slices = (chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
   return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 

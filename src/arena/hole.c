@@ -1,4 +1,4 @@
-// Holes in dense chunks: parts of them that went back to the system.  Layer: arena.
+// Holes in huge-page chunks: parts of them that went back to the system.  Layer: arena.
 #include "hole.h"
 
 #include "../support/option.h"
@@ -41,13 +41,13 @@ static bool hole_may_list(size_t i) {
 }
 
 static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
-  if (!region->is_dense) return;
+  if (!region->is_huge) return;
   mi_chunk_t* chunk = &region->chunks[i];
   char*       start = _mi_region_slice_start(region, i * MI_CHUNK_SLICES);
   bool        had_holes = ((chunk->has_holes & HOLE_HAS) != 0);
   if (!has_holes && !had_holes) return;
   if (has_holes && chunk->has_holes == 0 && !hole_may_list(i)) return;
-  if (!has_holes && !_mi_slices_may_be_dense()) return;
+  if (!has_holes && !_mi_slices_may_be_huge()) return;
   // Even if it had holes: it may have been closed and opened since, and then it asks for a huge page.
   if (_mi_prim_advise_huge(start, MI_CHUNK_SIZE, !has_holes) != 0) return; // asked again at the next occasion
   if (has_holes == had_holes) return;

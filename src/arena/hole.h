@@ -1,4 +1,4 @@
-// Holes in dense chunks: parts of them that went back to the system.  Layer: arena.
+// Holes in huge-page chunks: parts of them that went back to the system.  Layer: arena.
 //
 // A chunk with holes asks for no huge OS page.  Else an idle system would fill its holes again, unseen by us: khugepaged makes
 // a huge page of any that asks for it, if a single OS page of it is in use (docs/decisions/003).  It asks again when all of it

@@ -16,7 +16,7 @@
 
 typedef struct mapped_slot_s {
   char       descriptor[MI_DESCRIPTOR_SIZE];
-  char       owner[MI_OWNER_SIZE];
+  char       heap_link[MI_HEAP_LINK_SIZE];
   mi_range_t range; // unused, stuck: `right` links the list
 } mapped_slot_t;
 
@@ -311,8 +311,8 @@ char* _mi_mapped_start(const void* descriptor) {
   return (char*)mapped_slot_of(descriptor)->range.start;
 }
 
-void* _mi_mapped_owner(const void* descriptor) {
-  return mapped_slot_of(descriptor)->owner;
+void* _mi_mapped_heap_link(const void* descriptor) {
+  return mapped_slot_of(descriptor)->heap_link;
 }
 
 // ---- all of them ----------------------------------------------------------------------------------------------------

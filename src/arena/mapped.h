@@ -1,10 +1,10 @@
 // Blocks with a mapping of their own.  Layer: arena.
 //
 // What is large, or aligned to more than a chunk, comes from the system block by block and goes back at once.  There is no
-// limit to their number but that of the system.  A block's descriptor lies in a slot, together with its owner entry and its
+// limit to their number but that of the system.  A block's descriptor lies in a slot, together with its heap link and its
 // range; slots lie in slices of our own, 511 in each, and are used again.
 //
-//   slot      | descriptor, 64 bytes | owner entry, 32 bytes | range, 32 bytes |
+//   slot      | descriptor, 64 bytes | heap link, 32 bytes | range, 32 bytes |
 //
 // B1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
 // B2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in when it is
@@ -39,9 +39,9 @@ void _mi_mapped_free(void* descriptor, bool was_in);
 // contents are copied.  False if the system refuses: then it is as it was.  The caller must be the only one to use it.
 bool _mi_mapped_resize(void* descriptor, size_t size);
 
-// Where the mapping starts, and its owner entry.
+// Where the mapping starts, and its heap link.
 char* _mi_mapped_start(const void* descriptor);
-void* _mi_mapped_owner(const void* descriptor);
+void* _mi_mapped_heap_link(const void* descriptor);
 
 // The descriptor of the block that has this address, or a part of this range; NULL if there is none.
 void* _mi_mapped_find(const void* p);

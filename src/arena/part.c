@@ -44,12 +44,12 @@ static size_t part_page_up(size_t size) {
 static void part_lay_out(mi_region_t* whole, uintptr_t start, size_t n) {
   uintptr_t chunks = start + part_page_up(n / 8);
   uintptr_t table = chunks + part_page_up(n * sizeof(mi_chunk_t));
-  uintptr_t owners = table + part_page_up(n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
+  uintptr_t heap_links = table + part_page_up(n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
   whole->free_chunks = (uint64_t*)start;
   whole->chunks = (mi_chunk_t*)chunks;
   whole->table = (char*)table;
-  whole->owners = (char*)owners;
-  mi_store_growing(&whole->base, mi_align_up(owners + n * MI_CHUNK_SLICES * MI_OWNER_SIZE, MI_CHUNK_SIZE));
+  whole->heap_links = (char*)heap_links;
+  mi_store_growing(&whole->base, mi_align_up(heap_links + n * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, MI_CHUNK_SIZE));
   mi_store_growing(&whole->n_slices, 0);
   part_span.n_chunks = n;
   part_span.size = whole->base + n * MI_CHUNK_SIZE - start;
@@ -94,7 +94,7 @@ static void part_fill_chunks(mi_region_t* region, size_t i, size_t n) {
   region->n_chunks = region->n_usable = n;
   region->chunks = whole->chunks + i;
   region->free_chunks = whole->free_chunks + i / 64;
-  region->owners = whole->owners + i * MI_CHUNK_SLICES * MI_OWNER_SIZE;
+  region->heap_links = whole->heap_links + i * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE;
   region->numa_node = -1;
   _mi_region_set_groups(region);
 }
@@ -143,11 +143,11 @@ size_t _mi_part_find(size_t n, size_t align) {
 
 // As large as all of its kind are that we have, so that they stay few however large the heap gets, and as option arena_reserve
 // says at first.
-size_t _mi_part_band_size(bool is_dense) {
+size_t _mi_part_band_size(bool is_huge) {
   long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
   size_t size = mi_clamp(reserve <= 0 ? 0 : (size_t)reserve * MI_KiB, MI_BAND_SIZE_MIN, PART_BAND_MAX);
   size_t have = 0;
-  for (const mi_region_t* region = &_mi_regions[is_dense]; region != NULL; region = region->next)
+  for (const mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next)
     have += region->n_usable;
   return mi_align_down(mi_max(size, have * MI_CHUNK_SIZE), MI_BAND_SIZE_MIN);
 }
@@ -157,8 +157,8 @@ bool _mi_part_plan(void) {
   size_t n = mi_min(_mi_part_band_size(false) / MI_CHUNK_SIZE, part_span.n_chunks / 4);
   part_fill_chunks(&_mi_regions[0], 0, n); // its n_slices is 0: as far as the span is covered (S2)
   _mi_regions[0].is_planned = true;
-  _mi_part_fill(&_mi_regions[MI_REGION_DENSE], n, n);
-  _mi_regions[MI_REGION_DENSE].is_planned = _mi_regions[MI_REGION_DENSE].is_dense = true;
+  _mi_part_fill(&_mi_regions[MI_REGION_HUGE], n, n);
+  _mi_regions[MI_REGION_HUGE].is_planned = _mi_regions[MI_REGION_HUGE].is_huge = true;
   return true;
 }
 
@@ -168,10 +168,10 @@ static bool part_is_blocked(void) {
   return n >= PART_BLOCKED_MAX;
 }
 
-bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense) {
+bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_huge) {
   if (part_is_blocked()) return false;
   size_t least = mi_align_up(size, MI_BAND_SIZE_MIN);
-  size_t wanted = mi_max(least, _mi_part_band_size(is_dense));
+  size_t wanted = mi_max(least, _mi_part_band_size(is_huge));
   size_t i;
   while ((i = _mi_part_find(wanted / MI_CHUNK_SIZE, MI_CHUNK_SIZE)) == SIZE_MAX) {
     if (wanted == least) return false;
@@ -180,7 +180,7 @@ bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense) {
   memset(made, 0, sizeof(*made));
   _mi_part_fill(made, i, wanted / MI_CHUNK_SIZE);
   made->is_planned = true;
-  made->is_dense = is_dense;
+  made->is_huge = is_huge;
   return true;
 }
 
@@ -223,17 +223,17 @@ int _mi_part_map(const mi_region_t* part, size_t n) {
   return part_map((char*)part->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE, open > 0);
 }
 
-// What is mapped of the owner entries when those of n chunks can be used.
-static size_t part_owners_end(const mi_region_t* part, size_t n) {
+// What is mapped of the heap links when those of n chunks can be used.
+static size_t part_heap_links_end(const mi_region_t* part, size_t n) {
   uintptr_t page = _mi_prim_os_page_size();
-  uintptr_t start = (uintptr_t)part->owners;
+  uintptr_t start = (uintptr_t)part->heap_links;
   if (n == 0) return mi_align_down(start, page);
-  return mi_align_up(start + n * MI_CHUNK_SLICES * MI_OWNER_SIZE, page);
+  return mi_align_up(start + n * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
 }
 
-int _mi_part_map_owners(const mi_region_t* part, size_t n) {
-  size_t from = part_owners_end(part, part->n_owned);
-  return part_map((void*)from, part_owners_end(part, n) - from, part->n_owned > 0);
+int _mi_part_map_heap_links(const mi_region_t* part, size_t n) {
+  size_t from = part_heap_links_end(part, part->n_heap_links);
+  return part_map((void*)from, part_heap_links_end(part, n) - from, part->n_heap_links > 0);
 }
 
 // ---- unmapping ------------------------------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ static void part_clear_descriptors(const mi_region_t* part) {
 }
 
 bool _mi_part_clear(mi_region_t* part) {
-  uintptr_t owners = part_owners_end(part, 0);
-  if (!part_unmap(owners, part_owners_end(part, part->n_owned) - owners)) return false;
-  part->n_owned = 0;
+  uintptr_t heap_links = part_heap_links_end(part, 0);
+  if (!part_unmap(heap_links, part_heap_links_end(part, part->n_heap_links) - heap_links)) return false;
+  part->n_heap_links = 0;
   if (!part_unmap(part->base, part->reserved_size)) return false;
   part_clear_descriptors(part);
   return true;

@@ -14,11 +14,11 @@
 // It is a band of our own, opened by need, or an arena that the program reserves.
 //
 // S1  What is mapped lies in few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
-//     array of chunks, the table, and of each part its chunks and its owner entries.
+//     array of chunks, the table, and of each part its chunks and its heap links.
 // S2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
 //     than all that is open.  They are never unmapped.
 // S3  Nobody else's mapping is replaced.  Where one is in the way the part ends; if that is so for a table, the span does.
-// S4  Each part has whole words of free_chunks.  So no two have owner entries in the same OS page.
+// S4  Each part has whole words of free_chunks.  So no two have heap links in the same OS page.
 //
 // All of this under the arena lock.
 #pragma once
@@ -32,10 +32,10 @@
 bool _mi_part_plan(void);
 
 // How large the next region of our own should be.
-size_t _mi_part_band_size(bool is_dense);
+size_t _mi_part_band_size(bool is_huge);
 
 // Makes a band for at least `size` bytes, as large as it should be if the span has such a place.  False if it has none.
-mi_cold bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_dense);
+mi_cold bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_huge);
 
 // Is the address in the span, or in what describes it?  Nothing else of ours may lie there, nor may an arena of the program.
 bool _mi_part_overlaps(const void* start, size_t size);
@@ -53,8 +53,8 @@ int _mi_part_cover(const mi_region_t* part, size_t n);
 // Maps the next chunks of a planned part, up to the n-th.  The same results.
 int _mi_part_map(const mi_region_t* part, size_t n);
 
-// Maps the owner entries of the first n chunks.  The same results.
-int _mi_part_map_owners(const mi_region_t* part, size_t n);
+// Maps the heap links of the first n chunks.  The same results.
+int _mi_part_map_heap_links(const mi_region_t* part, size_t n);
 
 // Unmaps a part in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
 // system refuses: then the place is still taken.

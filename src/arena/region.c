@@ -81,7 +81,7 @@ static void region_track_remove(mi_region_t* region) {
 
 // Offsets of the parts from the table on, in whole OS pages.
 typedef struct region_layout_s {
-  size_t chunks, bits, owners, end;
+  size_t chunks, bits, heap_links, end;
 } region_layout_t;
 
 static region_layout_t region_layout(size_t n_chunks, bool has_commit) {
@@ -91,20 +91,20 @@ static region_layout_t region_layout(size_t n_chunks, bool has_commit) {
   at.bits = at.chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
   // Words that say what is not committed lie behind the bits.
   size_t bits = mi_div_up(n_chunks, 64) * sizeof(uint64_t) + (has_commit ? n_chunks * sizeof(uint32_t) : 0);
-  at.owners = at.bits + mi_align_up(bits, page);
-  at.end = at.owners + mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_OWNER_SIZE, page);
+  at.heap_links = at.bits + mi_align_up(bits, page);
+  at.end = at.heap_links + mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
   return at;
 }
 
 // Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
 static bool region_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const region_layout_t* at) {
   int err = _mi_prim_make_readable(table, at->chunks);
-  if (err == 0) err = _mi_prim_commit(table + at->bits, at->owners - at->bits);
+  if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
   if (err != 0) return false;
   region->n_chunks = region->n_usable = n_chunks;
   region->chunks = (mi_chunk_t*)(void*)(table + at->chunks);
   region->free_chunks = (uint64_t*)(void*)(table + at->bits);
-  region->owners = table + at->owners;
+  region->heap_links = table + at->heap_links;
   region->numa_node = -1;
   region->table = table;
   _mi_region_set_groups(region);
@@ -138,8 +138,8 @@ static bool region_reserve_first(void) {
   if (size < MI_BAND_SIZE_MIN) return false;
   size_t n = mi_align_down(low->n_chunks / 2, REGION_SPLIT_MIN / MI_CHUNK_SIZE);
   if (n > 0) {
-    _mi_part_fill(&_mi_regions[MI_REGION_DENSE], n, low->n_chunks - n);
-    _mi_regions[MI_REGION_DENSE].is_dense = true;
+    _mi_part_fill(&_mi_regions[MI_REGION_HUGE], n, low->n_chunks - n);
+    _mi_regions[MI_REGION_HUGE].is_huge = true;
     low->n_chunks = low->n_usable = n;
   }
   // Where huge pages are given unasked, the first touch of each 2 MiB would cost them all.
@@ -149,7 +149,7 @@ static bool region_reserve_first(void) {
 
 bool _mi_region_init(void) {
   if (!_mi_part_plan() && !region_reserve_first()) return false;
-  mi_store_release(&_mi_region_end, MI_REGION_DENSE + 1);
+  mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
   _mi_stat_count(&_mi_stats.arena_count, 1);
   return true;
 }
@@ -166,15 +166,15 @@ static bool region_is_unused(mi_region_t* region) {
 
 // An entry that is not in use, NULL if all are.
 static mi_region_t* region_find_entry(void) {
-  size_t i = MI_REGION_DENSE + 1;
+  size_t i = MI_REGION_HUGE + 1;
   size_t n = _mi_region_count();
   while (i < n && !region_is_unused(&_mi_regions[i])) i++;
   return i < MI_REGION_MAPPED ? &_mi_regions[i] : NULL;
 }
 
 // Where the list of our own regions of that kind has this one, or its end for NULL.
-static mi_region_t** region_link(bool is_dense, const mi_region_t* region) {
-  mi_region_t** link = &_mi_regions[is_dense].next;
+static mi_region_t** region_link(bool is_huge, const mi_region_t* region) {
+  mi_region_t** link = &_mi_regions[is_huge].next;
   while (*link != region) link = &(*link)->next;
   return link;
 }
@@ -182,7 +182,7 @@ static mi_region_t** region_link(bool is_dense, const mi_region_t* region) {
 static mi_region_t* region_install(mi_region_t* region, const mi_region_t* made) {
   size_t i = _mi_region_index(region);
   *region = *made;
-  if (region->origin == MI_REGION_OWN) *region_link(region->is_dense, NULL) = region;
+  if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, NULL) = region;
   if (!_mi_part_overlaps((void*)made->base, 1)) region_publish(i, made->base, made->n_slices);
   if (i >= _mi_region_count()) mi_store_release(&_mi_region_end, i + 1);
   _mi_stat_count(&_mi_stats.arena_count, 1);
@@ -200,7 +200,7 @@ static bool region_may_add(mi_region_t* region) {
   return region != NULL && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0;
 }
 
-mi_region_t* _mi_region_add_dense(void) {
+mi_region_t* _mi_region_add_huge(void) {
   mi_region_t* region = region_find_entry();
   mi_region_t  made;
   if (!region_may_add(region) || !_mi_part_make_band(&made, MI_CHUNK_SIZE, true)) return NULL;
@@ -308,7 +308,7 @@ void _mi_region_remove(mi_region_t* region) {
   _mi_region_count_committed(region, -(int64_t)region->committed);
   _mi_stat_decrease(&_mi_stats.reserved, (int64_t)region_reserved(region));
   region_publish(_mi_region_index(region), 0, 0);
-  if (region->origin == MI_REGION_OWN) *region_link(region->is_dense, region) = region->next;
+  if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, region) = region->next;
   if (region->is_damaged) {
     _mi_prim_decommit((void*)region->base, region->n_usable * MI_CHUNK_SIZE);
     region_lose(region);
@@ -331,7 +331,7 @@ static size_t region_find(const void* p) {
   size_t              i = mi_load_relaxed(hint);
   if (mi_likely(region_has(i, p))) return i;
   size_t n = _mi_region_count();
-  for (i = MI_REGION_DENSE + 1; i < n; i++) {
+  for (i = MI_REGION_HUGE + 1; i < n; i++) {
     if (!region_has(i, p)) continue;
     mi_store_relaxed(hint, (uint8_t)i);
     return i;
@@ -399,14 +399,14 @@ void _mi_region_count_committed(mi_region_t* region, int64_t n) {
   else _mi_stat_decrease(&_mi_stats.committed, -n);
 }
 
-// Dense chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
+// Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
 // which fill slowly, took 186 MiB for 64 MiB (docs/decisions/003).  Where huge pages are given unasked, the first touch of
 // each 2 MiB would cost them all: so a process gets none for its first blocks.
 static void region_advise(const mi_region_t* region, size_t open, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
   bool is_first = (region == &_mi_regions[0] && open * MI_CHUNK_SIZE < REGION_HUGE_FROM);
   bool is_wanted =
-      region->is_dense || region->wants_huge || allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0;
+      region->is_huge || region->wants_huge || allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0;
   if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
   if (region->is_fixed || (is_first && !region->is_planned)) return;
   if (!is_first && allow == 1 && !is_wanted) return;
@@ -440,16 +440,16 @@ static int region_open_to(mi_region_t* region, size_t n) {
   return 0;
 }
 
-bool _mi_region_open_owners(mi_region_t* region) {
-  const size_t per_chunk = MI_CHUNK_SLICES * MI_OWNER_SIZE;
+bool _mi_region_open_heap_links(mi_region_t* region) {
+  const size_t per_chunk = MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE;
   int          err = 0;
   _mi_lock_acquire(&_mi_arena_lock);
   size_t n = region->n_open;
-  if (n > region->n_owned) {
+  if (n > region->n_heap_links) {
     bool is_part = _mi_part_overlaps((void*)region->base, 1);
-    err = is_part ? _mi_part_map_owners(region, n)
-                  : region_commit(region->owners, region->n_owned * per_chunk, n * per_chunk);
-    if (err == 0) region->n_owned = n;
+    err = is_part ? _mi_part_map_heap_links(region, n)
+                  : region_commit(region->heap_links, region->n_heap_links * per_chunk, n * per_chunk);
+    if (err == 0) region->n_heap_links = n;
   }
   _mi_lock_release(&_mi_arena_lock);
   return err == 0;

@@ -20,7 +20,7 @@
 //     the blocks of all parts.
 // R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
-// Dense regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
+// Huge-page regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
 // pages, and keeping them together costs few kernel mappings.  Regions outside of the span are added where it ends or cannot
 // be planned, for requests that do not fit in any, and for memory that the program brings; a search on the slow path finds
 // them.
@@ -35,7 +35,7 @@
 #define MI_CHUNK_SLICES    32
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
-#define MI_OWNER_SIZE      32
+#define MI_HEAP_LINK_SIZE  32
 #define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many parts
 #define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
 #define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing
@@ -46,7 +46,7 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_MEDIUM, // pages of two to eight slices
   MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
   MI_CHUNK_META,   // our own data
-  MI_CHUNK_DENSE,  // pages of one slice that will be filled soon; in region 1
+  MI_CHUNK_HUGE,   // pages of one slice that will be filled soon; in region 1
   MI_CHUNK_KINDS
 } mi_chunk_kind_t;
 
@@ -84,15 +84,15 @@ typedef struct mi_region_s {
   size_t n_usable; // chunks [n_usable, n_chunks) may not be handed out: somebody else's mapping is there, or no memory
   size_t n_open;   // chunks whose memory may be used
   size_t n_used;   // chunks [n_used, n_open) were never handed out
-  size_t n_owned;  // chunks whose owner entries may be used
+  size_t n_heap_links; // chunks whose heap links may be used
   mi_chunk_t* chunks;
   uint64_t*   free_chunks;                  // bit i: chunk i < n_used is wholly free
   uint8_t     group_shift;                  // chunks of a group, as a power of two
   uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
-  size_t refused, refused_end;   // so many slices were not there when the region ended there, and none was freed since
-  struct mi_region_s* next;      // the next one of our own, in the list of region 0 or, if it is dense, of region 1
-  char*               owners;    // what page/page.h calls owner entries
-  size_t              committed; // bytes, for the statistics
+  size_t refused, refused_end;    // so many slices were not there when the region ended there, and none was freed since
+  struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is dense, of region 1
+  char*               heap_links; // what page/page.h calls heap links
+  size_t              committed;  // bytes, for the statistics
 
   // Set before anything is handed out.
   size_t           reserved_size; // what goes back with it
@@ -102,7 +102,7 @@ typedef struct mi_region_s {
   int              numa_node;    // -1: none in particular
   uint8_t          origin;       // mi_region_origin_t
   bool             is_planned;   // in the span, and nothing of it is mapped before it is opened
-  bool             is_dense;     // for dense pages
+  bool             is_huge;      // for pages in huge-page chunks
   bool             is_exclusive; // only for those who ask for it
   bool             is_pinned;    // its contents do not go back
   bool             is_committed; // all of it may be used as it is
@@ -118,7 +118,7 @@ typedef struct mi_region_s {
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
-#define MI_REGION_DENSE     1                          // index of the first that is dense
+#define MI_REGION_HUGE      1                          // index of the first that is dense
 #define MI_ARENA_ANY        0                          // no region in particular
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
@@ -137,8 +137,8 @@ bool _mi_region_init(void);
 
 // Adds a region with room for at least `size` bytes.
 mi_cold mi_region_t* _mi_region_add(size_t size);
-// Adds one for dense pages; NULL also where the span has no room for it.
-mi_cold mi_region_t* _mi_region_add_dense(void);
+// Adds one for pages in huge-page chunks; NULL also where the span has no room for it.
+mi_cold mi_region_t* _mi_region_add_huge(void);
 // Adds an arena of whole chunks, reserved by us: in the span if that has room.
 mi_cold mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
@@ -158,9 +158,9 @@ bool _mi_region_open(mi_region_t* region, size_t n);
 // holds the arena lock.
 mi_cold bool _mi_region_close(mi_region_t* region, size_t n);
 
-// Makes the owner entries of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
+// Makes the heap links of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
 // have one heap and never need them.
-bool _mi_region_open_owners(mi_region_t* region);
+bool _mi_region_open_heap_links(mi_region_t* region);
 
 // So many bytes were committed; negative: are no longer.
 void _mi_region_count_committed(mi_region_t* region, int64_t n);
@@ -185,8 +185,8 @@ static inline void* _mi_region_descriptor(const mi_region_t* region, size_t slic
   return region->table + slice * MI_DESCRIPTOR_SIZE;
 }
 
-static inline void* _mi_region_owner(const mi_region_t* region, size_t slice) {
-  return region->owners + slice * MI_OWNER_SIZE;
+static inline void* _mi_region_heap_link(const mi_region_t* region, size_t slice) {
+  return region->heap_links + slice * MI_HEAP_LINK_SIZE;
 }
 
 static inline char* _mi_region_slice_start(const mi_region_t* region, size_t slice) {

@@ -11,7 +11,7 @@
 #include "numa.h"
 
 // So many chunks of region 0 were used before the first dense one is opened.
-#define CHUNK_DENSE_FROM 4
+#define CHUNK_HUGE_FROM 4
 
 // Fewer chunks are not worth unmapping: 32 MiB.
 #define SLICES_SHRINK_MIN 16
@@ -79,7 +79,7 @@ static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kin
   if (n > MI_CHUNK_SLICES) return SIZE_MAX;
   if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
   if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
-  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_dense)
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_huge)
     i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
@@ -154,7 +154,7 @@ bool _mi_slices_release_regions(void) {
     if (region->is_planned) {
       if (slices_shrink(region, false)) any = true;
     }
-    else if (i > MI_REGION_DENSE && _mi_slices_forget(region)) {
+    else if (i > MI_REGION_HUGE && _mi_slices_forget(region)) {
       _mi_region_remove(region);
       any = true;
     }
@@ -171,9 +171,9 @@ void _mi_slices_shrink(void) {
 }
 
 // From the regions of our own, dense ones or others.
-static mi_always_inline bool slices_alloc_each(bool is_dense, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
+static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
                                                mi_run_t* run) {
-  for (mi_region_t* region = &_mi_regions[is_dense]; region != NULL; region = region->next) {
+  for (mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
     if (slices_alloc_in(region, n, align, kind, is_new, run)) return true;
   }
   return false;
@@ -181,8 +181,8 @@ static mi_always_inline bool slices_alloc_each(bool is_dense, size_t n, size_t a
 
 // Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
 // not help: each failure would only add another region.
-static bool slices_have_space(bool is_dense, size_t n) {
-  for (const mi_region_t* region = &_mi_regions[is_dense]; region != NULL; region = region->next) {
+static bool slices_have_space(bool is_huge, size_t n) {
+  for (const mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
     if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
   }
   return false;
@@ -191,17 +191,17 @@ static bool slices_have_space(bool is_dense, size_t n) {
 // Where somebody else's mapping is in the way of one region, the next will do.
 #define SLICES_ADD_TRIES 5
 
-static bool slices_alloc_added(bool is_dense, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+static bool slices_alloc_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
-  for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_dense, n + align - 1); i++) {
-    mi_region_t* region = is_dense ? _mi_region_add_dense() : _mi_region_add((n + align) * MI_SLICE_SIZE);
+  for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_huge, n + align - 1); i++) {
+    mi_region_t* region = is_huge ? _mi_region_add_huge() : _mi_region_add((n + align) * MI_SLICE_SIZE);
     if (region == NULL) return false;
     if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }
   return false;
 }
 
-bool _mi_slices_may_be_dense(void) {
+bool _mi_slices_may_be_huge(void) {
   return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
@@ -216,15 +216,14 @@ static bool slices_alloc_backed(size_t n, mi_run_t* run) {
 
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
-static bool slices_alloc_dense(size_t n, mi_run_t* run) {
-  if (_mi_regions[0].n_used < CHUNK_DENSE_FROM || !_mi_slices_may_be_dense()) return false;
-  return slices_alloc_each(true, n, 1, MI_CHUNK_DENSE, false, run) ||
+static bool slices_alloc_huge(size_t n, mi_run_t* run) {
+  if (_mi_regions[0].n_used < CHUNK_HUGE_FROM || !_mi_slices_may_be_huge()) return false;
+  return slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
          slices_alloc_each(false, n, 1, MI_CHUNK_SMALL, false, run) || slices_alloc_backed(n, run) ||
-         slices_alloc_each(true, n, 1, MI_CHUNK_DENSE, true, run) ||
-         slices_alloc_added(true, n, 1, MI_CHUNK_DENSE, run);
+         slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, true, run) || slices_alloc_added(true, n, 1, MI_CHUNK_HUGE, run);
 }
 
-// Dense regions are for dense pages, but what those have given back is for all; and when nothing else is left, so is the
+// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else is left, so is the
 // rest of them.
 static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   return slices_alloc_each(false, n, align, kind, false, run) || slices_alloc_each(true, n, align, kind, false, run) ||
@@ -234,8 +233,8 @@ static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_ru
 
 // What is ours; maps more of it if need be.
 static void slices_alloc_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  if (kind == MI_CHUNK_DENSE) {
-    if (slices_alloc_dense(n, run)) return;
+  if (kind == MI_CHUNK_HUGE) {
+    if (slices_alloc_huge(n, run)) return;
     kind = MI_CHUNK_SMALL;
   }
   if (slices_alloc_any(n, align, kind, run)) return;
@@ -245,7 +244,7 @@ static void slices_alloc_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_ru
 
 // Only from that region.
 static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  if (kind == MI_CHUNK_DENSE && !region->is_dense) kind = MI_CHUNK_SMALL;
+  if (kind == MI_CHUNK_HUGE && !region->is_huge) kind = MI_CHUNK_SMALL;
   return slices_alloc_in(region, n, align, kind, false, run) || slices_alloc_in(region, n, align, kind, true, run);
 }
 
@@ -258,7 +257,7 @@ static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kin
     node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
   }
   for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
-    for (size_t i = MI_REGION_DENSE + 1; i < _mi_region_count(); i++) {
+    for (size_t i = MI_REGION_HUGE + 1; i < _mi_region_count(); i++) {
       mi_region_t* region = &_mi_regions[i];
       int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
       if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;

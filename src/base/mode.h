@@ -2,8 +2,8 @@
 //
 //                    MI_SECURE   MI_PADDING  MI_CHECKED  MI_HARDENED  MI_FILL
 //   release              0            0           0           0          0
-//   secure             1..4           1           1           0          0       level 1
-//   secure full          5            1           1           1          1       level 2
+//   secure             1..4           1           1           0          0
+//   secure full          5            1           1           1          1
 //   debug                0            1           1           0          1       MI_DEBUG > 0
 //
 //   MI_PADDING   the end of each block is guarded, and tells how much of it the program asked for (page/padding.h)

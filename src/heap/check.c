@@ -33,9 +33,9 @@ static void check_bin(mi_check_t* c, const mi_theap_t* theap, const mi_bin_t* bi
     if (!_mi_check_that(c, ++n <= (int64_t)MI_PAGE_BLOCKS_MAX, "H3: a bin without an end", bin, NULL)) return;
   }
   // A round may have taken its room away (sampler.h, S3; idle.h, V3).
-  bool is_counted = bin->left >= 0 && n + bin->left >= bin->room && n + bin->left <= (int64_t)MI_PAGE_BLOCKS_MAX;
-  bool is_possible = bin->room >= 0 && bin->room <= _mi_class_info[cls].room;
-  _mi_check_that(c, is_possible && (is_counted || bin->left < MI_BIN_NO_ROOM / 2), "H3: a bin that counts wrong", bin,
+  bool is_counted = bin->slots >= 0 && n + bin->slots >= bin->limit && n + bin->slots <= (int64_t)MI_PAGE_BLOCKS_MAX;
+  bool is_possible = bin->limit >= 0 && bin->limit <= _mi_class_info[cls].bin_limit;
+  _mi_check_that(c, is_possible && (is_counted || bin->slots < MI_BIN_NO_SLOTS / 2), "H3: a bin that counts wrong", bin,
                  NULL);
 }
 
@@ -46,7 +46,7 @@ static void check_bin_of(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
     c->has_unsettled = true;
     return;
   }
-  bool is_closed = (theap->sampler != NULL && bin->room == MI_SAMPLER_CLOSED && bin->head == NULL);
+  bool is_closed = (theap->sampler != NULL && bin->limit == MI_SAMPLER_CLOSED && bin->head == NULL);
   check_bin(c, theap, is_closed ? &theap->sampler->bins[cls] : bin, cls);
 }
 
@@ -169,10 +169,10 @@ static void check_list(mi_check_t* c, const mi_heap_t* heap) {
     if (!_mi_check_that(c, _mi_check_is_page(page), "a link of a heap to where no page is", page, NULL)) return;
     bool is_ours = _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_page_heap(page) == heap;
     if (!_mi_check_that(c, is_ours, "Q1: a heap with a page that is not its own", page, page)) return;
-    const mi_page_owner_t* owner = _mi_page_owner(page);
-    if (!_mi_check_that(c, owner->prev == prev, "a heap's list that goes back another way", page, page)) return;
+    const mi_page_heap_link_t* link = _mi_page_heap_link(page);
+    if (!_mi_check_that(c, link->prev == prev, "a heap's list that goes back another way", page, page)) return;
     prev = page;
-    page = owner->next;
+    page = link->next;
   }
   _mi_check_that(c, n == heap->n_pages, "a heap with another number of pages", heap, NULL);
   c->n_listed += n;
@@ -204,7 +204,7 @@ static void check_locked(mi_check_t* c) {
   check_theaps(c);
   _mi_check_pages(c);
   if (c->faults.n > 0) return; // lists were not walked to their ends
-  _mi_check_that(c, c->n_owned == c->n_queued, "H4: pages that are OWNED but in no list", c->heap, NULL);
+  _mi_check_that(c, c->n_heap_links == c->n_queued, "H4: pages that are OWNED but in no list", c->heap, NULL);
   _mi_check_that(c, c->n_in_heaps == c->n_listed, "Q1: pages of heaps that are in no list", c->heap, NULL);
   _mi_check_that(c, c->n_shared == c->n_pooled, "S1: pages that are SHARED but in no pool", c->heap, NULL);
 }

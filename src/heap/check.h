@@ -17,7 +17,7 @@ typedef struct mi_check_s {
   const mi_heap_t* heap; // NULL: all
   mi_faults_t      faults;
   // Pages by what they say, and those in lists: as many.
-  size_t           n_owned, n_queued;
+  size_t           n_heap_links, n_queued;
   size_t           n_shared, n_pooled;
   size_t           n_in_heaps, n_listed; // not of the main heap
   bool             has_unsettled;        // some bin cannot be looked at: nobody knows all free blocks

@@ -52,11 +52,11 @@ static bool check_is_descriptor(const mi_page_t* page) {
   return check_region_of_descriptor(page) != NULL;
 }
 
-// Does it say rightly where it is, so that what belongs to it can be found; and its owner entry, if it is to have one?
+// Does it say rightly where it is, so that what belongs to it can be found; and its heap link, if it is to have one?
 static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
   if (page->region != _mi_region_index(region)) return false;
   return !_mi_page_has(page, MI_PAGE_IN_HEAP) || _mi_page_is_mapped(page) ||
-         _mi_page_slice(page) < region->n_owned * MI_CHUNK_SLICES;
+         _mi_page_slice(page) < region->n_heap_links * MI_CHUNK_SLICES;
 }
 
 bool _mi_check_is_page(const mi_page_t* page) {
@@ -79,7 +79,7 @@ static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice,
     bool              is_taken = ((chunk->free_bits >> (i % MI_CHUNK_SLICES)) & 1) == 0;
     if (!_mi_check_that(c, is_taken, "A1: a slice of a page is free", page, page)) return;
     bool is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
-                                       : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_DENSE);
+                                       : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
     if (!_mi_check_that(c, is_kind || is_large, "a page in a chunk of another kind", page, page)) return;
   }
 }
@@ -87,7 +87,7 @@ static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice,
 static void check_interior(mi_check_t* c, const mi_page_t* page) {
   for (uint32_t i = 1; i < page->n_slices; i++) {
     const mi_page_t* slice = page + i;
-    bool             is_same = _mi_page_kind(slice) == MI_PAGE_INTERIOR && slice->back == i &&
+    bool             is_same = _mi_page_kind(slice) == MI_PAGE_INTERIOR && slice->to_first == i &&
                    slice->bin_offset == page->bin_offset && _mi_page_block_size(slice) == _mi_page_block_size(page) &&
                    mi_load_relaxed(&((mi_page_t*)slice)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
     _mi_check_that(c, is_same, "P3: a later slice that differs from the first", slice, page);
@@ -104,7 +104,7 @@ static bool check_is_between(const mi_page_t* page, const mi_page_t* first, cons
 static void check_owned(mi_check_t* c, const mi_page_t* page, const mi_theap_t* home) {
   const mi_class_state_t* state = &home->classes[page->cls];
   const mi_page_list_t*   list = (_mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue);
-  c->n_owned++;
+  c->n_heap_links++;
   _mi_check_that(c, _mi_theap_is_live(home), "a page that is OWNED by nobody", page, page);
   _mi_check_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list", page,
                  page);
@@ -197,8 +197,8 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   size_t n_faults = c->faults.n;
   _mi_view_make(&c->view, page, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
-  _mi_check_that(c, page->back == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT, "a descriptor of another class",
-                 page, page);
+  _mi_check_that(c, page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT,
+                 "a descriptor of another class", page, page);
   check_interior(c, page);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   if (!_mi_check_that(c, _mi_check_is_theap(home), "H5: a home that is no theap", page, page)) return;
@@ -210,7 +210,7 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
 
 static void check_large(mi_check_t* c, const mi_page_t* page) {
   size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
-  bool   is_possible = page->cls == MI_CLASS_NONE && page->back == 0 && _mi_page_block_size(page) == 0 &&
+  bool   is_possible = page->cls == MI_CLASS_NONE && page->to_first == 0 && _mi_page_block_size(page) == 0 &&
                      mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
                      offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
   _mi_check_that(c, is_possible, "a descriptor that fits no large block", page, page);
@@ -219,10 +219,10 @@ static void check_large(mi_check_t* c, const mi_page_t* page) {
 
 // Is it in its heap's list, as far as its neighbours know?
 static void check_is_listed(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
-  const mi_page_owner_t* owner = _mi_page_owner(page);
-  bool                   is_next = (owner->prev == NULL ? heap->pages == page
-                                                        : _mi_check_is_page(owner->prev) && _mi_page_owner(owner->prev)->next == page);
-  bool is_prev = owner->next == NULL || (_mi_check_is_page(owner->next) && _mi_page_owner(owner->next)->prev == page);
+  const mi_page_heap_link_t* link = _mi_page_heap_link(page);
+  bool                       is_next = (link->prev == NULL ? heap->pages == page
+                                                           : _mi_check_is_page(link->prev) && _mi_page_heap_link(link->prev)->next == page);
+  bool is_prev = link->next == NULL || (_mi_check_is_page(link->next) && _mi_page_heap_link(link->next)->prev == page);
   _mi_check_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
   c->n_in_heaps++;
 }
@@ -246,9 +246,9 @@ static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, m
 // A slice that says it is the later part of a page.
 static void check_part(mi_check_t* c, const mi_region_t* region, size_t slice) {
   const mi_page_t* part = (const mi_page_t*)_mi_region_descriptor(region, slice);
-  const mi_page_t* page = part - (part->back <= slice ? part->back : 0);
+  const mi_page_t* page = part - (part->to_first <= slice ? part->to_first : 0);
   bool             has_page = (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE);
-  _mi_check_that(c, has_page && part->back < page->n_slices, "a slice of no page", part, NULL);
+  _mi_check_that(c, has_page && part->to_first < page->n_slices, "a slice of no page", part, NULL);
 }
 
 static void check_region(mi_check_t* c, mi_region_t* region) {

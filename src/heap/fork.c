@@ -82,7 +82,7 @@ void _mi_fork_unlock_all(void) {
 // Nobody knows how many slices it was to have, or whether they were given back already.
 static void fork_lose_page(mi_page_t* page) {
   for (uint32_t i = 1; i < FORK_SLICES_MAX; i++) {
-    if (_mi_page_kind(page + i) != MI_PAGE_INTERIOR || page[i].back != i) break;
+    if (_mi_page_kind(page + i) != MI_PAGE_INTERIOR || page[i].to_first != i) break;
     mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_NONE);
   }
   mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);

@@ -28,32 +28,32 @@ static size_t         heap_memory_left;
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
 static void heap_link(mi_heap_t* heap, mi_page_t* page) {
-  mi_page_owner_t* owner = _mi_page_owner(page);
-  owner->next = heap->pages;
-  owner->prev = NULL;
-  if (heap->pages != NULL) _mi_page_owner(heap->pages)->prev = page;
+  mi_page_heap_link_t* link = _mi_page_heap_link(page);
+  link->next = heap->pages;
+  link->prev = NULL;
+  if (heap->pages != NULL) _mi_page_heap_link(heap->pages)->prev = page;
   heap->pages = page;
   heap->n_pages++;
-  mi_store_release(&owner->heap, heap);
+  mi_store_release(&link->heap, heap);
 }
 
 // The caller says whose it is from now on (Q7).
 static void heap_unlink(mi_heap_t* heap, mi_page_t* page) {
-  mi_page_owner_t* owner = _mi_page_owner(page);
-  if (owner->prev != NULL) _mi_page_owner(owner->prev)->next = owner->next;
-  else heap->pages = owner->next;
-  if (owner->next != NULL) _mi_page_owner(owner->next)->prev = owner->prev;
+  mi_page_heap_link_t* link = _mi_page_heap_link(page);
+  if (link->prev != NULL) _mi_page_heap_link(link->prev)->next = link->next;
+  else heap->pages = link->next;
+  if (link->next != NULL) _mi_page_heap_link(link->next)->prev = link->prev;
   heap->n_pages--;
 }
 
 static void heap_remove(mi_heap_t* heap, mi_page_t* page) {
   heap_unlink(heap, page);
-  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL);
+  mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL);
 }
 
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   if (heap == &_mi_heap_main) return true;
-  if (!_mi_region_open_owners(_mi_page_region(page))) return false;
+  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
   _mi_lock_acquire(&heap->lock);
   bool is_live = _mi_heap_is_live(heap); // if it is, whoever ends it waits for this lock before he looks at its pages
   if (is_live) heap_link(heap, page);
@@ -63,7 +63,7 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
 }
 
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
-  if (!_mi_region_open_owners(_mi_page_region(page))) return false;
+  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
   for (mi_heap_t* heap; (heap = _mi_page_heap(other)) != &_mi_heap_main;) {
     _mi_lock_acquire(&heap->lock);
     bool is_still = (_mi_page_heap(other) == heap); // Q2
@@ -97,11 +97,12 @@ void _mi_heap_remove_page(mi_page_t* page) {
 }
 
 void _mi_heap_forget_page(mi_page_t* page) {
-  if (!_mi_page_is_mapped(page) && _mi_page_slice(page) >= _mi_page_region(page)->n_owned * MI_CHUNK_SLICES) return;
-  mi_heap_t* heap = mi_load_relaxed(&_mi_page_owner(page)->heap);
+  if (!_mi_page_is_mapped(page) && _mi_page_slice(page) >= _mi_page_region(page)->n_heap_links * MI_CHUNK_SLICES)
+    return;
+  mi_heap_t* heap = mi_load_relaxed(&_mi_page_heap_link(page)->heap);
   if (heap == NULL || heap == &_mi_heap_main) return;
   if (_mi_heap_is_live(heap)) heap_remove(heap, page);
-  else mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // its neighbours may be other heaps' by now
+  else mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // its neighbours may be other heaps' by now
 }
 
 // ---- making ---------------------------------------------------------------------------------------------------------
@@ -219,7 +220,7 @@ void _mi_heap_drop_user(mi_heap_t* heap) {
 // The main heap's from then on: another thread may give it back at once.
 static void heap_hand_over_page(mi_heap_t* heap, mi_page_t* page) {
   heap_unlink(heap, page);
-  mi_store_release(&_mi_page_owner(page)->heap, &_mi_heap_main);
+  mi_store_release(&_mi_page_heap_link(page)->heap, &_mi_heap_main);
 }
 
 // Some of its pages; false when there are none left.  First those in the pools, each together with its place: whoever looks
@@ -300,7 +301,7 @@ static void heap_destroy_page(mi_page_t* page) {
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   if (MI_TRACK) heap_untrack_page(page);
-  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // Q7
+  mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // Q7
   _mi_page_set_used(page, 0);
   _mi_page_delete(page);
 }
@@ -322,7 +323,7 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) mi_store_relaxed(&heap->pools[cls].first, (mi_page_t*)NULL);
   _mi_lock_release(&heap->lock);
   while (page != NULL) {
-    mi_page_t* next = _mi_page_owner(page)->next;
+    mi_page_t* next = _mi_page_heap_link(page)->next;
     heap_destroy_page(page);
     page = next;
   }

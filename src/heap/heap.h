@@ -12,7 +12,7 @@
 // Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
 // Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
-// Q7  An owner entry names a heap other than the main one only while the page is in that heap's list.  It names none while
+// Q7  A heap link names a heap other than the main one only while the page is in that heap's list.  It names none while
 //     the page is being given back.
 // Q8  A heap that has ended is used for another only when no thread has a theap any more that served it: such a thread may have
 //     read `heap` there before, and go on with it.  It finds an empty pool, and its page becomes one of the main heap.
@@ -85,10 +85,10 @@ extern mi_subproc_t _mi_subproc_main;
 // The heap of a page; it may change at any time unless the caller keeps it from being deleted (Q2).  NULL: see Q7.
 static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
   if (mi_likely(!_mi_page_has(page, MI_PAGE_IN_HEAP))) return &_mi_heap_main;
-  return mi_load_acquire(&_mi_page_owner(page)->heap);
+  return mi_load_acquire(&_mi_page_heap_link(page)->heap);
 }
 
-// Makes a new page the heap's, or the main heap's if the heap has ended.  False when there is no memory for its owner entry.
+// Makes a new page the heap's, or the main heap's if the heap has ended.  False when there is no memory for its heap link.
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 
 // The same for a large block that moves from another page: the heap of that page, which may change meanwhile.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../page/gap.h"
+#include "../page/guard_page.h"
 #include "idle.h"
 #include "sampler.h"
 #include "thread.h"
@@ -15,7 +15,7 @@ size_t _mi_heap_page_used(const mi_page_t* page) {
   size_t          count = _mi_page_word_chain(word).count; // of a page without an owner, all free blocks
   size_t          cls = _mi_size_class_of(_mi_page_block_size(page));
   bool            is_owned = (state != MI_PAGE_SHARED && state != MI_PAGE_PARKED);
-  size_t          used = (is_owned ? _mi_page_used(page) : _mi_gap_capacity(page, &_mi_class_info[cls]));
+  size_t          used = (is_owned ? _mi_page_used(page) : _mi_guard_page_capacity(page, &_mi_class_info[cls]));
   return used - mi_min(count, used);
 }
 
@@ -42,7 +42,7 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 // the class can be, and no further than a bin can be long.
 static mi_may_race size_t stats_count_bin(const mi_block_t* block, size_t cls) {
   size_t n = 0;
-  size_t n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
+  size_t n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].bin_limit);
   for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
     const mi_page_t* slice = _mi_page_at(block);
     if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
@@ -58,10 +58,10 @@ static void stats_take_off(mi_class_stat_t* c, size_t n) {
 // What is in a bin, and what a round has taken from it.  The bin's own count (H7) is used where it is one: it is off by no more
 // than what its thread does just now.
 static mi_may_race void stats_take_off_bin(mi_class_stat_t* c, const mi_theap_t* theap, size_t cls) {
-  int32_t left = theap->bins[cls].left;
-  int32_t n = theap->classes[cls].total - left;
-  size_t  n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].room);
-  if (left < 0) stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
+  int32_t slots = theap->bins[cls].slots;
+  int32_t n = theap->classes[cls].total - slots;
+  size_t  n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].bin_limit);
+  if (slots < 0) stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
   else if (n > 0) stats_take_off(c, mi_min((size_t)n, n_max));
   stats_take_off(c, stats_count_bin(_mi_idle_taken(theap, cls), cls));
   if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));

@@ -11,14 +11,14 @@
 
 // So many pages a thread lets go of at one slow path, 64 MiB of small blocks: 0.2 ms.  One whose bins have all that it needs comes by
 // no more often than its bins are closed.
-#define IDLE_PAGES_PER_LOOK 1024
+#define IDLE_PAGES_PER_TRIM 1024
 
 mi_lock_t _mi_idle_lock;
 
 // ---- bins of others ---------------------------------------------------------------------------------------------------
 
-static mi_atomic(int32_t)* idle_left(mi_bin_t* bin) {
-  return (mi_atomic(int32_t)*)(void*)&bin->left;
+static mi_atomic(int32_t)* idle_slots(mi_bin_t* bin) {
+  return (mi_atomic(int32_t)*)(void*)&bin->slots;
 }
 
 static mi_atomic(mi_block_t*)* idle_head(mi_bin_t* bin) {
@@ -34,18 +34,18 @@ static bool idle_may_close(void) {
   return !MI_TSAN && !_mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices));
 }
 
-// V3, first step.  A bin that has no room already was closed by the sampler (sampler.h, S3): its `left` does not count its list, so
+// V3, first step.  A bin that has no room already was closed by the sampler (sampler.h, S3): its `slots` does not count its list, so
 // that nothing can be taken.
 static void idle_close_bins(mi_theap_t* theap) {
   mi_store_relaxed(&theap->is_closed, true);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_class_state_t* state = &theap->classes[cls];
-    if (mi_load_relaxed(idle_left(&theap->bins[cls])) < MI_BIN_NO_ROOM / 2) {
-      state->left_taken = state->total;
+    if (mi_load_relaxed(idle_slots(&theap->bins[cls])) < MI_BIN_NO_SLOTS / 2) {
+      state->slots_taken = state->total;
       state->taken = NULL;
       continue;
     }
-    state->left_taken = mi_exchange_acq_rel(idle_left(&theap->bins[cls]), MI_BIN_NO_ROOM);
+    state->slots_taken = mi_exchange_acq_rel(idle_slots(&theap->bins[cls]), MI_BIN_NO_SLOTS);
     state->taken = mi_exchange_acq_rel(idle_head(&theap->bins[cls]), (mi_block_t*)NULL);
   }
 }
@@ -68,7 +68,7 @@ static bool idle_list_has(const mi_block_t* block, size_t cls, int32_t n) {
 }
 
 static bool idle_bin_is_untouched(mi_bin_t* bin) {
-  return mi_load_acquire(idle_left(bin)) == MI_BIN_NO_ROOM && mi_load_acquire(idle_head(bin)) == NULL;
+  return mi_load_acquire(idle_slots(bin)) == MI_BIN_NO_SLOTS && mi_load_acquire(idle_head(bin)) == NULL;
 }
 
 bool _mi_idle_can_tell(const mi_theap_t* theap, size_t cls) {
@@ -77,7 +77,7 @@ bool _mi_idle_can_tell(const mi_theap_t* theap, size_t cls) {
 
 const mi_block_t* _mi_idle_taken(const mi_theap_t* theap, size_t cls) {
   const mi_class_state_t* state = &theap->classes[cls];
-  bool                    is_all = (state->total != state->left_taken);
+  bool                    is_all = (state->total != state->slots_taken);
   return idle_is_closed(theap) && is_all && _mi_idle_can_tell(theap, cls) ? state->taken : NULL;
 }
 
@@ -87,11 +87,11 @@ static void idle_take_bin(mi_theap_t* theap, size_t cls) {
   mi_class_state_t* state = &theap->classes[cls];
   mi_block_t*       list = state->taken;
   if (list == NULL || !idle_bin_is_untouched(bin)) return;
-  if (!idle_list_has(list, cls, state->total - state->left_taken)) return;
+  if (!idle_list_has(list, cls, state->total - state->slots_taken)) return;
   mi_fence_seq_cst(); // what was read of the list is older than what is read now
   if (!idle_bin_is_untouched(bin)) return;
   state->taken = NULL;
-  state->left_taken = state->total;
+  state->slots_taken = state->total;
   _mi_theap_give_back_list(theap, list);
 }
 
@@ -105,28 +105,28 @@ static int32_t idle_length(mi_block_t* block, mi_block_t** last) {
 
 // The thread was in the middle of taking or freeing a block when the bin was closed, and has gone on with the list that it had
 // read.  If that is all there should be, what was taken is in it, or was handed out.
-static void idle_settle_touched(mi_bin_t* bin, mi_class_state_t* state, int32_t left) {
+static void idle_settle_touched(mi_bin_t* bin, mi_class_state_t* state, int32_t slots) {
   mi_block_t* last = NULL;
   int32_t     n = idle_length(bin->head, &last);
-  if (n != state->total - left && state->taken != NULL) {
+  if (n != state->total - slots && state->taken != NULL) {
     if (last != NULL) mi_block_set_next(last, state->taken);
     else bin->head = state->taken;
     n += idle_length(state->taken, &last);
   }
-  bin->left = (n < bin->room ? bin->room - n : 0);
-  state->total = bin->left + n;
+  bin->slots = (n < bin->limit ? bin->limit - n : 0);
+  state->total = bin->slots + n;
 }
 
 static void idle_settle_bin(mi_bin_t* bin, mi_class_state_t* state) {
-  bool has_rest = (state->total != state->left_taken); // else what was taken has been given back, or handed out
-  if (mi_likely(bin->head == NULL && bin->left == MI_BIN_NO_ROOM)) {
+  bool has_rest = (state->total != state->slots_taken); // else what was taken has been given back, or handed out
+  if (mi_likely(bin->head == NULL && bin->slots == MI_BIN_NO_SLOTS)) {
     bin->head = (has_rest ? state->taken : NULL);
-    bin->left = (has_rest ? state->left_taken : bin->room);
-    if (!has_rest) state->total = bin->room;
+    bin->slots = (has_rest ? state->slots_taken : bin->limit);
+    if (!has_rest) state->total = bin->limit;
   }
   else {
-    bool is_closed = (bin->left < MI_BIN_NO_ROOM / 2);
-    idle_settle_touched(bin, state, is_closed ? state->left_taken + (bin->left - MI_BIN_NO_ROOM) : bin->left);
+    bool is_closed = (bin->slots < MI_BIN_NO_SLOTS / 2);
+    idle_settle_touched(bin, state, is_closed ? state->slots_taken + (bin->slots - MI_BIN_NO_SLOTS) : bin->slots);
   }
   state->taken = NULL;
 }
@@ -155,7 +155,7 @@ mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
     else if (mi_cas_strong(&theap->revoked, &revoked, (uint32_t)MI_THEAP_FREE, acq_rel, relaxed)) break;
   }
   if (idle_is_closed(theap)) _mi_idle_settle(theap);
-  if (theap->epoch != mi_load_relaxed(&_mi_background_epoch)) _mi_idle_look(theap);
+  if (theap->epoch != mi_load_relaxed(&_mi_background_epoch)) _mi_idle_trim(theap);
 }
 
 // ---- what a thread does not use any more ------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ mi_cold void _mi_theap_wait_revoked(mi_theap_t* theap) {
 // Neither was the bin filled nor anything taken from it or put into it since the round before the last.
 static bool idle_class_is(const mi_theap_t* theap, size_t cls, uint32_t epoch) {
   const mi_class_state_t* state = &theap->classes[cls];
-  return epoch - state->epoch >= 2 && theap->bins[cls].left == state->left_then;
+  return epoch - state->epoch >= 2 && theap->bins[cls].slots == state->slots_then;
 }
 
 static void idle_let_go(mi_theap_t* theap, size_t cls, size_t* n) {
@@ -172,19 +172,19 @@ static void idle_let_go(mi_theap_t* theap, size_t cls, size_t* n) {
   else _mi_theap_delete_empty(theap, cls);
 }
 
-mi_cold void _mi_idle_look(mi_theap_t* theap) {
+mi_cold void _mi_idle_trim(mi_theap_t* theap) {
   uint32_t epoch = mi_load_relaxed(&_mi_background_epoch);
-  size_t   n = IDLE_PAGES_PER_LOOK;
+  size_t   n = IDLE_PAGES_PER_TRIM;
   bool     has_others = mi_load_relaxed(&_mi_thread_has_others);
   for (size_t cls = 0; cls < MI_CLASS_COUNT && n > 0; cls++) {
     if (idle_class_is(theap, cls, epoch)) idle_let_go(theap, cls, &n);
   }
   if (n == 0) return; // the next slow path goes on
   for (size_t cls = 0; cls < MI_CLASS_COUNT && has_others; cls++) {
-    size_t n_looks = IDLE_PAGES_PER_LOOK;
+    size_t n_looks = IDLE_PAGES_PER_TRIM;
     if (!idle_class_is(theap, cls, epoch)) _mi_theap_collect_class(theap, cls, &n_looks);
   }
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].left_then = theap->bins[cls].left;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = theap->bins[cls].slots;
   theap->epoch = epoch;
 }
 

@@ -11,14 +11,14 @@
 //     does not keep a store to itself for so long: each interrupt makes it visible.  (A barrier on all threads would say the
 //     same at once, by a system call that sandboxes do not know of a malloc.)
 // V3  Bins have no mark, and a thread may have been stopped in the middle of taking a block from one, for any time.  So they are
-//     taken in two steps.  CLOSED: `left` becomes MI_BIN_NO_ROOM and the list goes to `taken`, by two exchanges; what the thread
+//     taken in two steps.  CLOSED: `slots` becomes MI_BIN_NO_SLOTS and the list goes to `taken`, by two exchanges; what the thread
 //     finds from then on is an empty bin without room, and that sends it to its slow paths.  A round later the list is
-//     given back if `left` and the length of the list say that the thread was not in the middle of anything then (H7), and if
-//     it has not touched the bin since: `left` is still MI_BIN_NO_ROOM and the bin is empty, before and after the
+//     given back if `slots` and the length of the list say that the thread was not in the middle of anything then (H7), and if
+//     it has not touched the bin since: `slots` is still MI_BIN_NO_SLOTS and the bin is empty, before and after the
 //     list was counted.
 //
-//     The thread was, if it had changed `left` but not yet the list (H1): then total - left is not the length.  If it goes on,
-//     with a list that it has read before, each block that it takes changes `left` for good, and each that it frees the list.
+//     The thread was, if it had changed `slots` but not yet the list (H1): then total - left is not the length.  If it goes on,
+//     with a list that it has read before, each block that it takes changes `slots` for good, and each that it frees the list.
 // V4  What a round cannot take stays in `taken` until the thread comes by, which knows what it did (_mi_idle_settle).
 //
 // test/model/bin_model.py goes through all interleavings of a thread and a round.
@@ -26,8 +26,8 @@
 
 #include "theap.h"
 
-// `left` of a closed bin.  A malloc or two do not make up for it.
-#define MI_BIN_NO_ROOM (INT32_MIN / 2)
+// `slots` of a closed bin.  A malloc or two do not make up for it.
+#define MI_BIN_NO_SLOTS (INT32_MIN / 2)
 
 // Held while a theap is looked at; taken before all other locks but that of rounds.  Those who clear or read theaps of others
 // take it.
@@ -49,7 +49,7 @@ bool _mi_idle_has_work(void);
 // For the thread of a theap, between enter and leave, when there was a round since it did so last: what it holds of classes
 // that it has not used since the round before goes back, in portions, and so do pages of the others that became empty by what
 // other threads have freed.
-mi_cold void _mi_idle_look(mi_theap_t* theap);
+mi_cold void _mi_idle_trim(mi_theap_t* theap);
 
 // Between enter and leave, of a theap whose bins were closed (V4).
 mi_cold void _mi_idle_settle(mi_theap_t* theap);

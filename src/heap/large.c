@@ -200,7 +200,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  mi_store_relaxed(&_mi_page_owner(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
+  mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   large_give_back_memory(page);
 }
 
@@ -384,7 +384,7 @@ static void* large_move_out(mi_page_t* page, size_t n) {
   if (!is_plain || !large_wants_mapping(n, 1, _mi_page_arena(page))) return NULL;
   mi_page_t* moved = large_new_moved(page, n);
   if (moved == NULL) return NULL;
-  large_page(NULL, page, moved); // it has its owner entry, so this does not fail
+  large_page(NULL, page, moved); // it has its heap link, so this does not fail
   _mi_large_free(NULL, page);
   return _mi_page_large_block(moved);
 }

@@ -13,7 +13,7 @@
 // The caller has claimed the page: it decides what becomes of it.  `theap` NULL: a thread without one.
 static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
   if (was == MI_PAGE_SHARED) _mi_pool_remove(page);
-  _mi_page_regain(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
+  _mi_page_unpack(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
   for (;;) {
     if (_mi_page_used(page) == 0) {
       if (theap != NULL) {

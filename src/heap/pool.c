@@ -53,7 +53,7 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   return true;
 }
 
-void _mi_page_regain(mi_page_t* page, mi_chain_t free) {
+void _mi_page_unpack(mi_page_t* page, mi_chain_t free) {
   size_t n_unmade = (size_t)(page->capacity - page->extended);
   mi_assert_internal(page->free == NULL && free.count >= n_unmade);
   page->free = free.first;
@@ -79,7 +79,7 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
   }
   _mi_lock_release(pool_lock(heap, cls));
   if (page == NULL) return NULL;
-  _mi_page_regain(page, free);
+  _mi_page_unpack(page, free);
   _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   _mi_stat_count(&_mi_stats.pages_reclaim_on_alloc, 1);
   MI_PROBE3(page_adopt, page, _mi_page_block_size(page), free.count);

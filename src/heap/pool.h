@@ -20,7 +20,7 @@ void _mi_pool_remove(mi_page_t* page);
 void _mi_pool_forget(mi_page_t* page);
 
 // Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
-void _mi_page_regain(mi_page_t* page, mi_chain_t free);
+void _mi_page_unpack(mi_page_t* page, mi_chain_t free);
 
 // Moves pages of all pools of a heap, whose lock the caller holds, to those of the main heap; `change` is called for each while
 // nobody can find it.  At most *n_max, from which their number is taken off: if it is not 0 then, the pools are empty.

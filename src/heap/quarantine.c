@@ -29,14 +29,14 @@ static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* b
   mi_page_t* slice = _mi_page_at(block);
   quarantine_check(slice, block);
   if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_theap_free_local(thread, slice, block);
-  else _mi_thread_free_block(thread, slice - slice->back, block);
+  else _mi_thread_free_block(thread, slice - slice->to_first, block);
 }
 
 void _mi_quarantine_free(mi_page_t* slice, void* p) {
   mi_theap_t* thread = _mi_theap_backing();
   bool        is_small = (_mi_page_block_size(slice) <= MI_QUARANTINE_BLOCK_MAX);
-  if (mi_unlikely(thread == NULL || !is_small || _mi_page_has(slice - slice->back, MI_PAGE_IN_HEAP))) {
-    _mi_thread_free_block(thread, slice - slice->back, p);
+  if (mi_unlikely(thread == NULL || !is_small || _mi_page_has(slice - slice->to_first, MI_PAGE_IN_HEAP))) {
+    _mi_thread_free_block(thread, slice - slice->to_first, p);
     return;
   }
   _mi_theap_enter(thread);
@@ -65,6 +65,6 @@ void _mi_quarantine_take_back(mi_theap_t* theap) {
     if (block == NULL) continue;
     mi_page_t* slice = _mi_page_at(block);
     quarantine_check(slice, block);
-    _mi_page_free_remote(slice - slice->back, block);
+    _mi_page_free_remote(slice - slice->to_first, block);
   }
 }

@@ -73,7 +73,7 @@ static void sampler_start_interval(mi_sampler_t* s) {
 static void sampler_close_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
   s->bins[cls] = theap->bins[cls];
   theap->bins[cls].head = NULL;
-  theap->bins[cls].left = theap->bins[cls].room = MI_SAMPLER_CLOSED;
+  theap->bins[cls].slots = theap->bins[cls].limit = MI_SAMPLER_CLOSED;
 }
 
 static void sampler_open_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
@@ -82,7 +82,7 @@ static void sampler_open_bin(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
 }
 
 static bool sampler_bin_is_closed(const mi_theap_t* theap, size_t cls) {
-  return theap->bins[cls].room == MI_SAMPLER_CLOSED;
+  return theap->bins[cls].limit == MI_SAMPLER_CLOSED;
 }
 
 static void sampler_arm(mi_theap_t* theap, mi_sampler_t* s) {
@@ -273,7 +273,7 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
 // many as it may have got.
 static size_t sampler_n_filled(mi_theap_t* theap, size_t cls) {
   const mi_bin_t* bin = &theap->bins[cls];
-  if (bin->left > 1) return (size_t)(bin->room + 1 - bin->left);
+  if (bin->slots > 1) return (size_t)(bin->limit + 1 - bin->slots);
   _mi_theap_enter(theap);
   uint32_t n_fills = theap->classes[cls].n_fills;
   _mi_theap_leave(theap);
@@ -300,17 +300,17 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   }
   else if (s->rate > 0 && !s->is_armed && sampler_wants_class(s, cls)) {
     sampler_count(theap, s, sampler_n_filled(theap, cls));
-    if (!s->is_armed) theap->bins[cls].left = MI_BIN_NO_ROOM; // S3
+    if (!s->is_armed) theap->bins[cls].slots = MI_BIN_NO_SLOTS; // S3
   }
 }
 
-// Without asking the thread, which uses `left` as its own and without atomic operations (H1): whichever of the two stores
-// comes last holds, and either is right, for `left` only says where a free block goes.  In a closed bin it also says what the
+// Without asking the thread, which uses `slots` as its own and without atomic operations (H1): whichever of the two stores
+// comes last holds, and either is right, for `slots` only says where a free block goes.  In a closed bin it also says what the
 // thread has done (heap/idle.h, V3); that has no room anyway.  ThreadSanitizer is right not to like it.
 void _mi_sampler_tick(mi_theap_t* theap) {
   if (MI_TSAN || mi_load_acquire(&theap->is_closed)) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].left, MI_BIN_NO_ROOM);
+    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].slots, MI_BIN_NO_SLOTS);
   }
 }
 

@@ -10,7 +10,7 @@
 // S2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
 //     theap is not.
 // S3  A thread whose bins have all that it needs takes no slow paths.  So while it is counted, bins are filled but have no room
-//     (MI_BIN_NO_ROOM): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
+//     (MI_BIN_NO_SLOTS): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
 //     those that were filled before.
 // S4  `_mi_theap_notices` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
 //     each armed theap.

@@ -22,12 +22,12 @@
 // looked at for blocks that others have freed.
 #define THEAP_FULL_STEP 4
 
-// How many bins are looked at then (MI_THEAP_FREES_PER_LOOK), and how often nothing was taken until one is unused.
-#define THEAP_BINS_PER_LOOK 2
-#define THEAP_UNUSED_LOOKS  2
+// How many bins are looked at then (MI_THEAP_FREES_PER_TRIM), and how often nothing was taken until one is unused.
+#define THEAP_BINS_PER_TRIM 2
+#define THEAP_UNUSED_TRIMS  2
 
 // How often a look is the occasion for a round (heap/background.h).
-#define THEAP_LOOKS_PER_POLL 8
+#define THEAP_TRIMS_PER_POLL 8
 
 #define THEAP_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
@@ -36,7 +36,7 @@ static size_t theap_fill_max(const mi_class_state_t* state) {
 }
 
 // A class that has so many pages is growing: the next will be filled.
-#define THEAP_DENSE_FROM 4
+#define THEAP_HUGE_FROM 4
 
 // How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
 static size_t theap_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
@@ -47,9 +47,9 @@ static size_t theap_extend_bytes(const mi_class_state_t* state, const mi_page_t*
 
 void _mi_theap_init(mi_theap_t* theap) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    theap->bins[cls].room = _mi_class_info[cls].room;
-    theap->bins[cls].left = theap->bins[cls].room;
-    theap->classes[cls].total = theap->bins[cls].left;
+    theap->bins[cls].limit = _mi_class_info[cls].bin_limit;
+    theap->bins[cls].slots = theap->bins[cls].limit;
+    theap->classes[cls].total = theap->bins[cls].slots;
   }
 }
 
@@ -157,10 +157,10 @@ static mi_page_t* theap_page_refreed(mi_theap_t* theap, size_t cls) {
 static mi_page_t* theap_page_get(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_pool_adopt(cls, theap);
   if (page == NULL) {
-    bool       is_dense = (theap->classes[cls].n_pages >= THEAP_DENSE_FROM);
+    bool       is_huge = (theap->classes[cls].n_pages >= THEAP_HUGE_FROM);
     mi_heap_t* heap = _mi_theap_heap(theap);
     size_t     arena = mi_load_relaxed(&heap->arena);
-    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_dense, arena);
+    page = _mi_page_new(cls, (size_t)((char*)&theap->bins[cls] - (char*)theap), is_huge, arena);
     if (page == NULL) return NULL;
     if (!_mi_heap_add_page(heap, page)) {
       _mi_page_delete(page);
@@ -200,12 +200,12 @@ static mi_chain_t theap_find_blocks(mi_theap_t* theap, size_t cls, bool* is_zero
 // The first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use: it has all its room.
 static mi_block_t* theap_fill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   mi_bin_t* bin = &theap->bins[cls];
-  int32_t   room = _mi_class_info[cls].room;
+  int32_t   room = _mi_class_info[cls].bin_limit;
   int32_t   n = (int32_t)chain.count;
-  bin->room = room;
-  bin->left = n > room ? 1 : room - n + 1;
+  bin->limit = room;
+  bin->slots = n > room ? 1 : room - n + 1;
   bin->head = _mi_block_next(chain.first);
-  theap->classes[cls].total = bin->left + n - 1;
+  theap->classes[cls].total = bin->slots + n - 1;
   return chain.first;
 }
 
@@ -218,7 +218,7 @@ static mi_block_t* theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   state->n_unused = 0;
   state->epoch = epoch;
   if (mi_unlikely(state->n_fills < THEAP_FILLS_MAX)) state->n_fills++;
-  if (mi_unlikely(theap->epoch != epoch)) _mi_idle_look(theap);
+  if (mi_unlikely(theap->epoch != epoch)) _mi_idle_trim(theap);
   return mi_likely(chain.first != NULL) ? theap_fill_bin(theap, cls, chain) : NULL;
 }
 
@@ -272,50 +272,50 @@ void _mi_theap_give_back_list(mi_theap_t* theap, mi_block_t* first) {
 void _mi_theap_flush_bin(mi_theap_t* theap, size_t cls) {
   mi_bin_t*   bin = &theap->bins[cls];
   mi_block_t* first = bin->head;
-  bool has_no_room = (bin->left < MI_BIN_NO_ROOM / 2 && _mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices)));
+  bool has_no_room = (bin->slots < MI_BIN_NO_SLOTS / 2 && _mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices)));
   bin->head = NULL;
-  theap->classes[cls].total = bin->room;
-  bin->left = (has_no_room ? MI_BIN_NO_ROOM : bin->room); // sampler.h, S3
+  theap->classes[cls].total = bin->limit;
+  bin->slots = (has_no_room ? MI_BIN_NO_SLOTS : bin->limit); // sampler.h, S3
   _mi_theap_give_back_list(theap, first);
 }
 
 // A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot takes
 // no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and holds half as much from then
-// on.  Nothing was taken: `left` has only become less.
-static void theap_look_at(mi_theap_t* theap, size_t cls) {
+// on.  Nothing was taken: `slots` has only become less.
+static void theap_trim_bin(mi_theap_t* theap, size_t cls) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
-  if (bin->head == NULL || bin->left > state->left_seen) {
+  if (bin->head == NULL || bin->slots > state->slots_seen) {
     state->n_unused = 0;
   }
-  else if (++state->n_unused >= THEAP_UNUSED_LOOKS) {
-    bin->room /= 2;
+  else if (++state->n_unused >= THEAP_UNUSED_TRIMS) {
+    bin->limit /= 2;
     _mi_theap_flush_bin(theap, cls);
   }
-  state->left_seen = bin->left;
+  state->slots_seen = bin->slots;
 }
 
-static void theap_look(mi_theap_t* theap) {
-  size_t first = theap->n_looks++ * THEAP_BINS_PER_LOOK;
-  for (size_t i = 0; i < THEAP_BINS_PER_LOOK; i++) theap_look_at(theap, (first + i) % MI_CLASS_COUNT);
-  if (mi_unlikely(theap->epoch != mi_load_relaxed(&_mi_background_epoch))) _mi_idle_look(theap);
-  theap->has_looked = (theap->n_looks % THEAP_LOOKS_PER_POLL == 0);
+static void theap_trim(mi_theap_t* theap) {
+  size_t first = theap->n_trims++ * THEAP_BINS_PER_TRIM;
+  for (size_t i = 0; i < THEAP_BINS_PER_TRIM; i++) theap_trim_bin(theap, (first + i) % MI_CLASS_COUNT);
+  if (mi_unlikely(theap->epoch != mi_load_relaxed(&_mi_background_epoch))) _mi_idle_trim(theap);
+  theap->has_trimmed = (theap->n_trims % THEAP_TRIMS_PER_POLL == 0);
 }
 
 // The rest of a free, after enter: up to leaving.
 mi_noinline void _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
   theap_give_back(theap, page, block);
-  if (++theap->n_slow_frees >= MI_THEAP_FREES_PER_LOOK) {
+  if (++theap->n_slow_frees >= MI_THEAP_FREES_PER_TRIM) {
     theap->n_slow_frees = 0;
-    theap_look(theap);
+    theap_trim(theap);
   }
   _mi_theap_leave_slow(theap);
 }
 
 // The same, after the block was pushed to its page.
-mi_noinline void _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
+mi_noinline void _mi_theap_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
   if (_mi_page_used(page) == 0) theap_page_is_empty(theap, page);
-  theap_look(theap);
+  theap_trim(theap);
   _mi_theap_leave_slow(theap);
 }
 
@@ -338,11 +338,11 @@ mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block
 
 void _mi_theap_leave_slow(mi_theap_t* theap) {
   bool has_deleted = theap->has_deleted;
-  bool has_looked = theap->has_looked;
-  theap->has_deleted = theap->has_looked = false;
+  bool has_trimmed = theap->has_trimmed;
+  theap->has_deleted = theap->has_trimmed = false;
   _mi_theap_leave(theap);
   if (mi_unlikely(has_deleted)) _mi_background_freed();
-  if (mi_unlikely(has_looked)) _mi_background_poll();
+  if (mi_unlikely(has_trimmed)) _mi_background_poll();
 }
 
 // ---- letting go -----------------------------------------------------------------------------------------------------

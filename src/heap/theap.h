@@ -3,18 +3,18 @@
 //   malloc:  bin  <--refill--  page's free list | chain of others' frees | new blocks  <--  pool | arena
 //   free:    bin, while it has room  --overflow-->  the block's page (ours)  |  outbox (not ours)  --batch-->  page word
 //
-// H1  bins are touched by their thread without any mark: they are the fast path.  Each change of a bin begins with `left`, so
+// H1  bins are touched by their thread without any mark: they are the fast path.  Each change of a bin begins with `slots`, so
 //     that who takes bins away from a thread can tell whether it is in the middle of one (heap/idle.h).
 // H2  All else of a theap (queues, outbox, quarantine, plain fields of its pages) is touched between enter and leave only,
 //     by its thread, or by whoever has revoked it (heap/idle.h): a sleeping thread cannot keep what it does not use.
-// H3  left = max(room, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
+// H3  slots = max(limit, blocks that the bin was filled with) - (blocks in the bin), so that the bin never holds more than
 //     it got or has room for.
 // H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full`.
 // H5  A theap's memory is never given back, only used again, and for the same heap as long as a page may have it as its
 //     home (heap/heap.h, Q3): an old pointer to one in `home` does no harm.
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
 //     that thread.  NULL while no thread has it.  Only its thread finds itself there.
-// H7  Outside of slow paths, left + (blocks in the bin) is the `total` of the class.
+// H7  Outside of slow paths, slots + (blocks in the bin) is the `total` of the class.
 #pragma once
 
 #include "../page/page.h"
@@ -25,8 +25,8 @@ typedef struct mi_sampler_s mi_sampler_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
-  int32_t     left;
-  int32_t     room;
+  int32_t     slots;
+  int32_t     limit;
 } mi_bin_t;
 
 typedef struct mi_page_list_s {
@@ -36,17 +36,17 @@ typedef struct mi_page_list_s {
 } mi_page_list_t;
 
 typedef struct mi_class_state_s {
-  mi_page_list_t queue;     // pages that had room when last seen; refill begins with the first
-  mi_page_list_t full;      // pages that had none
-  int32_t        left_seen; // the bin's `left` when it was last looked at
-  uint32_t       n_unused;  // looks in a row that found that nothing was taken from it
-  uint32_t       n_fills;   // how often the bin was filled, up to a maximum
-  uint32_t       n_pages;   // made by this theap and not given back by it: how far the class has grown
-  int32_t        total;     // H7
-  uint32_t       epoch;     // of the last time that the bin was filled
-  int32_t        left_then; // the bin's `left` when the thread looked the last time whether it still uses the class
+  mi_page_list_t queue;      // pages that had room when last seen; refill begins with the first
+  mi_page_list_t full;       // pages that had none
+  int32_t        slots_seen; // the bin's `slots` when it was last looked at
+  uint32_t       n_unused;   // looks in a row that found that nothing was taken from it
+  uint32_t       n_fills;    // how often the bin was filled, up to a maximum
+  uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
+  int32_t        total;      // H7
+  uint32_t       epoch;      // of the last time that the bin was filled
+  int32_t        slots_then; // the bin's `slots` when the thread looked the last time whether it still uses the class
   // Of a bin that was taken away (heap/idle.h, V3):
-  int32_t        left_taken;
+  int32_t        slots_taken;
   mi_block_t*    taken;
 } mi_class_state_t;
 
@@ -98,10 +98,10 @@ struct mi_theap_s {
   mi_atomic(uint32_t)    revoked;              // mi_revoked_t
   mi_atomic(bool)        is_closed;            // its bins were closed by others; set under _mi_idle_lock
   bool                   has_deleted;          // pages were given back since the last look at the purge policy
-  bool                   has_looked;           // ... and bins were looked at
+  bool                   has_trimmed;          // ... and bins were looked at
   uint32_t               epoch;        // of the last look at what its thread does not use any more (heap/idle.h)
   uint32_t               n_slow_frees; // counts to the next look at unused bins
-  uint32_t               n_looks;      // ... and which are next
+  uint32_t               n_trims;      // ... and which are next
   uint32_t               n_slow;       // slow mallocs: the heartbeat of deferred frees; its own thread only
   mi_atomic(mi_page_t*)  kept_large;   // a large block that the thread freed last (heap/large.c, L3)
   mi_atomic(size_t)      kept_allowed; // slices that may be kept
@@ -202,15 +202,15 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
 // The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
 // or its link was overwritten.
 //
-// `left` of the bins that threads without a theap share is changed by all of them at once; it is read by nobody.
+// `slots` of the bins that threads without a theap share is changed by all of them at once; it is read by nobody.
 static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
   mi_block_t* next;
   if (MI_TSAN && bin->head == NULL) return NULL;
-  bin->left++; // H1
+  bin->slots++; // H1
   mi_compiler_fence();
   mi_block_t* block = bin->head;
   if (mi_unlikely(block == NULL || !_mi_block_next_fast(block, &next))) {
-    bin->left--;
+    bin->slots--;
     return NULL;
   }
   bin->head = next;
@@ -219,11 +219,11 @@ static mi_always_inline void* _mi_bin_pop_fast(mi_bin_t* bin) {
 
 // The same in all cases; NULL if it is empty.
 static inline void* _mi_bin_pop(mi_bin_t* bin) {
-  bin->left++; // H1
+  bin->slots++; // H1
   mi_compiler_fence();
   mi_block_t* block = bin->head;
   if (block != NULL) bin->head = _mi_block_next(block);
-  else bin->left--;
+  else bin->slots--;
   return block;
 }
 
@@ -254,7 +254,7 @@ void* _mi_theap_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
 // The rest of a free, after enter: up to leaving.
 void         _mi_theap_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
 // The same, when the block has been pushed to its page.
-void         _mi_theap_free_look(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept;
+void         _mi_theap_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept;
 // The same as slow, after a failed try to enter.
 mi_cold void _mi_theap_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
 
@@ -319,7 +319,7 @@ void _mi_outbox_flush(mi_theap_t* theap);
 
 // After about so many frees that do not go to a bin (a power of two) the bins of some other classes are looked at: when the
 // count of a page's used blocks is a multiple of it, and at every so manieth free into pages of others.
-#define MI_THEAP_FREES_PER_LOOK 32
+#define MI_THEAP_FREES_PER_TRIM 32
 
 // Frees a block of a page whose home is this theap, when its bin has no room.
 //
@@ -327,7 +327,7 @@ void _mi_outbox_flush(mi_theap_t* theap);
 // looks too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a jump
 // that is foreseen lets what follows begin before `back` is loaded (docs/decisions/006).
 static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  if (mi_unlikely(page->back != 0)) page -= page->back;
+  if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
   if (mi_unlikely(!_mi_theap_try_enter(theap))) {
     _mi_theap_free_revoked(theap, page, block);
     return;
@@ -339,8 +339,8 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
     return;
   }
   size_t used = _mi_page_push_free(page, block, first);
-  if (mi_likely(used % MI_THEAP_FREES_PER_LOOK != 0)) _mi_theap_leave(theap);
-  else _mi_theap_free_look(theap, page);
+  if (mi_likely(used % MI_THEAP_FREES_PER_TRIM != 0)) _mi_theap_leave(theap);
+  else _mi_theap_free_trim(theap, page);
 }
 
 // Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
@@ -348,9 +348,9 @@ static mi_always_inline void _mi_theap_free_overflow(mi_theap_t* theap, mi_page_
 static mi_always_inline void _mi_theap_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
   mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
   mi_block_t* block = (mi_block_t*)p;
-  int32_t     left = bin->left - 1;
-  if (mi_likely(left >= 0)) {
-    bin->left = left; // H1
+  int32_t     slots = bin->slots - 1;
+  if (mi_likely(slots >= 0)) {
+    bin->slots = slots; // H1
     mi_compiler_fence();
     mi_block_set_next(block, bin->head);
     bin->head = block;

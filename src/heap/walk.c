@@ -1,7 +1,7 @@
 // Walking over pages, and telling live blocks from free ones.  Layer: heap.
 #include "walk.h"
 
-#include "../page/gap.h"
+#include "../page/guard_page.h"
 
 #include <string.h>
 
@@ -175,7 +175,7 @@ static bool view_is_possible(const mi_page_t* page) {
   if (page->cls >= MI_CLASS_COUNT) return false;
   const mi_class_info_t* info = &_mi_class_info[page->cls];
   if (_mi_page_region(page)->base == 0 || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
-  return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_gap_capacity(page, info) &&
+  return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_guard_page_capacity(page, info) &&
          page->n_slices == info->n_slices && page->extended <= page->capacity;
 }
 

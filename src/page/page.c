@@ -5,7 +5,7 @@
 
 #include "../base/probe.h"
 #include "../support/stat.h"
-#include "gap.h"
+#include "guard_page.h"
 #include "verify.h"
 
 // From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
@@ -26,7 +26,7 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   page->extended = page->capacity = 0;
   _mi_page_set_used(page, 0);
   mi_store_relaxed(&page->flags, (uint8_t)0);
-  page->back = 0;
+  page->to_first = 0;
   mi_store_relaxed(&page->block_size, 0u);
   mi_store_relaxed(&page->kind, (uint8_t)kind);
 }
@@ -35,7 +35,7 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
 static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t block_size) {
   mi_store_relaxed(&page->block_size, block_size);
   for (uint32_t i = 1; i < page->n_slices; i++) {
-    page[i].back = i;
+    page[i].to_first = i;
     page[i].bin_offset = page->bin_offset;
     mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
     mi_store_relaxed(&page[i].block_size, block_size);
@@ -43,15 +43,15 @@ static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t b
   }
 }
 
-static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_dense) {
+static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_huge) {
   if (info->n_slices > 1) return MI_CHUNK_MEDIUM;
-  return is_dense ? MI_CHUNK_DENSE : MI_CHUNK_SMALL;
+  return is_huge ? MI_CHUNK_HUGE : MI_CHUNK_SMALL;
 }
 
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena) {
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t arena) {
   const mi_class_info_t* info = &_mi_class_info[cls];
-  size_t                 n_slices = info->n_slices + _mi_gap_slices(info->n_slices);
-  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_dense), arena);
+  size_t                 n_slices = info->n_slices + _mi_guard_page_slices(info->n_slices);
+  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_huge), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);
@@ -59,10 +59,10 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t are
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
-  page->capacity = _mi_gap_capacity(page, info);
+  page->capacity = _mi_guard_page_capacity(page, info);
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
-  if (MI_HARDENED) _mi_gap_close(page);
+  if (MI_HARDENED) _mi_guard_page_close(page);
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
@@ -74,7 +74,7 @@ static void page_give_back(mi_page_t* page) {
   size_t n_slices = page->n_slices;
   page_set_slices(page, MI_PAGE_NONE, 0);
   page_reset(page, MI_PAGE_NONE);
-  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_gap_slices(n_slices), false);
+  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_guard_page_slices(n_slices), false);
 }
 
 // Deleted pages whose gap the system would not open, linked by `next`: they are tried again with the next one.
@@ -96,7 +96,7 @@ static void page_open(mi_page_t* page) {
   page->next = _mi_page_pop_all(&page_closed);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
-    if (_mi_gap_open(page)) page_give_back(page);
+    if (_mi_guard_page_open(page)) page_give_back(page);
     else _mi_page_push(&page_closed, page);
   }
 }
@@ -219,7 +219,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
   _mi_page_set(page, flags);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {
-    interior->back = (uint32_t)(interior - page);
+    interior->to_first = (uint32_t)(interior - page);
     mi_store_relaxed(&interior->kind, (uint8_t)MI_PAGE_INTERIOR);
   }
   mi_store_release(&page->kind, (uint8_t)MI_PAGE_LARGE); // release: whoever walks all pages sees the rest

@@ -56,29 +56,29 @@ typedef struct mi_page_s {
   mi_atomic(uint8_t)  flags; // written by the holder
   uint32_t            n_slices;
   mi_atomic(uint32_t) block_size; // of any slice of a page of blocks; 0: not in use, or LARGE
-  uint32_t            back;       // of any slice of a page: how many slices back the first one is
+  uint32_t            to_first;   // of any slice of a page: how many slices before it the first one is
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO  1  // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
-#define MI_PAGE_IS_FULL  2  // in its owner's list of full pages, not in the queue
-#define MI_PAGE_REMAPPED 4  // LARGE: its memory was moved here by the system (heap/large.c)
-#define MI_PAGE_IN_HEAP  8  // its owner entry says which heap it belongs to; set as long as the page lives
-#define MI_PAGE_GUARDED  16 // LARGE: most of its memory is inaccessible (heap/guard.h)
-#define MI_PAGE_HAS_GAP  32 // there is inaccessible memory behind its blocks (gap.h)
-#define MI_PAGE_MAPPED   64 // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
+#define MI_PAGE_IS_ZERO   1  // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
+#define MI_PAGE_IS_FULL   2  // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED  4  // LARGE: its memory was moved here by the system (heap/large.c)
+#define MI_PAGE_IN_HEAP   8  // its heap link says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_GUARDED   16 // LARGE: most of its memory is inaccessible (heap/guard.h)
+#define MI_PAGE_HAS_GUARD 32 // there is inaccessible memory behind its blocks (guard_page.h)
+#define MI_PAGE_MAPPED    64 // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
-typedef struct mi_page_owner_s {
+typedef struct mi_page_heap_link_s {
   mi_page_t*            next; // in the heap's list of pages, under the heap's lock
   mi_page_t*            prev;
   mi_atomic(mi_heap_t*) heap; // written under that lock
   size_t                unused;
-} mi_page_owner_t;
+} mi_page_heap_link_t;
 
-mi_static_assert(sizeof(mi_page_owner_t) == MI_OWNER_SIZE, "two entries a cache line");
+mi_static_assert(sizeof(mi_page_heap_link_t) == MI_HEAP_LINK_SIZE, "two entries a cache line");
 
 // ---- finding --------------------------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ static inline mi_page_kind_t _mi_page_kind(const mi_page_t* page) {
 static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
   mi_page_t* page = _mi_page_at(p);
   if (mi_unlikely(page == NULL)) return NULL;
-  return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->back;
+  return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->to_first;
 }
 
 static inline mi_region_t* _mi_page_region(const mi_page_t* page) {
@@ -119,9 +119,9 @@ static inline bool _mi_page_is_mapped(const mi_page_t* page) {
   return _mi_page_has(page, MI_PAGE_MAPPED);
 }
 
-static inline mi_page_owner_t* _mi_page_owner(const mi_page_t* page) {
-  if (mi_unlikely(_mi_page_is_mapped(page))) return (mi_page_owner_t*)_mi_mapped_owner(page);
-  return (mi_page_owner_t*)_mi_region_owner(_mi_page_region(page), _mi_page_slice(page));
+static inline mi_page_heap_link_t* _mi_page_heap_link(const mi_page_t* page) {
+  if (mi_unlikely(_mi_page_is_mapped(page))) return (mi_page_heap_link_t*)_mi_mapped_heap_link(page);
+  return (mi_page_heap_link_t*)_mi_region_heap_link(_mi_page_region(page), _mi_page_slice(page));
 }
 
 // The caller holds the page.
@@ -156,9 +156,9 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
 
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
-// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_dense`: it will be filled soon.  `arena`: as in
+// A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_huge`: it will be filled soon.  `arena`: as in
 // _mi_slices_alloc.  NULL: out of memory.
-mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_dense, size_t arena);
+mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t arena);
 
 // Gives the page back; all its blocks are free.
 void _mi_page_delete(mi_page_t* page);

@@ -34,7 +34,7 @@ typedef struct mi_class_info_s {
   uint16_t capacity;     // blocks in a page
   uint8_t  n_slices;     // of a page: 1 to 8
   uint8_t  outbox_limit; // blocks of other threads' pages that we collect before they go back: 32 or 4 KiB
-  uint16_t room;         // blocks that a bin may hold: 64 or 16 KiB
+  uint16_t bin_limit;    // blocks that a bin may hold: 64 or 16 KiB
   uint16_t claim_at;     // free blocks at which a parked page is worth sharing: 1/32, and above 1 KiB a quarter up to 4
 } mi_class_info_t;
 

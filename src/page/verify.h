@@ -3,7 +3,7 @@
 #pragma once
 
 #include "fill.h"
-#include "gap.h"
+#include "guard_page.h"
 #include "padding.h"
 
 // Does the block that p would be lie within its page?
@@ -17,7 +17,7 @@ static inline bool _mi_block_is_within(const mi_page_t* page, const void* p) {
 static mi_always_inline bool _mi_block_is_readable(const mi_page_t* slice, const void* p) {
   if (!MI_HARDENED) return true;
   size_t end = (uintptr_t)p % MI_SLICE_SIZE + _mi_page_block_size(slice);
-  return mi_likely(end <= MI_SLICE_SIZE - MI_GAP_SIZE_MAX) || _mi_block_is_within(slice - slice->back, p);
+  return mi_likely(end <= MI_SLICE_SIZE - MI_GUARD_PAGE_SIZE_MAX) || _mi_block_is_within(slice - slice->to_first, p);
 }
 
 // Is p a block in use?  By the first descriptor of its page; reports what is wrong, naming `what` the program wanted to

@@ -37,7 +37,7 @@ static void use(size_t index, size_t n) {
   size_t more = (is_told(_mi_slices_extend(run.region, run.slice + n, 3, &says_zero)) ? 3 : 0);
   mi_track_writable(p + n * MI_SLICE_SIZE, more * MI_SLICE_SIZE);
   if (more > 0) memset(p + n * MI_SLICE_SIZE, 1, more * MI_SLICE_SIZE);
-  is_told(_mi_region_open_owners(run.region));
+  is_told(_mi_region_open_heap_links(run.region));
   for (size_t i = 0; i < n; i++) CHECK_FOR(p[i * MI_SLICE_SIZE + 4095] == (char)i, "slice %zu", i);
   _mi_slices_free(run.region, run.slice, n + more, false);
   _mi_slices_purge(SIZE_MAX);
@@ -103,7 +103,7 @@ static size_t count_lost(void) {
 // What is committed but for our own memory, which may grow.
 static int64_t committed_in_arenas(void) {
   int64_t sum = _mi_stats.committed.current;
-  for (size_t i = 0; i <= MI_REGION_DENSE; i++) sum -= (int64_t)_mi_regions[i].committed;
+  for (size_t i = 0; i <= MI_REGION_HUGE; i++) sum -= (int64_t)_mi_regions[i].committed;
   return sum;
 }
 

@@ -6,12 +6,12 @@ stores can be seen when the round comes by again is what V2 says, and no part of
   bin_model.py [--bug NAME] [--blocks N] [--ops N] [--rounds N] [--ticks N]    one run; a violation shows how it came
   bin_model.py --self-test                                         the protocol holds, and each bug is found
 
-Each load and each store of the thread's fast path is a step, so that `left++` is two.  The thread may be stopped for any time
+Each load and each store of the thread's fast path is a step, so that `slots++` is two.  The thread may be stopped for any time
 between two steps, also in the middle of a change of the bin.  A block in the hands of the program has whatever contents the
 program likes, so that a link which is read there leads to any block.
 
   B1  Each block is at one place: with the program, in the bin or taken from it, or in its page.
-  B2  When the thread has settled, left + (blocks in the bin) is the total, and no block is lost.
+  B2  When the thread has settled, slots + (blocks in the bin) is the total, and no block is lost.
   B3  No round works at the theap while its thread is inside.
   B4  Only a theap whose bins were closed counts as emptied.
 """
@@ -19,9 +19,9 @@ import argparse
 import sys
 
 BUGS = {
-    'pop-left-last': 'malloc changes `left` when it has the block',
-    'push-left-last': 'free changes `left` when the block is in the list',
-    'keeps-room': 'the round does not change `left`',
+    'pop-slots-last': 'malloc changes `slots` when it has the block',
+    'push-slots-last': 'free changes `slots` when the block is in the list',
+    'keeps-room': 'the round does not change `slots`',
     'no-count': 'the round does not count the list',
     'no-look-again': 'the round does not look again when it has counted',
     'settle-attaches': 'the thread always puts back what was taken',
@@ -32,12 +32,12 @@ BUGS = {
     'empties-unclosed': 'the round takes CLOSED to mean that the bins are closed still',
 }
 
-NO_ROOM = -1000
+NO_SLOTS = -1000
 ROOM = 2
 NONE = -1
 
 # A state: what the bin has, what was taken, where the blocks are, and where the two parties stand.
-FIELDS = ('left', 'head', 'total', 'next', 'user', 'page', 'taken', 'left_taken', 'revoked', 'closed', 'inside',
+FIELDS = ('slots', 'head', 'total', 'next', 'user', 'page', 'taken', 'slots_taken', 'revoked', 'closed', 'inside',
           'tpc', 'tjob', 'treg', 'tblock', 'tlink', 'rpc', 'rwas', 'rcur', 'rleft', 'ops', 'rounds', 'ticks')
 INDEX = {name: i for i, name in enumerate(FIELDS)}
 
@@ -87,16 +87,16 @@ def settle(state, bug):
     if not state.closed:
         return state.copy()
     own = chain(state, state.head)
-    left = state.left
-    if not own and left == NO_ROOM:  # untouched: what was taken comes back as it was
-        has_rest = state.total != state.left_taken and bug != 'settle-forgets'
+    slots = state.slots
+    if not own and slots == NO_SLOTS:  # untouched: what was taken comes back as it was
+        has_rest = state.total != state.slots_taken and bug != 'settle-forgets'
         s = state.copy(closed=False, taken=NONE, head=state.taken if has_rest else NONE,
-                       left=state.left_taken if has_rest else ROOM, total=state.total if has_rest else ROOM)
+                       slots=state.slots_taken if has_rest else ROOM, total=state.total if has_rest else ROOM)
         check_places(s)
         return s
-    if left < NO_ROOM / 2:
-        left = state.left_taken + (left - NO_ROOM)
-    attach = len(own) != state.total - left and state.taken != NONE
+    if slots < NO_SLOTS / 2:
+        slots = state.slots_taken + (slots - NO_SLOTS)
+    attach = len(own) != state.total - slots and state.taken != NONE
     if bug == 'settle-attaches':
         attach = state.taken != NONE
     if bug == 'settle-forgets':
@@ -108,8 +108,8 @@ def settle(state, bug):
         else:
             s.head = state.taken
     n = len(chain(s, s.head))
-    s.left = ROOM - n if n < ROOM else 0
-    s.total = s.left + n
+    s.slots = ROOM - n if n < ROOM else 0
+    s.total = s.slots + n
     s.taken = NONE
     check_places(s)
     return s
@@ -122,12 +122,12 @@ def check_places(s):
         raise Violation(f'B1: a block is at two places: {places}')
     if len(places) != len(s.next):
         raise Violation(f'B2: a block is lost: {places}')
-    if s.left > NO_ROOM / 2 and s.left + len(chain(s, s.head)) != s.total:
-        raise Violation('B2: left does not count')
+    if s.slots > NO_SLOTS / 2 and s.slots + len(chain(s, s.head)) != s.total:
+        raise Violation('B2: slots does not count')
 
 
 # Where a round works at the theap: all between HELD and its end but the look at `inside`.
-ROUND_WORKS = ('close-left', 'close-head', 'look', 'count', 'look-again')
+ROUND_WORKS = ('close-slots', 'close-head', 'look', 'count', 'look-again')
 
 
 def thread_enters(s, bug):
@@ -161,7 +161,7 @@ def slow_malloc(s):
     s.tpc, s.tjob = 'leave', ''
     blocks = chain(s, s.head)
     if blocks:
-        return [s.copy(head=s.next[blocks[0]], left=s.left + 1, user=s.user | {blocks[0]})]
+        return [s.copy(head=s.next[blocks[0]], slots=s.slots + 1, user=s.user | {blocks[0]})]
     free = sorted(s.page)
     if not free:
         return [s]
@@ -170,8 +170,8 @@ def slow_malloc(s):
         s.next = with_next(s, block, link)
     s.head = free[1] if len(free) > 1 else NONE
     n = len(free) - 1
-    s.left = ROOM - n if n < ROOM else 0
-    s.total = s.left + n
+    s.slots = ROOM - n if n < ROOM else 0
+    s.total = s.slots + n
     return [s]
 
 
@@ -187,17 +187,17 @@ def thread_begins(s):
 
 
 def thread_pops(s, bug):
-    late = bug == 'pop-left-last'
+    late = bug == 'pop-slots-last'
     if s.tpc == 'pop':
-        return [s.copy(tpc='pop-head') if late else s.copy(tpc='pop-left', treg=s.left)]
-    if s.tpc == 'pop-left':
-        return [s.copy(tpc='pop-head', left=s.treg + 1)]
+        return [s.copy(tpc='pop-head') if late else s.copy(tpc='pop-slots', treg=s.slots)]
+    if s.tpc == 'pop-slots':
+        return [s.copy(tpc='pop-head', slots=s.treg + 1)]
     if s.tpc == 'pop-head':
         if s.head != NONE:
             return [s.copy(tpc='pop-next', tblock=s.head)]
-        return [s.copy(tpc='enter', tjob='malloc') if late else s.copy(tpc='undo', treg=s.left)]
+        return [s.copy(tpc='enter', tjob='malloc') if late else s.copy(tpc='undo', treg=s.slots)]
     if s.tpc == 'undo':
-        return [s.copy(tpc='enter', tjob='malloc', left=s.treg - 1, treg=0)]
+        return [s.copy(tpc='enter', tjob='malloc', slots=s.treg - 1, treg=0)]
     if s.tpc == 'pop-next':
         return [s.copy(tpc='pop-store', tlink=s.next[s.tblock])]
     if s.tpc == 'pop-store':
@@ -207,22 +207,22 @@ def thread_pops(s, bug):
 
 
 def thread_pushes(s, bug):
-    late = bug == 'push-left-last'
+    late = bug == 'push-slots-last'
     if s.tpc == 'push':
-        if s.left - 1 < 0:
+        if s.slots - 1 < 0:
             return [s.copy(tpc='enter', tjob='free')]
-        return [s.copy(tpc='push-next') if late else s.copy(tpc='push-left', treg=s.left)]
-    if s.tpc == 'push-left':
-        return [s.copy(tpc='push-next', left=s.treg - 1)]
+        return [s.copy(tpc='push-next') if late else s.copy(tpc='push-slots', treg=s.slots)]
+    if s.tpc == 'push-slots':
+        return [s.copy(tpc='push-next', slots=s.treg - 1)]
     if s.tpc == 'push-next':
         return [s.copy(tpc='push-store', next=with_next(s, s.tblock, s.head))]
     if s.tpc == 'push-store':
         return [s.copy(tpc='late-load' if late else 'idle', head=s.tblock, user=s.user - {s.tblock}, tblock=NONE,
                        treg=-1)]
     if s.tpc == 'late-load':
-        return [s.copy(tpc='late-store', treg=s.left + s.treg)]
+        return [s.copy(tpc='late-store', treg=s.slots + s.treg)]
     if s.tpc == 'late-store':
-        return [s.copy(tpc='idle', left=s.treg)]
+        return [s.copy(tpc='idle', slots=s.treg)]
     return []
 
 
@@ -241,10 +241,10 @@ def round_closes(s, bug):
         return [s.copy(rpc='held', revoked='HELD', rwas=s.revoked)]
     if s.rpc == 'held':
         return [round_decides(s, bug)]
-    if s.rpc == 'close-left' and s.left < NO_ROOM / 2 and bug != 'closes-ticked':
-        return [s.copy(rpc='idle', revoked='CLOSED', left_taken=s.total, taken=NONE)]
-    if s.rpc == 'close-left':
-        return [s.copy(rpc='close-head', left_taken=s.left, left=s.left if bug == 'keeps-room' else NO_ROOM)]
+    if s.rpc == 'close-slots' and s.slots < NO_SLOTS / 2 and bug != 'closes-ticked':
+        return [s.copy(rpc='idle', revoked='CLOSED', slots_taken=s.total, taken=NONE)]
+    if s.rpc == 'close-slots':
+        return [s.copy(rpc='close-head', slots_taken=s.slots, slots=s.slots if bug == 'keeps-room' else NO_SLOTS)]
     if s.rpc == 'close-head':
         return [s.copy(rpc='idle', revoked='CLOSED', taken=s.head, head=NONE)]
     return []
@@ -256,14 +256,14 @@ def round_decides(s, bug):
     if s.inside:
         return s.copy(rpc='idle', revoked='CLOSED' if s.closed else 'FREE')
     if (was == 'ASKED') if bug == 'empties-unclosed' else not s.closed:
-        return s.copy(rpc='close-left', closed=True)
+        return s.copy(rpc='close-slots', closed=True)
     if not s.closed:
         raise Violation('B4: a theap counts as emptied whose bins are open')
     return s.copy(rpc='look')
 
 
 def untouched(s, bug):
-    return s.head == NONE and (s.left == NO_ROOM or bug == 'keeps-room')
+    return s.head == NONE and (s.slots == NO_SLOTS or bug == 'keeps-room')
 
 
 def links_read(s, block):
@@ -275,7 +275,7 @@ def round_takes(s, bug):
     if s.rpc == 'look':
         if s.taken == NONE or not untouched(s, bug):
             return [s.copy(rpc='idle', revoked='EMPTIED')]
-        return [s.copy(rpc='count', rcur=s.taken, rleft=s.total - s.left_taken)]
+        return [s.copy(rpc='count', rcur=s.taken, rleft=s.total - s.slots_taken)]
     if s.rpc == 'count':
         if s.rcur != NONE and s.rleft > 0:
             return [s.copy(rcur=link, rleft=s.rleft - 1) for link in links_read(s, s.rcur)]
@@ -293,23 +293,23 @@ def round_gives_back(s):
     in_hand = set(s.user) | set(s.page) | set(chain(s, s.head)) | ({s.tblock} - {NONE})
     if in_hand & set(blocks):
         raise Violation(f'B1: a block that is in use, {sorted(in_hand & set(blocks))}, is given back')
-    return s.copy(rpc='idle', revoked='EMPTIED', taken=NONE, left_taken=s.total, page=s.page | set(blocks))
+    return s.copy(rpc='idle', revoked='EMPTIED', taken=NONE, slots_taken=s.total, page=s.page | set(blocks))
 
 
 def sampler_ticks(s, bug):
     """_mi_sampler_tick, between two steps of the round: the same lock."""
     if s.rpc != 'idle' or s.ticks == 0 or (s.closed and bug != 'ticks-closed'):
         return []
-    return [s.copy(left=NO_ROOM, ticks=s.ticks - 1)]
+    return [s.copy(slots=NO_SLOTS, ticks=s.ticks - 1)]
 
 
 # ---- all of it -----------------------------------------------------------------------------------------------------------
 
 def first_state(n_blocks, n_ops, n_rounds, n_ticks):
     links = tuple(i + 1 if i + 1 < n_blocks else NONE for i in range(n_blocks))
-    left = max(ROOM - n_blocks, 0)
-    values = dict(left=left, head=0, total=left + n_blocks, next=links, user=frozenset(), page=frozenset(), taken=NONE,
-                  left_taken=0, revoked='FREE', closed=False, inside=False, tpc='idle', tjob='', treg=0, tblock=NONE,
+    slots = max(ROOM - n_blocks, 0)
+    values = dict(slots=slots, head=0, total=slots + n_blocks, next=links, user=frozenset(), page=frozenset(), taken=NONE,
+                  slots_taken=0, revoked='FREE', closed=False, inside=False, tpc='idle', tjob='', treg=0, tblock=NONE,
                   tlink=NONE, rpc='idle', rwas='', rcur=NONE, rleft=0, ops=n_ops, rounds=n_rounds, ticks=n_ticks)
     return State([values[name] for name in FIELDS])
 
@@ -338,7 +338,7 @@ def explore(n_blocks, n_ops, n_rounds, n_ticks, bug=None):
 def trace(came, key):
     lines = []
     while key is not None:
-        lines.append(' '.join(f'{n}={key[INDEX[n]]}' for n in ('tpc', 'rpc', 'inside', 'left', 'head', 'taken', 'revoked', 'user')))
+        lines.append(' '.join(f'{n}={key[INDEX[n]]}' for n in ('tpc', 'rpc', 'inside', 'slots', 'head', 'taken', 'revoked', 'user')))
         key = came[key]
     return lines[::-1]
 

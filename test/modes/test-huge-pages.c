@@ -128,7 +128,7 @@ static bool system_gives_huge_pages(void) {
 }
 
 // Small blocks of a few sizes fill their pages: those get huge pages, and memory stays near what is used.
-static void check_dense(void) {
+static void check_huge(void) {
   static char* blocks[1 << 17];
   size_t       before = rss_now(), bytes = 0, n = 0;
   for (; bytes < total_bytes && n < COUNT_OF(blocks); n++) {
@@ -146,7 +146,7 @@ static void check_dense(void) {
   if (!is_wanted) CHECK(huge <= 0);
   else if (rss_is_meaningful() && system_gives_huge_pages()) CHECK(huge >= 32 * 1024);
   while (n > 0) mi_free(blocks[--n]);
-  // What dense pages have given back is for all, before it goes back to the system.
+  // What pages in huge-page chunks have given back is for all, before it goes back to the system.
   for (bytes = 0; bytes < total_bytes / 4 * 3; bytes += 20000) {
     blocks[n] = (char*)mi_malloc(20000);
     if (blocks[n] == NULL) break;
@@ -255,12 +255,12 @@ int main(int argc, char** argv) {
   if (n_blocks != 0) return small_program(n_blocks - 1);
   test_seed(argc, argv);
   check_small_programs(argv[0]);
-  check_dense();
+  check_huge();
   check_holes();
   check_holes_at_limit();
-  check_dense(); // huge pages again
+  check_huge(); // huge pages again
   mi_option_set(mi_option_allow_thp, 0);
-  check_dense();
+  check_huge();
   mi_option_set(mi_option_allow_thp, 1);
   check_process_setting();
   check_large_heap();

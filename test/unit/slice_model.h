@@ -79,7 +79,7 @@ static size_t map_room(size_t chunk, mi_chunk_list_t list) {
   for (size_t i = 0; i < MI_CHUNK_SLICES; i++) {
     bool is_free = ((bits >> i) & 1) != 0;
     run = is_free ? run + 1 : 0;
-    if (kind == MI_CHUNK_SMALL || kind == MI_CHUNK_DENSE) room += is_free;
+    if (kind == MI_CHUNK_SMALL || kind == MI_CHUNK_HUGE) room += is_free;
     else if (run > room) room = run;
   }
   return room;
@@ -228,7 +228,7 @@ static size_t map_first(size_t n, mi_chunk_kind_t kind) {
 static size_t map_fullest_backed(size_t n, mi_chunk_kind_t kind) {
   if (n > MI_CHUNK_SLICES || kind == MI_CHUNK_MIXED) return 0;
   size_t backed = map_fullest(kind, n, MI_CHUNK_BY_BACKED);
-  if (backed == 0 && region == &_mi_regions[MI_REGION_DENSE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
+  if (backed == 0 && region == &_mi_regions[MI_REGION_HUGE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
     backed = map_fullest(MI_CHUNK_NONE, n, MI_CHUNK_BY_BACKED);
   return backed;
 }
@@ -278,7 +278,7 @@ static void take_random(rng_t* r) {
   size_t align = 1;
   switch (rng_below(r, 5)) {
     case 0:
-      if (region == &_mi_regions[MI_REGION_DENSE]) run.kind = MI_CHUNK_DENSE;
+      if (region == &_mi_regions[MI_REGION_HUGE]) run.kind = MI_CHUNK_HUGE;
       break;
     case 1:
       run.kind = MI_CHUNK_MEDIUM;

@@ -57,7 +57,7 @@ static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinne
   }
   int64_t before = _mi_stats.committed.current;
   size_t  index = _mi_arena_manage(g.start, g.size, &spec);
-  CHECK(index > MI_REGION_DENSE);
+  CHECK(index > MI_REGION_HUGE);
   if (index == 0) return;
   begin_map(&g, index, &spec);
   check_random(r, n_ops);
@@ -242,11 +242,11 @@ static void free_run(mi_run_t run) {
 // Arenas that are for all come before our own memory, and that comes when they are full; but not for our own data, and not
 // if the program does not want it.
 static void check_shared(rng_t* r) {
-  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED, MI_CHUNK_DENSE};
+  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED, MI_CHUNK_HUGE};
   static given_t               g;
   mi_arena_spec_t              spec = spec_with(true, false, true, false);
   mi_run_t                     runs[COUNT_OF(kinds)];
-  given_make(&g, COUNT_OF(kinds) - 1, r, true, true); // small and dense pages share a chunk
+  given_make(&g, COUNT_OF(kinds) - 1, r, true, true); // small and pages in huge-page chunks share a chunk
   free_run(run_of(4, MI_CHUNK_MIXED, MI_ARENA_ANY));  // region 0 has backed and free memory
   size_t   index = _mi_arena_manage(g.start, g.size, &spec);
   mi_run_t meta = run_of(1, MI_CHUNK_META, MI_ARENA_ANY);
@@ -259,7 +259,7 @@ static void check_shared(rng_t* r) {
   }
   mi_option_set(mi_option_disallow_arena_alloc, 1);
   mi_run_t other = run_of(1, MI_CHUNK_SMALL, MI_ARENA_ANY);
-  CHECK(index_of_run(other) <= MI_REGION_DENSE);
+  CHECK(index_of_run(other) <= MI_REGION_HUGE);
   free_run(other);
   other = run_of(1, MI_CHUNK_SMALL, index);
   CHECK_EQ(index_of_run(other), index);

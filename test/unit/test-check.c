@@ -95,8 +95,8 @@ static mi_block_t* on_list(size_t i) {
   return block;
 }
 
-static mi_page_owner_t* owner_of(mi_page_t* page) {
-  return _mi_page_owner(page);
+static mi_page_heap_link_t* owner_of(mi_page_t* page) {
+  return _mi_page_heap_link(page);
 }
 
 // ---- damage ---------------------------------------------------------------------------------------------------------
@@ -161,9 +161,9 @@ static void damage_links(void) {
   DAMAGE_LINK(in_bin(1), (uintptr_t)_mi_page_start(mains), "Q3: a block of another heap in a bin");
   DAMAGE(theap->bins[cls].head, (uintptr_t)single, "a link in a bin to where no block is");
   DAMAGE(theap->bins[cls].head, 0, "H3");
-  DAMAGE(theap->bins[cls].left, -1, "H3");
-  DAMAGE(theap->bins[cls].left, 100000, "H3");
-  DAMAGE(theap->bins[cls].room, 1000, "H3");
+  DAMAGE(theap->bins[cls].slots, -1, "H3");
+  DAMAGE(theap->bins[cls].slots, 100000, "H3");
+  DAMAGE(theap->bins[cls].limit, 1000, "H3");
 }
 
 static void damage_descriptors(void) {
@@ -179,7 +179,7 @@ static void damage_descriptors(void) {
   DAMAGE(queued->region, 3, "a descriptor of another place");
   DAMAGE(queued->region, 255, "a descriptor of another place");
   DAMAGE(queued->bin_offset, 16, "a descriptor of another class");
-  DAMAGE(queued->back, 1, "a descriptor of another class");
+  DAMAGE(queued->to_first, 1, "a descriptor of another class");
   DAMAGE(queued->home, 0x4141414141414141, "H5");
   DAMAGE(queued->home, (uintptr_t)heap, "home");
   DAMAGE(queued->home, (uintptr_t)_mi_theap_backing(), "Q3: a home of another heap");
@@ -191,7 +191,7 @@ static void damage_descriptors(void) {
   DAMAGE(queued->kind, 9, "a descriptor of no kind");
   case_is_global = false;
   DAMAGE(multi[1].home, 0, "P3");
-  DAMAGE(multi[1].back, 2, "P3");
+  DAMAGE(multi[1].to_first, 2, "P3");
   DAMAGE(multi[1].bin_offset, 0, "P3");
   DAMAGE(multi[1].block_size, 16, "P3");
   DAMAGE(multi[1].kind, MI_PAGE_NONE, "P3");
@@ -343,11 +343,11 @@ static void damage_outbox(mi_theap_t* other) {
 
 // More faults than are kept: their number is said.
 static void damage_much(void) {
-  for (size_t c = 0; c < 60; c++) theap->bins[c].left -= 10000;
+  for (size_t c = 0; c < 60; c++) theap->bins[c].slots -= 10000;
   CHECK(!check_quietly(heap));
   CHECK_EQ(n_reported, 17);
   CHECK_FOR(sink_has(&said, "44 more faults"), "%s", said.text);
-  for (size_t c = 0; c < 60; c++) theap->bins[c].left += 10000;
+  for (size_t c = 0; c < 60; c++) theap->bins[c].slots += 10000;
   CHECK(check_quietly(NULL));
 }
 
@@ -359,9 +359,9 @@ static void check_unsettled(void) {
   mi_bin_t          saved = *bin;
   CHECK(bin->head != NULL);
   state->taken = bin->head;
-  state->left_taken = bin->left;
+  state->slots_taken = bin->slots;
   bin->head = NULL;
-  bin->left = 0;
+  bin->slots = 0;
   mi_store_relaxed(&theap->is_closed, true);
   CHECK_FOR(check_quietly(heap) && said.length == 0, "%s", said.text);
   mi_store_relaxed(&theap->is_closed, false);

@@ -86,10 +86,10 @@ static void check_purge(void) {
 
 // ---- region 1 -------------------------------------------------------------------------------------------------------
 
-static mi_region_t* const dense = &_mi_regions[MI_REGION_DENSE];
+static mi_region_t* const dense = &_mi_regions[MI_REGION_HUGE];
 
-static mi_run_t take_dense(void) {
-  return _mi_slices_alloc(1, 1, MI_CHUNK_DENSE, MI_ARENA_ANY);
+static mi_run_t take_huge(void) {
+  return _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
 }
 
 static void free_run(mi_run_t run) {
@@ -98,13 +98,13 @@ static void free_run(mi_run_t run) {
 
 // Pages that are going to be filled come from region 1; but before a chunk is broken there, partly used ones of small
 // pages are filled up, and wholly free ones that are backed in region 0 are used again.
-static void check_dense_policy(void) {
+static void check_huge_policy(void) {
   enum { n_taken = 3 * MI_CHUNK_SLICES };
   static mi_run_t taken[n_taken];
   CHECK(dense->base != 0 && region->n_used >= 4);
   _mi_slices_purge(SIZE_MAX);
   mi_run_t small = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
-  mi_run_t run = take_dense();
+  mi_run_t run = take_huge();
   CHECK(run.region == region && run.slice / MI_CHUNK_SLICES == small.slice / MI_CHUNK_SLICES);
   free_run(run);
   // No chunk of small pages has room: region 1.
@@ -112,15 +112,15 @@ static void check_dense_policy(void) {
   while (region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL] != 0 && n < n_taken)
     taken[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   CHECK(region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL] == 0);
-  run = take_dense();
+  run = take_huge();
   CHECK(run.region == dense);
-  CHECK_EQ(dense->chunks[run.slice / MI_CHUNK_SLICES].kind, MI_CHUNK_DENSE);
+  CHECK_EQ(dense->chunks[run.slice / MI_CHUNK_SLICES].kind, MI_CHUNK_HUGE);
   // What is left of that chunk comes next, whatever region 0 has.
-  mi_run_t next = take_dense();
+  mi_run_t next = take_huge();
   CHECK(next.region == dense && next.slice / MI_CHUNK_SLICES == run.slice / MI_CHUNK_SLICES);
   free_run(next);
   free_run(run);
-  // What dense pages gave back is for all.
+  // What pages in huge-page chunks gave back is for all.
   mi_run_t other = _mi_slices_alloc(3, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
   CHECK(other.region == region); // 2 slices are backed there, not 3
   free_run(other);
@@ -129,21 +129,21 @@ static void check_dense_policy(void) {
   _mi_slices_purge(SIZE_MAX);
   CHECK(whole.region == region);
   free_run(whole);
-  run = take_dense();
+  run = take_huge();
   CHECK(run.region == region && run.slice / MI_CHUNK_SLICES == whole.slice / MI_CHUNK_SLICES);
   free_run(run);
   for (size_t i = 0; i < n; i++) free_run(taken[i]);
   free_run(small);
   mi_option_set(mi_option_allow_thp, 0);
-  CHECK(take_dense().region == region);
+  CHECK(take_huge().region == region);
   mi_option_set(mi_option_allow_thp, 1);
   _mi_slices_purge(SIZE_MAX);
 }
 
 // Its buckets, with chunks of every kind in them.
-static void check_dense(rng_t* r) {
+static void check_huge(rng_t* r) {
   region = dense;
-  arena = MI_REGION_DENSE;
+  arena = MI_REGION_HUGE;
   map_begin();
   check_all();
   check_random(r, 6000 * test_scale());
@@ -162,7 +162,7 @@ int main(int argc, char** argv) {
   check_low();
   check_random(&r, 6000 * test_scale());
   check_purge();
-  check_dense_policy();
-  check_dense(&r);
+  check_huge_policy();
+  check_huge(&r);
   return check_result();
 }

@@ -215,7 +215,7 @@ static void check_arming(void) {
   mi_option_set(mi_option_guarded_sample_rate, 500);
   CHECK(mi_load_relaxed(&_mi_theap_notices) == 2 && theap->sampler->is_armed);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    CHECK(theap->bins[cls].head == NULL && theap->bins[cls].left < 0);
+    CHECK(theap->bins[cls].head == NULL && theap->bins[cls].slots < 0);
     CHECK(theap->sampler->bins[cls].head == before[cls].head);
   }
   // Blocks still come from there, and go to their pages.
@@ -232,7 +232,7 @@ static void check_arming(void) {
   for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
     size_t was = counts[i] - (i == cls), now = bin_count(&theap->bins[i]);
     CHECK_FOR(now == was, "class %zu: %zu blocks, not %zu", i, now, was);
-    CHECK_EQ(theap->bins[i].room, before[i].room);
+    CHECK_EQ(theap->bins[i].limit, before[i].limit);
   }
 }
 
@@ -315,7 +315,7 @@ static void check_nesting(void) {
 static size_t count_without_room(void) {
   const mi_theap_t* theap = _mi_thread_theap();
   size_t            n = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += (theap->bins[cls].left < MI_BIN_NO_ROOM / 2);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += (theap->bins[cls].slots < MI_BIN_NO_SLOTS / 2);
   return n;
 }
 
@@ -324,7 +324,7 @@ static bool rounds_take_room(bool do_they) {
   mi_theap_t* theap = _mi_thread_theap();
   for (int tries = 0; tries < 10; tries++) {
     mi_collect(true); // nothing is in a bin: all its room is left
-    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->bins[cls].left = theap->bins[cls].room;
+    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->bins[cls].slots = theap->bins[cls].limit;
     for (int i = 0; i < 10; i++) {
       _mi_background_wake();
       sleep_ms(20);

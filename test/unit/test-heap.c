@@ -1,4 +1,4 @@
-// Proves: the list of a heap's pages, their owner entries and the theaps of its threads are right from its beginning to its
+// Proves: the list of a heap's pages, their heap links and the theaps of its threads are right from its beginning to its
 // end, whoever ends it; a thread whose default heap was ended goes on with the main heap; what a thread remembers of a heap
 // is not taken for another at the same address; heaps and theaps are used again, so that their number is bounded by what
 // there was at a time; subprocesses.
@@ -35,7 +35,7 @@ static size_t theap_count(void) {
 }
 
 static mi_heap_t* owner_of(const void* p) {
-  return mi_load_relaxed(&_mi_page_owner(_mi_page_of(p))->heap);
+  return mi_load_relaxed(&_mi_page_heap_link(_mi_page_of(p))->heap);
 }
 
 static void ignore_error(int err, void* arg) {
@@ -55,7 +55,7 @@ enum { n_sizes = 8 };
 static const size_t sizes[n_sizes] = {8, 100, 1000, 5000, 20000, 100000, 500000, 3000000};
 
 static bool is_listed(const mi_heap_t* heap, const mi_page_t* page) {
-  for (const mi_page_t* p = heap->pages; p != NULL; p = _mi_page_owner(p)->next) {
+  for (const mi_page_t* p = heap->pages; p != NULL; p = _mi_page_heap_link(p)->next) {
     if (p == page) return true;
   }
   return false;

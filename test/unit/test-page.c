@@ -5,7 +5,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
-#include "page/gap.h"
+#include "page/guard_page.h"
 #include "page/page.h"
 #include "support/stat.h"
 
@@ -34,7 +34,7 @@ static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) 
   CHECK_FOR(i < page->capacity, "block %zu of %u", i, page->capacity);
   if (i >= page->capacity) return;
   CHECK_FOR(blocks[i] == NULL, "block %zu was made twice", i);
-  CHECK((char*)block + size <= _mi_page_start(page) + _mi_gap_space(page));
+  CHECK((char*)block + size <= _mi_page_start(page) + _mi_guard_page_space(page));
   CHECK(is_aligned(block, align));
   CHECK(_mi_page_of(block) == page && _mi_page_of((char*)block + size - 1) == page);
   CHECK_EQ(_mi_page_block_size(_mi_page_at(block)), size);
@@ -93,7 +93,7 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
 static void check_fresh(const mi_page_t* page, size_t cls, size_t bin_offset) {
   const mi_class_info_t* info = &_mi_class_info[cls];
   CHECK_EQ(_mi_page_kind(page), MI_PAGE_BLOCKS);
-  CHECK_EQ(page->capacity, MI_HARDENED ? _mi_gap_space(page) / info->block_size : info->capacity);
+  CHECK_EQ(page->capacity, MI_HARDENED ? _mi_guard_page_space(page) / info->block_size : info->capacity);
   CHECK_EQ(page->cls, cls);
   CHECK_EQ(page->n_slices, info->n_slices);
   CHECK(is_aligned(_mi_page_start(page), MI_SLICE_SIZE));
@@ -102,7 +102,7 @@ static void check_fresh(const mi_page_t* page, size_t cls, size_t bin_offset) {
   for (size_t i = 0; i < page->n_slices; i++) { // P3
     mi_page_t* slice = (mi_page_t*)page + i;
     CHECK_EQ(_mi_page_kind(slice), i == 0 ? MI_PAGE_BLOCKS : MI_PAGE_INTERIOR);
-    CHECK_EQ(slice->back, i);
+    CHECK_EQ(slice->to_first, i);
     CHECK_EQ(slice->bin_offset, bin_offset);
     CHECK_EQ(_mi_page_block_size(slice), info->block_size);
     CHECK(mi_load_relaxed(&slice->home) == NULL);
@@ -193,18 +193,18 @@ static void check_class(rng_t* r, size_t cls) {
 
 enum { n_gap_pages = 300 };
 
-// Every band has gaps, but for dense pages; returns the highest region that had one of the pages.
-static size_t check_gaps_of(size_t cls, bool is_dense) {
+// Every band has gaps, but for pages in huge-page chunks; returns the highest region that had one of the pages.
+static size_t check_gaps_of(size_t cls, bool is_huge) {
   static mi_page_t* pages[n_gap_pages];
   size_t            n_slices = _mi_class_info[cls].n_slices, highest = 0;
   for (size_t i = 0; i < n_gap_pages; i++) {
-    mi_page_t* page = pages[i] = _mi_page_new(cls, 0, is_dense, MI_ARENA_ANY);
+    mi_page_t* page = pages[i] = _mi_page_new(cls, 0, is_huge, MI_ARENA_ANY);
     CHECK(page != NULL);
     if (page == NULL) continue;
-    bool   has_gap = MI_HARDENED && !(n_slices == 1 && _mi_page_region(page)->is_dense);
+    bool   has_gap = MI_HARDENED && !(n_slices == 1 && _mi_page_region(page)->is_huge);
     size_t taken = (has_gap && n_slices == 1 ? _mi_prim_os_page_size() : 0);
-    CHECK_FOR(_mi_page_has(page, MI_PAGE_HAS_GAP) == has_gap, "page %zu, region %u", i, page->region);
-    CHECK_FOR(_mi_gap_space(page) == n_slices * MI_SLICE_SIZE - taken, "page %zu, region %u", i, page->region);
+    CHECK_FOR(_mi_page_has(page, MI_PAGE_HAS_GUARD) == has_gap, "page %zu, region %u", i, page->region);
+    CHECK_FOR(_mi_guard_page_space(page) == n_slices * MI_SLICE_SIZE - taken, "page %zu, region %u", i, page->region);
     if (page->region > highest) highest = page->region;
   }
   for (size_t i = 0; i < n_gap_pages; i++) {
@@ -221,12 +221,12 @@ static void check_gaps(void) {
     return;
   }
   // As if somebody else's mapping were in the way: the first bands end here.
-  for (size_t i = 0; i <= MI_REGION_DENSE; i++) _mi_regions[i].n_usable = _mi_regions[i].n_open;
-  CHECK(check_gaps_of(0, false) > MI_REGION_DENSE);
-  CHECK(check_gaps_of(several, false) > MI_REGION_DENSE);
+  for (size_t i = 0; i <= MI_REGION_HUGE; i++) _mi_regions[i].n_usable = _mi_regions[i].n_open;
+  CHECK(check_gaps_of(0, false) > MI_REGION_HUGE);
+  CHECK(check_gaps_of(several, false) > MI_REGION_HUGE);
   _mi_slices_purge(SIZE_MAX); // what is backed comes first
   size_t highest = check_gaps_of(0, true);
-  if (_mi_slices_may_be_dense()) CHECK(highest > MI_REGION_DENSE && _mi_regions[highest].is_dense);
+  if (_mi_slices_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_regions[highest].is_huge);
 }
 
 // ---- pages of one block ---------------------------------------------------------------------------------------------

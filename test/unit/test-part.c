@@ -49,11 +49,11 @@ static void use(size_t index, size_t n_chunks) {
     start[i] = (char)0xA5;
     CHECK(_mi_page_at(start + i) == (mi_page_t*)_mi_region_descriptor(region, i / MI_SLICE_SIZE));
   }
-  CHECK(_mi_region_open_owners(region));
-  char* owner = (char*)_mi_region_owner(region, n_chunks * MI_CHUNK_SLICES - 1);
-  CHECK(is_zero(_mi_region_owner(region, 0), 0, MI_OWNER_SIZE) && is_zero(owner, 0, MI_OWNER_SIZE));
-  memset(_mi_region_owner(region, 0), 1, MI_OWNER_SIZE);
-  memset(owner, 1, MI_OWNER_SIZE);
+  CHECK(_mi_region_open_heap_links(region));
+  char* owner = (char*)_mi_region_heap_link(region, n_chunks * MI_CHUNK_SLICES - 1);
+  CHECK(is_zero(_mi_region_heap_link(region, 0), 0, MI_HEAP_LINK_SIZE) && is_zero(owner, 0, MI_HEAP_LINK_SIZE));
+  memset(_mi_region_heap_link(region, 0), 1, MI_HEAP_LINK_SIZE);
+  memset(owner, 1, MI_HEAP_LINK_SIZE);
   _mi_slices_free(region, 0, run.n_slices, false);
 }
 
@@ -333,19 +333,19 @@ static void check_neighbour(void) {
   }
   CHECK(n_here >= 1 && n_in_span == 60);
   CHECK(whole->n_usable == whole->n_open && whole->n_open <= open + 3);
-  CHECK_EQ(_mi_region_count(), MI_REGION_DENSE + 2);
+  CHECK_EQ(_mi_region_count(), MI_REGION_HUGE + 2);
   check_places();
-  // The same where dense pages lie.
-  mi_region_t* dense = &_mi_regions[MI_REGION_DENSE];
-  char*        foreign_dense = map_foreign(dense->base + (dense->n_open + 1) * MI_CHUNK_SIZE);
+  // The same where pages in huge-page chunks lie.
+  mi_region_t* dense = &_mi_regions[MI_REGION_HUGE];
+  char*        foreign_huge = map_foreign(dense->base + (dense->n_open + 1) * MI_CHUNK_SIZE);
   for (size_t i = 0; i < 40 * MI_CHUNK_SLICES; i++) {
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_DENSE, MI_ARENA_ANY);
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
     CHECK(run.region != NULL);
     if (run.region == NULL) return;
     fill(run);
   }
   CHECK(dense->n_usable == dense->n_open && dense->next != NULL && dense->next->n_open > 0);
-  CHECK(is_untouched(foreign) && is_untouched(foreign_dense));
+  CHECK(is_untouched(foreign) && is_untouched(foreign_huge));
   check_places();
 }
 

@@ -249,11 +249,11 @@ static void check_together(void) {
 
 // A chunk that was closed has no holes any more: the system is not asked about it, and once it is open again it is as others are.
 static void check_closed_holes(void) {
-  const size_t dense = MI_REGION_DENSE;
+  const size_t dense = MI_REGION_HUGE;
   mi_region_t* region = &_mi_regions[dense];
-  if (!region->is_planned || !_mi_slices_may_be_dense()) return;
+  if (!region->is_planned || !_mi_slices_may_be_huge()) return;
   for (int round = 0; round < 2; round++) {
-    mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, dense);
+    mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_HUGE, dense);
     size_t   i = run.slice / MI_CHUNK_SLICES;
     CHECK(run.region == region && i + 1 == region->n_used);
     _mi_slices_free(region, run.slice, 1, false);

@@ -68,14 +68,14 @@ static size_t bin_limit[MI_CLASS_COUNT]; // what each bin was last allowed to ho
 static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
   const mi_bin_t* bin = &theap->bins[cls];
   size_t          n = in_bin(theap, cls);
-  CHECK_FOR(bin->left >= 0, "class %zu: left %d", cls, bin->left);
-  CHECK_FOR(bin->room >= 0 && bin->room <= _mi_class_info[cls].room, "class %zu: room %d", cls, bin->room);
-  size_t limit = n + (size_t)bin->left;
-  size_t room = (size_t)bin->room;
+  CHECK_FOR(bin->slots >= 0, "class %zu: left %d", cls, bin->slots);
+  CHECK_FOR(bin->limit >= 0 && bin->limit <= _mi_class_info[cls].bin_limit, "class %zu: room %d", cls, bin->limit);
+  size_t limit = n + (size_t)bin->slots;
+  size_t room = (size_t)bin->limit;
   if (refilled) bin_limit[cls] = (n + 1 > room ? n + 1 : room);
   else if (limit == room) bin_limit[cls] = room; // it was emptied meanwhile
-  CHECK_FOR(limit == bin_limit[cls], "class %zu: %zu in the bin, left %d, room %d, limit %zu", cls, n, bin->left,
-            bin->room, bin_limit[cls]);
+  CHECK_FOR(limit == bin_limit[cls], "class %zu: %zu in the bin, left %d, room %d, limit %zu", cls, n, bin->slots,
+            bin->limit, bin_limit[cls]);
   for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) {
     const mi_page_t* page = _mi_page_of(b);
     CHECK(page != NULL && page->cls == cls && mi_load_relaxed(&((mi_page_t*)page)->home) == theap);
@@ -104,7 +104,8 @@ static void check_bins_random(rng_t* r) {
   static size_t n_live_of[MI_CLASS_COUNT];
   mi_theap_t*   theap = _mi_theap_default;
   size_t        n_live = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) bin_limit[cls] = in_bin(theap, cls) + (size_t)theap->bins[cls].left;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++)
+    bin_limit[cls] = in_bin(theap, cls) + (size_t)theap->bins[cls].slots;
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
     bool grow = (i / 2000 % 2 == 0);
     if (n_live < 4000 && rng_below(r, 10) < (grow ? 7u : 3u)) {
@@ -141,7 +142,7 @@ static void check_overflow(void) {
   CHECK(page_count() - before >= n / _mi_class_info[cls].capacity);
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
   CHECK_EQ(used_in_pages(theap, cls), in_hand(theap, cls));
-  CHECK_FOR(in_bin(theap, cls) <= _mi_class_info[cls].room, "%zu in the bin", in_bin(theap, cls));
+  CHECK_FOR(in_bin(theap, cls) <= _mi_class_info[cls].bin_limit, "%zu in the bin", in_bin(theap, cls));
   // Those in the bin are the first that were freed, of one page or two.
   CHECK_FOR(page_count() - before <= 3, "%lld pages", (long long)(page_count() - before));
   mi_collect(true);
