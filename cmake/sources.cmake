@@ -26,31 +26,46 @@ set(mi_sources
   src/arena/region.c
   src/arena/slices.c
 
-  src/page/guard_page.c
+  src/page/block.c
+  src/page/fill.c
+  src/page/padding.c
   src/page/page.c
   src/page/size_class.c
   src/page/verify.c
 
+  src/heap/attach.c
   src/heap/background.c
+  src/heap/bin.c
   src/heap/check.c
   src/heap/check_page.c
   src/heap/directory.c
   src/heap/ended.c
+  src/heap/event.c
   src/heap/fork.c
+  src/heap/free.c
   src/heap/guard.c
-  src/heap/guard_report.c
+  src/heap/guard_fault.c
   src/heap/heap.c
+  src/heap/heap_end.c
   src/heap/heap_stats.c
   src/heap/idle.c
   src/heap/large.c
+  src/heap/late.c
   src/heap/meta.c
   src/heap/outbox.c
   src/heap/pool.c
+  src/heap/presence.c
   src/heap/quarantine.c
+  src/heap/queue.c
+  src/heap/refill.c
+  src/heap/registry.c
   src/heap/sampler.c
+  src/heap/subproc.c
   src/heap/theap.c
   src/heap/thread.c
+  src/heap/trim.c
   src/heap/vacant.c
+  src/heap/view.c
   src/heap/walk.c
 
   src/api/aligned.c

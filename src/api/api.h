@@ -53,7 +53,7 @@ void* _mi_realloc_stay(mi_page_t* page, void* p, size_t old_size, size_t new_siz
 // The free block p is going to be used again: has somebody written to it?  In hardened builds it is all zero afterwards.
 static mi_always_inline void _mi_block_reuse(void* p, size_t block_size) {
   if (MI_TRACK) mi_track_writable(p, block_size);
-  if (MI_FILL && mi_unlikely(!_mi_block_check_freed(p, block_size))) _mi_block_fill_freed(p, block_size);
+  if (MI_FILL && mi_unlikely(!_mi_verify_freed(p, block_size))) _mi_fill_freed(p, block_size);
   if (MI_HARDENED) memset(p, 0, sizeof(mi_block_t));
 }
 
@@ -74,7 +74,7 @@ static mi_always_inline void _mi_block_retire(void* p, size_t block_size) {
   _mi_trace_freed(p);
   if (MI_TRACK) mi_track_closed(p, block_size);
   if (MI_CHECKED) _mi_padding_retire(p, block_size);
-  if (MI_FILL) _mi_block_fill_freed(p, block_size);
+  if (MI_FILL) _mi_fill_freed(p, block_size);
 }
 
 // Clears a block of `size` <= 128 bytes, up to the next multiple of 16 (its class has that many).

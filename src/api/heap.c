@@ -9,6 +9,8 @@
 
 #include "../arena/arena.h"
 #include "../arena/purge.h"
+#include "../heap/attach.h"
+#include "../heap/heap_end.h"
 #include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
@@ -16,13 +18,16 @@
 #include "arena.h"
 
 static mi_heap_t* heap_or_main(mi_heap_t* heap) {
-  return mi_likely(heap != NULL) ? heap : _mi_subproc_current()->main;
+  return mi_likely(heap != NULL) ? heap : _mi_thread_subproc()->main;
 }
 
 // ---- making and ending ----------------------------------------------------------------------------------------------
 
 static mi_heap_t* heap_new(int tag, bool allow_destroy, size_t arena) {
-  mi_heap_t* heap = _mi_heap_new(tag, allow_destroy, arena);
+  mi_subproc_t* subproc = _mi_thread_subproc(); // first: it may have to set up the process
+  _mi_lock_acquire(&_mi_registry_lock);
+  mi_heap_t* heap = _mi_heap_new(subproc, tag, allow_destroy, arena);
+  _mi_lock_release(&_mi_registry_lock);
   if (heap == NULL) errno = ENOMEM;
   return heap;
 }
@@ -56,22 +61,22 @@ static bool heap_may_end(mi_heap_t* heap, const char* how) {
 }
 
 void mi_heap_delete(mi_heap_t* heap) {
-  if (heap_may_end(heap, "deleted")) _mi_heap_delete(heap);
+  if (heap_may_end(heap, "deleted")) _mi_heap_end_delete(heap);
 }
 
 void mi_heap_destroy(mi_heap_t* heap) {
   if (!heap_may_end(heap, "destroyed")) return;
   if (heap->allow_destroy) {
-    _mi_heap_destroy(heap);
+    _mi_heap_end_destroy(heap);
     return;
   }
   _mi_message_warning("heap %p is deleted, not destroyed: it was made so\n", (void*)heap);
-  _mi_heap_delete(heap);
+  _mi_heap_end_delete(heap);
 }
 
 void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
-  if (theap != NULL) _mi_theap_release(theap);
+  if (theap != NULL) _mi_attach_release(theap);
   if (force) _mi_purge_all();
 }
 
@@ -84,7 +89,7 @@ void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
 // ---- which one ------------------------------------------------------------------------------------------------------
 
 mi_heap_t* mi_heap_main(void) {
-  return _mi_subproc_current()->main;
+  return _mi_thread_subproc()->main;
 }
 
 mi_heap_t* mi_heap_get_backing(void) {
@@ -124,7 +129,7 @@ mi_theap_t* mi_theap_set_default(mi_theap_t* theap) {
 
 mi_heap_t* mi_heap_of(const void* p) {
   const mi_page_t* page = _mi_page_of(p);
-  return page == NULL ? NULL : _mi_page_heap(page);
+  return page == NULL ? NULL : _mi_heap_of(page);
 }
 
 bool mi_heap_contains(const mi_heap_t* heap, const void* p) {
@@ -158,26 +163,26 @@ bool mi_heap_check_owned(mi_heap_t* heap, const void* p) {
 static mi_always_inline mi_theap_t* heap_theap(mi_heap_t* heap) {
   mi_theap_t* backing = _mi_theap_backing();
   if (mi_unlikely(heap == NULL || backing == NULL)) return NULL;
-  const mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
+  const mi_theap_cached_t* cached = _mi_heap_cached(backing, heap);
   return mi_likely(cached->id == mi_load_relaxed(&heap->id)) ? cached->theap : NULL;
 }
 
 // A block from a theap's bin; NULL if there is none.
 static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
   size_t offset;
-  if (mi_likely(size <= MI_SMALL_MAX - MI_PADDING_SIZE)) offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
-  else if (size <= MI_MEDIUM_MAX - MI_PADDING_SIZE) offset = _mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128];
+  if (mi_likely(size <= MI_SMALL_MAX - MI_PADDING_SIZE)) offset = _mi_size_class_small[size + MI_PADDING_SIZE];
+  else if (size <= MI_MEDIUM_MAX - MI_PADDING_SIZE) offset = _mi_size_class_medium[(size + MI_PADDING_SIZE - 1) / 128];
   else return NULL;
-  void* p = _mi_bin_pop_fast(_mi_theap_bin(theap, offset));
+  void* p = _mi_theap_pop_fast(theap, offset);
   if (mi_unlikely(p == NULL)) return NULL;
-  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
+  _mi_block_reuse(p, _mi_size_class_block(offset >> MI_BIN_SHIFT));
+  return _mi_block_issue(p, size, _mi_size_class_block(offset >> MI_BIN_SHIFT), false);
 }
 
 // For a thread that uses more heaps than its cache has places.
 static mi_noinline void* heap_malloc_uncached(mi_heap_t* heap, size_t size) mi_attr_noexcept {
   mi_theap_t* backing = _mi_theap_backing();
-  mi_theap_t* theap = (heap == NULL || backing == NULL ? NULL : _mi_thread_find(backing, heap));
+  mi_theap_t* theap = (heap == NULL || backing == NULL ? NULL : _mi_attach_find(backing, heap));
   void*       p = (theap == NULL ? NULL : theap_malloc(theap, size));
   return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(heap_or_main(heap), size, false);
 }

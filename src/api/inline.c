@@ -15,7 +15,7 @@ mi_inline_t mi_inline_of(mi_heap_t* heap) mi_attr_noexcept {
   // Where blocks are checked all bins that the program sees are empty.
   bool        is_direct = (theap != NULL && !MI_PADDING);
   handle.bins = (char*)(is_direct ? theap->bins : _mi_theap_none.bins);
-  handle.offset = _mi_bin_offset_small;
+  handle.offset = _mi_size_class_small;
   handle.theap = theap;
   return handle;
 }

@@ -1,6 +1,7 @@
 // What is in use, and at the end of a program: what it has not freed.  Layer: api.
 #include <string.h>
 
+#include "../heap/view.h"
 #include "../heap/walk.h"
 #include "api.h"
 #include "line.h"
@@ -21,7 +22,7 @@ static void leaks_count(leaks_of_heap_t* found, const mi_heap_t* heap) {
   mi_walk_t walk = {heap, NULL, 0, 0};
   mi_view_t view;
   memset(found, 0, sizeof(*found));
-  while (_mi_walk_view(&walk, &view)) {
+  while (_mi_view_next(&walk, &view)) {
     size_t n_bytes = view.n_live * view.block_size;
     if (view.cls == MI_CLASS_NONE) {
       found->n_large += view.n_live;
@@ -54,7 +55,7 @@ static bool leaks_print_heap(mi_heap_t* heap, void* arg) {
     _mi_line_end(&leaks->line);
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    size_t block_size = _mi_class_block_size(cls);
+    size_t block_size = _mi_size_class_block(cls);
     leaks_print_row(&leaks->line, "", found.classes[cls], block_size, found.classes[cls] * block_size);
   }
   leaks_print_row(&leaks->line, "large", found.n_large, 0, found.n_large_bytes);

@@ -9,6 +9,10 @@
 #include <string.h>
 
 #include "../base/probe.h"
+#include "../heap/event.h"
+#include "../heap/free.h"
+#include "../heap/late.h"
+#include "../heap/refill.h"
 #include "../heap/fork.h"
 #include "../heap/guard.h"
 #include "../heap/large.h"
@@ -28,10 +32,10 @@
 #define MALLOC_MEDIUM_MAX (MI_MEDIUM_MAX - MI_PADDING_SIZE)
 
 static mi_always_inline void* malloc_pop(size_t offset, size_t size) {
-  void* p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
+  void* p = _mi_theap_pop_fast(_mi_theap_default, offset);
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, false);
-  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
+  _mi_block_reuse(p, _mi_size_class_block(offset >> MI_BIN_SHIFT));
+  return _mi_block_issue(p, size, _mi_size_class_block(offset >> MI_BIN_SHIFT), false);
 }
 
 static mi_noinline void* malloc_big(size_t size) mi_attr_noexcept {
@@ -41,19 +45,19 @@ static mi_noinline void* malloc_big(size_t size) mi_attr_noexcept {
 
 void* mi_malloc(size_t size) mi_attr_noexcept {
   if (MI_HARDENED && mi_unlikely(size == 0)) return _mi_malloc_slow(size, false);
-  if (mi_likely(size <= MALLOC_SMALL_MAX)) return malloc_pop(_mi_bin_offset_small[size + MI_PADDING_SIZE], size);
+  if (mi_likely(size <= MALLOC_SMALL_MAX)) return malloc_pop(_mi_size_class_small[size + MI_PADDING_SIZE], size);
   if (mi_likely(size <= MALLOC_MEDIUM_MAX))
-    return malloc_pop(_mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128], size);
+    return malloc_pop(_mi_size_class_medium[(size + MI_PADDING_SIZE - 1) / 128], size);
   return malloc_big(size);
 }
 
 static mi_noinline void free_slow(void* p) mi_attr_noexcept;
 
 static mi_cold void free_corrupt(mi_theap_t* theap, mi_page_t* slice, void* p) {
-  if (!_mi_block_verify(slice - slice->to_first, p, "free")) return;
+  if (!_mi_verify_block(slice - slice->to_first, p, "free")) return;
   _mi_block_retire(p, _mi_page_block_size(slice));
   if (MI_HARDENED) _mi_quarantine_free(slice, p);
-  else _mi_theap_free_local(theap, slice, p);
+  else _mi_free_local(theap, slice, p);
 }
 
 void mi_free(void* p) mi_attr_noexcept {
@@ -65,13 +69,13 @@ void mi_free(void* p) mi_attr_noexcept {
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default)) {
       if (MI_CHECKED &&
-          mi_unlikely(!_mi_block_is_readable(page, p) || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
+          mi_unlikely(!_mi_verify_is_readable(page, p) || !_mi_padding_is_whole(p, _mi_page_block_size(page)))) {
         free_corrupt(theap, page, p);
         return;
       }
       if (MI_CHECKED) _mi_block_retire(p, _mi_page_block_size(page));
       if (MI_HARDENED) _mi_quarantine_free(page, p);
-      else _mi_theap_free_local(theap, page, p);
+      else _mi_free_local(theap, page, p);
       return;
     }
   }
@@ -80,17 +84,17 @@ void mi_free(void* p) mi_attr_noexcept {
 
 // Without padding all of the block is cleared, not only `size` bytes: mi_rezalloc counts on it when a block grows in place.
 static mi_always_inline void* zalloc_small(size_t size) {
-  size_t offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
-  void*  p = _mi_bin_pop_fast(_mi_theap_bin(_mi_theap_default, offset));
+  size_t offset = _mi_size_class_small[size + MI_PADDING_SIZE];
+  void*  p = _mi_theap_pop_fast(_mi_theap_default, offset);
   if (mi_unlikely(p == NULL)) return _mi_malloc_slow(size, true);
-  if (MI_FILL || MI_TRACK) _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT)); // hardened: it is zero now
+  if (MI_FILL || MI_TRACK) _mi_block_reuse(p, _mi_size_class_block(offset >> MI_BIN_SHIFT)); // hardened: it is zero now
   if (MI_HARDENED || (!MI_MIN_ALIGN_8 && size <= 128)) {
     if (!MI_HARDENED) _mi_clear_small(p, size);
   }
   else {
-    memset(p, 0, MI_PADDING ? size : _mi_class_block_size(offset >> MI_BIN_SHIFT));
+    memset(p, 0, MI_PADDING ? size : _mi_size_class_block(offset >> MI_BIN_SHIFT));
   }
-  return MI_PADDING ? _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), true) : p;
+  return MI_PADDING ? _mi_block_issue(p, size, _mi_size_class_block(offset >> MI_BIN_SHIFT), true) : p;
 }
 
 void* mi_zalloc(size_t size) mi_attr_noexcept {
@@ -142,18 +146,18 @@ static void* malloc_class(mi_heap_t* heap, mi_theap_t* theap, size_t cls, size_t
   mi_block_t* block = NULL;
   bool        is_zero = false;
   if (mi_unlikely(theap == NULL)) {
-    block = (mi_block_t*)_mi_thread_late_malloc(heap, cls, &is_zero);
+    block = (mi_block_t*)_mi_late_malloc(heap, cls, &is_zero);
   }
   else {
     if (mi_hooks_is_due(theap)) return malloc_class_hooked(theap, cls, size, zero);
-    block = (mi_block_t*)_mi_bin_pop(&theap->bins[cls]);
-    if (block == NULL) block = (mi_block_t*)_mi_theap_refill(theap, cls, &is_zero);
+    block = _mi_theap_pop(theap, cls);
+    if (block == NULL) block = _mi_refill(theap, cls, &is_zero);
   }
   if (block == NULL) return NULL;
-  _mi_block_reuse(block, _mi_class_block_size(cls));
+  _mi_block_reuse(block, _mi_size_class_block(cls));
   if (zero && is_zero) block->next = NULL;
-  else if (zero && !MI_HARDENED) memset(block, 0, _mi_class_block_size(cls));
-  return _mi_block_issue(block, size, _mi_class_block_size(cls), zero);
+  else if (zero && !MI_HARDENED) memset(block, 0, _mi_size_class_block(cls));
+  return _mi_block_issue(block, size, _mi_size_class_block(cls), zero);
 }
 
 // Debug builds fill new blocks, but of one over 16 MiB only both ends: to fill all of it would back all of it, and take
@@ -214,7 +218,7 @@ static void* malloc_large(mi_heap_t* heap, mi_theap_t* theap, size_t size, bool 
 
 // Is there something that each slow path has to look at (heap/theap.h)?
 static mi_always_inline bool malloc_has_notices(void) {
-  return mi_unlikely(mi_load_relaxed(&_mi_theap_notices) != 0);
+  return mi_unlikely(mi_load_relaxed(&_mi_event_pending) != 0);
 }
 
 // Looks at it: a guarded block, if there is to be one.
@@ -324,7 +328,7 @@ static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {
 
 static void free_large(mi_page_t* page, void* p) {
   if (MI_CHECKED && !_mi_page_has(page, MI_PAGE_GUARDED)) {
-    if (!_mi_block_verify(page, p, "free")) return;
+    if (!_mi_verify_block(page, p, "free")) return;
     _mi_trace_freed(p);
   }
   if (p != _mi_page_large_block(page) || !_mi_large_free(_mi_theap_backing(), page)) free_large_invalid(page, p);
@@ -342,12 +346,11 @@ static mi_noinline void free_slow(void* p) mi_attr_noexcept {
     return;
   }
   if (MI_CHECKED) {
-    if (!_mi_block_verify(page, p, "free")) return;
+    if (!_mi_verify_block(page, p, "free")) return;
     _mi_block_retire(p, _mi_page_block_size(page));
   }
   if (MI_HARDENED) _mi_quarantine_free(page, p);
-  else
-    _mi_thread_free_block(_mi_theap_backing(), page, p); // in a region above 0, not our default theap's, or another's
+  else _mi_free_any(_mi_thread_for_frees(), page, p); // in a region above 0, not our default theap's, or another's
 }
 
 // ---- the same under other names -------------------------------------------------------------------------------------
@@ -383,7 +386,7 @@ static mi_noinline size_t usable_size_slow(const void* p) {
   mi_page_t* page = _mi_page_of(p);
   if (page == NULL) return 0;
   if (!MI_PADDING) return p == _mi_page_large_block(page) ? _mi_page_large_size(page) : 0;
-  if (MI_CHECKED && !_mi_block_verify(page, p, "usable_size")) return 0;
+  if (MI_CHECKED && !_mi_verify_block(page, p, "usable_size")) return 0;
   size_t size = _mi_padding_read_any(page, p);
   return size == SIZE_MAX ? 0 : size;
 }
@@ -398,7 +401,7 @@ size_t mi_usable_size(const void* p) mi_attr_noexcept {
 }
 
 size_t mi_good_size(size_t size) mi_attr_noexcept {
-  if (size <= MI_CLASS_ASKED_MAX) return _mi_class_block_size(_mi_size_class_of(size + MI_PADDING_SIZE));
+  if (size <= MI_CLASS_ASKED_MAX) return _mi_size_class_block(_mi_size_class_of(size + MI_PADDING_SIZE));
   if (size > (size_t)PTRDIFF_MAX - MI_SLICE_SIZE) return size;
   return mi_align_up(size + MI_PADDING_SIZE, MI_SLICE_SIZE);
 }

@@ -59,14 +59,14 @@ static bool free_is_right(const void* p, size_t size, bool has_size, size_t alig
   mi_page_t* page = _mi_page_of(p);
   if (page == NULL) return true; // mi_free knows what to say
   bool has_padding = (_mi_padding_read_any(page, p) != SIZE_MAX);
-  if (!_mi_block_verify(page, p, "free")) return false;
+  if (!_mi_verify_block(page, p, "free")) return false;
   if (!mi_is_aligned(p, alignment)) {
     _mi_error_report(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p, alignment);
     return false;
   }
   size_t asked = _mi_padding_read_any(page, p);
   if (!has_size || !has_padding || size == asked) return true; // the size was overwritten, and that reported
-  _mi_block_wrong_size(p, size, asked);
+  _mi_verify_wrong_size(p, size, asked);
   return false;
 }
 

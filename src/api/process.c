@@ -5,6 +5,8 @@
 #include "../arena/arena.h"
 #include "../arena/numa.h"
 #include "../arena/purge.h"
+#include "../heap/attach.h"
+#include "../heap/event.h"
 #include "../heap/background.h"
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
@@ -94,7 +96,7 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 
 void mi_collect(bool force) mi_attr_noexcept {
   _mi_hooks_deferred_free(force);
-  _mi_thread_collect();
+  _mi_attach_collect();
   if (force) _mi_purge_all();
 }
 
@@ -129,8 +131,8 @@ void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) m
 void _mi_hooks_deferred_free(bool force) {
   mi_deferred_free_fun* fun = mi_load_acquire(&hooks_deferred_free);
   uint64_t              beat = mi_fetch_add_relaxed(&hooks_heartbeat, 1) + 1;
-  _mi_thread_drop_retired();
-  _mi_background_poll();
+  _mi_attach_drop_retired();
+  _mi_event_poll();
   if (mi_likely(fun == NULL) || hooks_in_deferred_free) return;
   hooks_in_deferred_free = true; // the hook may allocate
   fun(force, (unsigned long long)beat, mi_load_acquire(&hooks_deferred_arg));

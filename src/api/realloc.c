@@ -82,7 +82,7 @@ static mi_page_t* realloc_find_page(const void* p, size_t* old_size) {
     _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
-  if (MI_CHECKED && !_mi_block_verify(page, p, "realloc")) {
+  if (MI_CHECKED && !_mi_verify_block(page, p, "realloc")) {
     if (MI_TRACK) mi_track_unblock(p); // tools report it too
     return NULL;
   }
@@ -104,7 +104,7 @@ mi_page_t* _mi_realloc_page(const void* p, size_t* old_size) {
 
 bool _mi_realloc_is_in(mi_heap_t* heap, const mi_page_t* page) {
   if (heap == NULL && MI_API_LEVEL < 3) return true;
-  return _mi_page_heap(page) == (heap != NULL ? heap : mi_heap_get_default());
+  return _mi_heap_of(page) == (heap != NULL ? heap : mi_heap_get_default());
 }
 
 static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) mi_attr_noexcept {

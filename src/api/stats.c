@@ -15,7 +15,7 @@ mi_static_assert(MI_CLASS_COUNT > MI_STATS_BIN_LAST, "each bin has a class");
 size_t mi_stats_get_bin_size(size_t bin) mi_attr_noexcept {
   if (bin > MI_BIN_HUGE) return 0;
   if (bin == MI_BIN_HUGE) return PTRDIFF_MAX;
-  return bin == MI_STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_class_block_size(bin);
+  return bin == MI_STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_size_class_block(bin);
 }
 
 // ---- snapshots ------------------------------------------------------------------------------------------------------
@@ -33,18 +33,18 @@ static void stats_add_classes(mi_stats_t* stats, const mi_heap_stats_t* blocks) 
     size_t                 bin = mi_min(cls, MI_STATS_BIN_LAST);
     stats_add(&stats->malloc_bins[bin], c->n_blocks_used);
     stats_add(&stats->page_bins[bin], c->n_pages);
-    stats_add(&stats->malloc_normal, c->n_blocks_used * _mi_class_block_size(cls));
+    stats_add(&stats->malloc_normal, c->n_blocks_used * _mi_size_class_block(cls));
     stats->malloc_normal_count.total += (int64_t)c->n_blocks_used;
   }
   stats_add(&stats->malloc_bins[MI_BIN_HUGE], blocks->n_large);
 }
 
 static void stats_add_theaps(mi_stats_t* stats) {
-  stats->malloc_huge_count.total += _mi_heap_counted(MI_COUNT_LARGE_REUSED);
-  stats->page_searches_count.total += _mi_heap_counted(MI_COUNT_SEARCHES);
-  stats->page_searches.total += _mi_heap_counted(MI_COUNT_SEARCHED);
-  stats->pages_reclaim_on_free.total += _mi_heap_counted(MI_COUNT_CLAIMED);
-  stats->pages_reabandon_full.total += _mi_heap_counted(MI_COUNT_PARKED);
+  stats->malloc_huge_count.total += _mi_heap_stats_counted(MI_COUNT_LARGE_REUSED);
+  stats->page_searches_count.total += _mi_heap_stats_counted(MI_COUNT_SEARCHES);
+  stats->page_searches.total += _mi_heap_stats_counted(MI_COUNT_SEARCHED);
+  stats->pages_reclaim_on_free.total += _mi_heap_stats_counted(MI_COUNT_CLAIMED);
+  stats->pages_reabandon_full.total += _mi_heap_stats_counted(MI_COUNT_PARKED);
 }
 
 // The sum of two numbers of which one has no history.
@@ -94,7 +94,7 @@ void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap) {
   stats_clear(s);
   _mi_heap_stats(&s->blocks, heap, NULL);
   stats_add_blocks(&s->stats, &s->blocks);
-  _mi_heap_count(heap->subproc, heap, &n_theaps);
+  _mi_heap_stats_count(heap->subproc, heap, &n_theaps);
   stats_add(&s->theaps, n_theaps);
   stats_add(&s->heaps, 1);
   stats_store_heaps(s);
@@ -103,7 +103,7 @@ void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap) {
 // Address space, system calls and the like are the main subprocess's; what is in pages is the heaps'.
 static void stats_take_exclusive(mi_stats_t* stats, const mi_subproc_t* subproc) {
   static const mi_stat_count_t none = {0, 0, 0};
-  if (subproc != &_mi_subproc_main) {
+  if (subproc != &_mi_heap_subproc_main) {
     stats_add(&stats->threads, subproc->n_threads);
     return;
   }
@@ -117,7 +117,7 @@ void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusiv
   size_t n_theaps;
   stats_clear(s);
   stats_take_exclusive(&s->stats, subproc);
-  stats_add(&s->heaps, _mi_heap_count(subproc, NULL, &n_theaps));
+  stats_add(&s->heaps, _mi_heap_stats_count(subproc, NULL, &n_theaps));
   stats_add(&s->theaps, n_theaps);
   stats_store_heaps(s);
   if (exclusive) return;
@@ -161,7 +161,7 @@ bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stat
 
 void mi_stats_reset(void) mi_attr_noexcept {
   _mi_stats_reset();
-  _mi_heap_counts_reset();
+  _mi_heap_stats_reset();
 }
 
 void mi_stats_merge(void) mi_attr_noexcept {

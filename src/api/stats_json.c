@@ -11,7 +11,7 @@
 
 // Bytes in a page of the blocks of a bin; 0 where pages differ.
 static size_t stats_bin_page_size(size_t bin) {
-  return bin == MI_BIN_HUGE ? 0 : _mi_class_info[bin].n_slices * MI_SLICE_SIZE;
+  return bin == MI_BIN_HUGE ? 0 : _mi_size_class_info[bin].n_slices * MI_SLICE_SIZE;
 }
 
 // Writes into buf while there is room, and counts everything.

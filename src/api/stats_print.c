@@ -27,7 +27,7 @@ static void print_verdict(mi_line_t* line, size_t n_blocks) {
 
 // Blocks that are in use: their bytes, their size, and how many there are.
 static void print_class(mi_line_t* line, size_t cls, size_t n) {
-  size_t block_size = _mi_class_block_size(cls);
+  size_t block_size = _mi_size_class_block(cls);
   if (n == 0) return;
   _mi_line_add(line, " bin%6zu:%24s", block_size, "");
   _mi_line_add_cell(line, (int64_t)(n * block_size), 1024);
@@ -184,9 +184,9 @@ void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, 
   mi_line_t     line;
   _mi_snapshot_subproc(&s, subproc, false);
   _mi_line_begin(&line, out, arg);
-  _mi_line_add(&line, "%10s: %p%s", "subprocess", (void*)subproc, subproc == &_mi_subproc_main ? " (main)" : "");
+  _mi_line_add(&line, "%10s: %p%s", "subprocess", (void*)subproc, subproc == &_mi_heap_subproc_main ? " (main)" : "");
   _mi_line_end(&line);
-  print_all(&line, &s, subproc == &_mi_subproc_main);
+  print_all(&line, &s, subproc == &_mi_heap_subproc_main);
 }
 
 typedef struct print_to_s {

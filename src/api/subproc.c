@@ -1,4 +1,5 @@
 // Subprocesses.  Layer: api.
+#include "../heap/subproc.h"
 #include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
@@ -8,11 +9,11 @@
 #if MI_API_LEVEL < 3
 
 static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
-  return subproc == &_mi_subproc_main ? NULL : subproc;
+  return subproc == &_mi_heap_subproc_main ? NULL : subproc;
 }
 
 mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
-  return id == NULL ? &_mi_subproc_main : (mi_subproc_t*)id;
+  return id == NULL ? &_mi_heap_subproc_main : (mi_subproc_t*)id;
 }
 
 #else
@@ -23,17 +24,17 @@ static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
 }
 
 mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
-  return id._mi_subproc_id == NULL ? &_mi_subproc_main : (mi_subproc_t*)id._mi_subproc_id;
+  return id._mi_subproc_id == NULL ? &_mi_heap_subproc_main : (mi_subproc_t*)id._mi_subproc_id;
 }
 
 #endif
 
 mi_subproc_id_t mi_subproc_main(void) {
-  return subproc_id(&_mi_subproc_main);
+  return subproc_id(&_mi_heap_subproc_main);
 }
 
 mi_subproc_id_t mi_subproc_current(void) {
-  return subproc_id(_mi_subproc_current());
+  return subproc_id(_mi_thread_subproc());
 }
 
 mi_subproc_id_t mi_subproc_new(void) {
@@ -47,7 +48,7 @@ mi_subproc_id_t mi_subproc_new(void) {
 
 void mi_subproc_add_current_thread(mi_subproc_id_t id) {
   mi_subproc_t* subproc = _mi_subproc_of(id);
-  if (subproc == _mi_subproc_current()) return;
+  if (subproc == _mi_thread_subproc()) return;
   if (!_mi_thread_join(subproc)) {
     _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
   }
@@ -55,7 +56,7 @@ void mi_subproc_add_current_thread(mi_subproc_id_t id) {
 
 static void subproc_end(mi_subproc_id_t id, bool destroy) {
   mi_subproc_t* subproc = _mi_subproc_of(id);
-  if (subproc == &_mi_subproc_main) return;
+  if (subproc == &_mi_heap_subproc_main) return;
   _mi_fork_adopt_orphans();
   if (!_mi_subproc_end(subproc, destroy)) {
     _mi_message_warning(subproc->n_threads > 0 ? "a subprocess cannot end while it has threads\n"

@@ -4,6 +4,8 @@
 // it must not, nothing hangs and no list is lost.
 #include <errno.h>
 
+#include "../heap/free.h"
+#include "../heap/view.h"
 #include "../heap/check.h"
 #include "../heap/heap_stats.h"
 #include "../heap/thread.h"
@@ -64,7 +66,7 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
 
 static bool visit_run(visit_t* v) {
   mi_view_t view;
-  while (_mi_walk_view(&v->walk, &view)) {
+  while (_mi_view_next(&v->walk, &view)) {
     if (visit_wants(v, &view) && !visit_page(v, &view)) return false;
   }
   return true;
@@ -124,7 +126,7 @@ static const mi_page_t* visit_current_page(const mi_theap_t* theap, size_t cls) 
 }
 
 static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold) {
-  size_t used = _mi_heap_page_used(page);
+  size_t used = _mi_heap_stats_page_used(page);
   size_t capacity = page->capacity;
   return used < capacity && used * 100 <= mi_min(perc_threshold, 100) * capacity;
 }
@@ -133,18 +135,18 @@ static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold
 static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_threshold) {
   mi_bin_t* bin = &theap->bins[cls];
   for (;;) {
-    _mi_theap_enter(theap); // nobody takes the bin away meanwhile
+    _mi_presence_enter(theap); // nobody takes the bin away meanwhile
     mi_page_t* page = (bin->head == NULL ? NULL : _mi_page_of(bin->head));
     if (page == NULL || page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) break;
-    _mi_theap_free_slow(theap, page, (mi_block_t*)_mi_bin_pop(bin));
+    _mi_free_slow(theap, page, _mi_theap_pop(theap, cls));
   }
-  _mi_theap_leave(theap);
+  _mi_presence_leave(theap);
 }
 
 bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) mi_attr_noexcept {
   mi_page_t* page = _mi_page_of(p);
   if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS) return false;
-  if (heap != NULL && heap != _mi_page_heap(page)) return false;
+  if (heap != NULL && heap != _mi_heap_of(page)) return false;
   if (!visit_is_under_utilized(page, perc_threshold)) return false;
   mi_theap_t* home = mi_load_relaxed(&page->home);
   mi_theap_t* thread = _mi_theap_backing();

@@ -4,7 +4,9 @@
 #include "../arena/purge.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "event.h"
 #include "idle.h"
+#include "theap.h"
 
 // Rounds are at most so far apart, however long freed memory is to stay: what idle threads hold is of use to others.
 #define BACKGROUND_ROUND_MS     100
@@ -16,9 +18,6 @@
 #define BACKGROUND_WORTH        (4 * MI_MiB)
 
 typedef enum background_state_e { BACKGROUND_NONE, BACKGROUND_RUNS } background_state_t;
-
-mi_atomic(uint32_t) _mi_background_epoch;
-mi_atomic(bool)     _mi_background_sleeps;
 
 static mi_atomic(uint32_t) background_state;
 static mi_atomic(uint32_t) background_calls;    // changes with each reason to wake up: what the thread waits on
@@ -51,7 +50,7 @@ static bool background_round(void) {
 // True if there may be more to do in the next.  Caller holds the lock.
 static bool background_do_round(void) {
   bool more = false;
-  mi_fetch_add_relaxed(&_mi_background_epoch, 1);
+  mi_fetch_add_relaxed(&_mi_event_round, 1);
   bool is_asked = mi_exchange_acq_rel(&background_asked, false);
   if (is_asked || background_is_worth()) more = background_round();
   mi_store_relaxed(&background_last_ms, _mi_prim_clock_ms());
@@ -67,12 +66,12 @@ static bool background_has_work(void) {
 
 // Nothing to do until somebody calls.
 static void background_sleep(uint32_t calls) {
-  mi_store_relaxed(&_mi_background_sleeps, true);
+  mi_store_relaxed(&_mi_event_sleeps, true);
   mi_fence_seq_cst(); // whoever has work for us sees that we sleep, or we see the work
   while (!background_has_work() && mi_load_acquire(&background_calls) == calls) {
     _mi_prim_wait(&background_calls, calls, -1);
   }
-  mi_store_relaxed(&_mi_background_sleeps, false);
+  mi_store_relaxed(&_mi_event_sleeps, false);
 }
 
 // The program has no other thread.  True unless it gets one just now.
@@ -154,17 +153,13 @@ static void background_on_started(void) {
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
 }
 
-// One of its threads ends; if it was the last, so does ours.  G5
+// One of its threads ends; if it was the last, so does ours.  BG5
 static void background_on_ended(bool is_last) {
   bool runs = (mi_load_relaxed(&background_state) == BACKGROUND_RUNS);
   if (_mi_prim_thread_watched() != 0 || !(runs || is_last)) return;
   mi_store_release(&background_must_end, is_last);
   background_call();
   if (is_last) _mi_prim_thread_join();
-}
-
-void _mi_background_init(void) {
-  _mi_prim_thread_watch(&background_on_started, &background_on_ended);
 }
 
 // ---- calls ------------------------------------------------------------------------------------------------------------
@@ -182,19 +177,23 @@ static void background_by_clock(void) {
   _mi_lock_release(&background_lock);
 }
 
-void _mi_background_poll(void) {
-  if (mi_load_relaxed(&background_state) == BACKGROUND_NONE) background_by_clock();
-  else if (mi_load_relaxed(&_mi_background_sleeps) && background_is_worth()) background_call();
+static void background_on_event(bool wake) {
+  bool runs = (mi_load_relaxed(&background_state) != BACKGROUND_NONE);
+  if (wake) {
+    mi_store_release(&background_asked, true);
+    if (runs) background_call();
+  }
+  else if (!runs) {
+    background_by_clock();
+  }
+  else if (mi_load_relaxed(&_mi_event_sleeps) && background_is_worth()) {
+    background_call();
+  }
 }
 
-void _mi_background_freed(void) {
-  _mi_purge_by_amount();
-  _mi_background_note();
-}
-
-void _mi_background_wake(void) {
-  mi_store_release(&background_asked, true);
-  if (mi_load_relaxed(&background_state) != BACKGROUND_NONE) background_call();
+void _mi_background_init(void) {
+  _mi_event_register(&background_on_event);
+  _mi_prim_thread_watch(&background_on_started, &background_on_ended);
 }
 
 void _mi_background_lock(void) {
@@ -208,6 +207,6 @@ void _mi_background_unlock(void) {
 void _mi_background_after_fork(void) {
   _mi_prim_thread_after_fork();
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
-  mi_store_relaxed(&_mi_background_sleeps, false);
+  mi_store_relaxed(&_mi_event_sleeps, false);
   mi_store_relaxed(&_mi_purge_has_thread, false);
 }

@@ -3,40 +3,20 @@
 // A round looks after idle theaps (heap/idle.h) and then purges (arena/purge.h).  Rounds are made by a thread of the library
 // where there is one, and else by slow paths of the program, when the clock says so.
 //
-// G1  A program with one thread keeps one thread.  The thread is started when the program has started one of its own, and from
-//     there only (prim/pthread.c, K3): no malloc or free ever starts it.  It ends a few rounds after the program's last other thread.
-// G2  If it cannot be started, the program's next thread is the occasion to try again; until then slow paths do its work.
-// G3  It is not the program's business: all signals blocked, no lock of libc while it runs, the scheduling of a new process, gone
-//     in the child of a fork.  It only waits and changes the protection and the contents of memory: calls that a malloc makes,
-//     so that a program that forbids others to all its threads keeps working.
-// G4  It sleeps without a timeout when it has nothing to do.  Slow paths wake it when there is enough memory to be worth it.
-// G5  libc ends the process when its last thread ends, on that thread, and after pthread_exit(main) that must not be ours: handlers
-//     of atexit are the program's.  So the program's last thread lets ours end first.
+// BG1  A program with one thread keeps one thread.  The thread is started when the program has started one of its own, and from
+//      there only (prim/pthread.c, K3): no malloc or free ever starts it.  It ends a few rounds after the program's last other thread.
+// BG2  If it cannot be started, the program's next thread is the occasion to try again; until then slow paths do its work.
+// BG3  It is not the program's business: all signals blocked, no lock of libc while it runs, the scheduling of a new process, gone
+//      in the child of a fork.  It only waits and changes the protection and the contents of memory: calls that a malloc makes,
+//      so that a program that forbids others to all its threads keeps working.
+// BG4  It sleeps without a timeout when it has nothing to do.  Slow paths wake it when there is enough memory to be worth it.
+// BG5  libc ends the process when its last thread ends, on that thread, and after pthread_exit(main) that must not be ours: handlers
+//      of atexit are the program's.  So the program's last thread lets ours end first.
 #pragma once
 
-#include "theap.h"
-
-// The number of the current round.  A thread whose theap has another has not looked at it since (heap/idle.h).
-extern mi_atomic(uint32_t) _mi_background_epoch;
-
-// Does the thread sleep without a timeout (G4)?
-extern mi_atomic(bool) _mi_background_sleeps;
+// Slow paths call it by way of event.h.
 
 void _mi_background_init(void);
-
-// After slices were freed; without locks.
-void _mi_background_freed(void);
-
-// A round is wanted although little memory is in use.
-void _mi_background_wake(void);
-
-// Wakes the thread if it is worth it, or does its work if it is time; for slow paths, without locks and outside of enter and
-// leave, once in a while.
-void _mi_background_poll(void);
-
-static inline void _mi_background_note(void) {
-  if (mi_unlikely(mi_load_relaxed(&_mi_background_sleeps))) _mi_background_poll();
-}
 
 // Held during a round; taken before all other locks.  Around a fork, so that no theap is being taken from.
 void _mi_background_lock(void);

@@ -1,10 +1,9 @@
 // Checking pages.  Layer: heap.  check.h says how.
-#include "check.h"
+#include "check_page.h"
 
 #include "../page/padding.h"
 #include "fork.h"
 #include "guard.h"
-#include "thread.h"
 
 // ---- what pointers may be -------------------------------------------------------------------------------------------
 
@@ -29,11 +28,11 @@ static bool check_is_meta(const void* p, size_t size) {
   return !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
 }
 
-bool _mi_check_is_theap(const mi_theap_t* theap) {
-  return theap != NULL && (theap == _mi_thread_last_theap() || check_is_meta(theap, sizeof(*theap)));
+bool _mi_check_page_is_theap(const mi_theap_t* theap) {
+  return theap != NULL && (_mi_registry_is_last(theap) || check_is_meta(theap, sizeof(*theap)));
 }
 
-bool _mi_check_is_heap(const mi_heap_t* heap) {
+bool _mi_check_page_is_heap(const mi_heap_t* heap) {
   return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
 }
 
@@ -59,7 +58,7 @@ static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
          _mi_page_slice(page) < region->n_heap_links * MI_CHUNK_SLICES;
 }
 
-bool _mi_check_is_page(const mi_page_t* page) {
+bool _mi_check_page_is_page(const mi_page_t* page) {
   const mi_region_t* region = check_region_of_descriptor(page);
   if (region == NULL || !check_is_in(page, region)) return false;
   return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
@@ -71,16 +70,16 @@ bool _mi_check_is_page(const mi_page_t* page) {
 static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice, const mi_page_t* page) {
   if (_mi_page_is_mapped(page)) return;
   bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
-  if (!_mi_check_that(c, page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice,
-                      "a page that ends outside its region", page, page))
+  if (!_mi_check_page_that(c, page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice,
+                           "a page that ends outside its region", page, page))
     return;
   for (size_t i = slice; i < slice + page->n_slices; i++) {
     const mi_chunk_t* chunk = &region->chunks[i / MI_CHUNK_SLICES];
     bool              is_taken = ((chunk->free_bits >> (i % MI_CHUNK_SLICES)) & 1) == 0;
-    if (!_mi_check_that(c, is_taken, "A1: a slice of a page is free", page, page)) return;
+    if (!_mi_check_page_that(c, is_taken, "A1: a slice of a page is free", page, page)) return;
     bool is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
                                        : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
-    if (!_mi_check_that(c, is_kind || is_large, "a page in a chunk of another kind", page, page)) return;
+    if (!_mi_check_page_that(c, is_kind || is_large, "a page in a chunk of another kind", page, page)) return;
   }
 }
 
@@ -90,7 +89,7 @@ static void check_interior(mi_check_t* c, const mi_page_t* page) {
     bool             is_same = _mi_page_kind(slice) == MI_PAGE_INTERIOR && slice->to_first == i &&
                    slice->bin_offset == page->bin_offset && _mi_page_block_size(slice) == _mi_page_block_size(page) &&
                    mi_load_relaxed(&((mi_page_t*)slice)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
-    _mi_check_that(c, is_same, "P3: a later slice that differs from the first", slice, page);
+    _mi_check_page_that(c, is_same, "P3: a later slice that differs from the first", slice, page);
   }
 }
 
@@ -104,27 +103,27 @@ static bool check_is_between(const mi_page_t* page, const mi_page_t* first, cons
 static void check_owned(mi_check_t* c, const mi_page_t* page, const mi_theap_t* home) {
   const mi_class_state_t* state = &home->classes[page->cls];
   const mi_page_list_t*   list = (_mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue);
-  c->n_heap_links++;
-  _mi_check_that(c, _mi_theap_is_live(home), "a page that is OWNED by nobody", page, page);
-  _mi_check_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list", page,
-                 page);
+  c->n_owned++;
+  _mi_check_page_that(c, _mi_theap_is_live(home), "a page that is OWNED by nobody", page, page);
+  _mi_check_page_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list",
+                      page, page);
 }
 
 static void check_parked(mi_check_t* c, const mi_page_t* page, size_t count) {
   bool is_full = page->free == NULL && page->extended == page->capacity && _mi_page_used(page) == page->capacity;
-  _mi_check_that(c, is_full, "a PARKED page that is not full", page, page);
-  _mi_check_that(c, count < _mi_class_info[page->cls].claim_at, "a PARKED page that should have been claimed", page,
-                 page);
-  _mi_check_that(c, page->next == NULL && page->prev == NULL && !_mi_page_has(page, MI_PAGE_IS_FULL),
-                 "a PARKED page in a list", page, page);
+  _mi_check_page_that(c, is_full, "a PARKED page that is not full", page, page);
+  _mi_check_page_that(c, count < _mi_size_class_info[page->cls].claim_at, "a PARKED page that should have been claimed",
+                      page, page);
+  _mi_check_page_that(c, page->next == NULL && page->prev == NULL && !_mi_page_has(page, MI_PAGE_IS_FULL),
+                      "a PARKED page in a list", page, page);
 }
 
 static void check_shared(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap, size_t count) {
   mi_pool_t* pool = &((mi_heap_t*)heap)->pools[page->cls];
   c->n_shared++;
-  _mi_check_that(c, count > 0 && count < page->capacity, "a SHARED page that is full or empty", page, page);
-  _mi_check_that(c, check_is_between(page, mi_load_relaxed(&pool->first), NULL),
-                 "S1: a SHARED page that is not in the pool", page, page);
+  _mi_check_page_that(c, count > 0 && count < page->capacity, "a SHARED page that is full or empty", page, page);
+  _mi_check_page_that(c, check_is_between(page, mi_load_relaxed(&pool->first), NULL),
+                      "PO1: a SHARED page that is not in the pool", page, page);
 }
 
 // Who has it, and in which list?
@@ -135,7 +134,7 @@ static void check_state(mi_check_t* c, const mi_page_t* page, const mi_heap_t* h
     case MI_PAGE_OWNED: check_owned(c, page, home); break;
     case MI_PAGE_PARKED: check_parked(c, page, count); break;
     case MI_PAGE_SHARED: check_shared(c, page, heap, count); break;
-    default: _mi_check_that(c, false, "a page that stays CLAIMED", page, page); break;
+    default: _mi_check_page_that(c, false, "a page that stays CLAIMED", page, page); break;
   }
 }
 
@@ -147,21 +146,22 @@ static void check_unmade(mi_check_t* c, const mi_page_t* page) {
     if (at >= page->capacity) at -= page->capacity;
     const uint64_t* words = (const uint64_t*)(const void*)_mi_page_block(page, at);
     for (size_t i = 0; i < _mi_page_block_size(page) / sizeof(*words); i++) {
-      if (!_mi_check_that(c, words[i] == 0, "P2: memory that was written before it was made a block", &words[i], page))
+      if (!_mi_check_page_that(c, words[i] == 0, "P2: memory that was written before it was made a block", &words[i],
+                               page))
         return;
     }
   }
 }
 
-const char _mi_check_overflow[] = "buffer overflow: a block that was written to beyond its end";
-const char _mi_check_margin[] = "buffer overflow or underflow: somebody has written next to the block";
+const char _mi_check_page_overflow[] = "buffer overflow: a block that was written to beyond its end";
+const char _mi_check_page_margin[] = "buffer overflow or underflow: somebody has written next to the block";
 
 static bool check_found_damage(const mi_check_t* c) {
   return c->faults.n > c->n_overflows;
 }
 
 static void check_end(mi_check_t* c, bool is_whole, const char* otherwise, const char* block, const mi_page_t* page) {
-  if (!_mi_check_that(c, is_whole, otherwise, block, page)) c->n_overflows++;
+  if (!_mi_check_page_that(c, is_whole, otherwise, block, page)) c->n_overflows++;
 }
 
 // What the program has must end as it was made.  Only where lists are whole: a free block that was not found in one would be
@@ -171,7 +171,7 @@ static void check_ends(mi_check_t* c, const mi_page_t* page) {
   for (size_t i = 0; i < c->view.n_blocks; i++) {
     const char* block = c->view.start + i * c->view.block_size;
     bool        is_whole = !_mi_view_is_live(&c->view, i) || _mi_padding_is_whole(block, c->view.block_size);
-    check_end(c, is_whole, _mi_check_overflow, block, page);
+    check_end(c, is_whole, _mi_check_page_overflow, block, page);
   }
 }
 
@@ -183,13 +183,14 @@ static void check_end_of_large(mi_check_t* c, const mi_page_t* page) {
   const char* block = _mi_page_large_block(page);
   bool        has_lost = mi_load_relaxed(&_mi_fork_has_lost);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    if (!_mi_check_that(c, check_is_guard(page->guard, page), "a guarded block without a record", page, page)) return;
-    check_end(c, has_lost || _mi_guard_is_whole(page->guard), _mi_check_margin, block, page);
+    if (!_mi_check_page_that(c, check_is_guard(page->guard, page), "a guarded block without a record", page, page))
+      return;
+    check_end(c, has_lost || _mi_guard_is_whole(page->guard), _mi_check_page_margin, block, page);
   }
   else if (MI_CHECKED && !MI_TRACK) {
     bool is_possible = page->asked + MI_PADDING_SIZE <= _mi_page_large_size(page);
-    if (!_mi_check_that(c, is_possible, "a large block that is larger than its page", page, page)) return;
-    check_end(c, has_lost || _mi_padding_read_large(page) != SIZE_MAX, _mi_check_overflow, block, page);
+    if (!_mi_check_page_that(c, is_possible, "a large block that is larger than its page", page, page)) return;
+    check_end(c, has_lost || _mi_padding_read_large(page) != SIZE_MAX, _mi_check_page_overflow, block, page);
   }
 }
 
@@ -197,12 +198,12 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   size_t n_faults = c->faults.n;
   _mi_view_make(&c->view, page, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
-  _mi_check_that(c, page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT,
-                 "a descriptor of another class", page, page);
+  _mi_check_page_that(c, page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT,
+                      "a descriptor of another class", page, page);
   check_interior(c, page);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
-  if (!_mi_check_that(c, _mi_check_is_theap(home), "H5: a home that is no theap", page, page)) return;
-  _mi_check_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
+  if (!_mi_check_page_that(c, _mi_check_page_is_theap(home), "H5: a home that is no theap", page, page)) return;
+  _mi_check_page_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
   check_state(c, page, heap, home);
   if (c->faults.n == n_faults) check_unmade(c, page);
   if (!check_found_damage(c)) check_ends(c, page);
@@ -213,17 +214,19 @@ static void check_large(mi_check_t* c, const mi_page_t* page) {
   bool   is_possible = page->cls == MI_CLASS_NONE && page->to_first == 0 && _mi_page_block_size(page) == 0 &&
                      mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
                      offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
-  _mi_check_that(c, is_possible, "a descriptor that fits no large block", page, page);
+  _mi_check_page_that(c, is_possible, "a descriptor that fits no large block", page, page);
   if (!check_found_damage(c)) check_end_of_large(c, page);
 }
 
 // Is it in its heap's list, as far as its neighbours know?
 static void check_is_listed(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
   const mi_page_heap_link_t* link = _mi_page_heap_link(page);
-  bool                       is_next = (link->prev == NULL ? heap->pages == page
-                                                           : _mi_check_is_page(link->prev) && _mi_page_heap_link(link->prev)->next == page);
-  bool is_prev = link->next == NULL || (_mi_check_is_page(link->next) && _mi_page_heap_link(link->next)->prev == page);
-  _mi_check_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
+  bool                       is_next =
+      (link->prev == NULL ? heap->pages == page
+                          : _mi_check_page_is_page(link->prev) && _mi_page_heap_link(link->prev)->next == page);
+  bool is_prev =
+      link->next == NULL || (_mi_check_page_is_page(link->next) && _mi_page_heap_link(link->next)->prev == page);
+  _mi_check_page_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
   c->n_in_heaps++;
 }
 
@@ -233,10 +236,11 @@ static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, m
   if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
                : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
     return;
-  if (!_mi_check_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
-  const mi_heap_t* heap = _mi_page_heap(page);
-  if (!_mi_check_wants(c, heap)) return;
-  if (!_mi_check_that(c, _mi_check_is_heap(heap), "Q1: a page of a heap that is not in use", page, page)) return;
+  if (!_mi_check_page_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
+  const mi_heap_t* heap = _mi_heap_of(page);
+  if (!_mi_check_page_wants(c, heap)) return;
+  if (!_mi_check_page_that(c, _mi_check_page_is_heap(heap), "Q1: a page of a heap that is not in use", page, page))
+    return;
   if (heap != &_mi_heap_main) check_is_listed(c, page, heap);
   check_slices(c, region, slice, page);
   if (is_large) check_large(c, page);
@@ -248,7 +252,7 @@ static void check_part(mi_check_t* c, const mi_region_t* region, size_t slice) {
   const mi_page_t* part = (const mi_page_t*)_mi_region_descriptor(region, slice);
   const mi_page_t* page = part - (part->to_first <= slice ? part->to_first : 0);
   bool             has_page = (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE);
-  _mi_check_that(c, has_page && part->to_first < page->n_slices, "a slice of no page", part, NULL);
+  _mi_check_page_that(c, has_page && part->to_first < page->n_slices, "a slice of no page", part, NULL);
 }
 
 static void check_region(mi_check_t* c, mi_region_t* region) {
@@ -262,7 +266,7 @@ static void check_region(mi_check_t* c, mi_region_t* region) {
       case MI_PAGE_INTERIOR:
         if (c->heap == NULL) check_part(c, region, slice);
         break;
-      default: _mi_check_that(c, false, "a descriptor of no kind", page, NULL); break;
+      default: _mi_check_page_that(c, false, "a descriptor of no kind", page, NULL); break;
     }
   }
 }
@@ -272,11 +276,11 @@ static void check_mapped(mi_check_t* c) {
   for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) {
     mi_page_kind_t kind = _mi_page_kind((mi_page_t*)page);
     if (kind == MI_PAGE_LARGE) check_page(c, none, 0, (mi_page_t*)page);
-    else _mi_check_that(c, kind == MI_PAGE_NONE, "a descriptor of no kind", page, NULL);
+    else _mi_check_page_that(c, kind == MI_PAGE_NONE, "a descriptor of no kind", page, NULL);
   }
 }
 
-void _mi_check_pages(mi_check_t* c) {
+void _mi_check_page_all(mi_check_t* c) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     if (_mi_regions[i].base != 0) check_region(c, &_mi_regions[i]);
   }

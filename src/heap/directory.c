@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "meta.h"
-#include "thread.h"
 
 #define DIRECTORY_SHIFT_MIN   4
 #define DIRECTORY_META(shift) ((shift) + 4) // an entry has 2^4 bytes
@@ -23,9 +22,7 @@ bool _mi_directory_reserve(mi_directory_t* directory) {
   mi_directory_t old = *directory;
   if (old.entries != NULL && 2 * (old.n + 1) <= (size_t)1 << old.shift) return true;
   unsigned shift = (old.entries == NULL ? DIRECTORY_SHIFT_MIN : old.shift + 1);
-  _mi_lock_acquire(&_mi_registry_lock);
-  void* memory = _mi_meta_alloc(DIRECTORY_META(shift));
-  _mi_lock_release(&_mi_registry_lock);
+  void*    memory = _mi_meta_alloc(DIRECTORY_META(shift));
   if (memory == NULL) return false;
   directory->entries = (mi_directory_entry_t*)memory;
   directory->shift = shift;
@@ -33,9 +30,7 @@ bool _mi_directory_reserve(mi_directory_t* directory) {
   for (size_t i = 0; i < (size_t)1 << old.shift; i++) {
     if (old.entries[i].id != 0) directory_put(directory, old.entries[i].id, old.entries[i].theap);
   }
-  _mi_lock_acquire(&_mi_registry_lock);
   _mi_meta_free(old.entries, DIRECTORY_META(old.shift));
-  _mi_lock_release(&_mi_registry_lock);
   return true;
 }
 
@@ -44,7 +39,7 @@ void _mi_directory_add(mi_directory_t* directory, uint64_t id, mi_theap_t* theap
   directory->n++;
 }
 
-// Fills the empty place i from behind, so that D2 holds without marks for what was removed.
+// Fills the empty place i from behind, so that DI2 holds without marks for what was removed.
 static void directory_close(mi_directory_t* directory, size_t i) {
   mi_directory_entry_t* entries = directory->entries;
   size_t                mask = ((size_t)1 << directory->shift) - 1;

@@ -3,9 +3,9 @@
 //   entries     | id, theap |  empty  | id, theap | id, theap |  empty  | ...        2^shift of them, at most half in use
 //                 place of an id: the upper bits of its product with a constant, or the next that is free
 //
-// D1  It is read and changed by its own thread only.
-// D2  Between the place of an id and its entry no entry is empty.
-// D3  Ids are never used again (heap.h, Q5): an entry whose heap has ended is found by nobody.
+// DI1  It is read and changed by its own thread only.
+// DI2  Between the place of an id and its entry no entry is empty.
+// DI3  Ids are never used again (heap.h, Q5): an entry whose heap has ended is found by nobody.
 //
 // Finding, adding and removing take constant time; the memory is 32 to 64 bytes for each of the most theaps of other heaps
 // that the thread had at a time.
@@ -40,7 +40,7 @@ static inline mi_theap_t* _mi_directory_find(const mi_directory_t* directory, ui
   }
 }
 
-// Makes room for one more; false when out of memory.  Takes the registry lock.
+// Makes room for one more; false when out of memory.  Caller holds the registry lock.
 bool _mi_directory_reserve(mi_directory_t* directory);
 
 // It has none of that id yet, but room.

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "thread.h"
+#include "attach.h"
 
 // More than the one that is added: so the queue gets shorter as long as most of it has ended.
 #define ENDED_LOOKS 2
@@ -42,7 +42,7 @@ static mi_theap_t* ended_take_next(void) {
 void _mi_ended_watch(mi_theap_t* theap) {
   for (int i = 0; i < ENDED_LOOKS; i++) {
     mi_theap_t* ended = ended_take_next();
-    if (ended != NULL) _mi_thread_release_ended(ended);
+    if (ended != NULL) _mi_attach_end_thread(ended);
   }
   if (_mi_prim_thread_life_begin(&theap->life) != 0) return;
   _mi_lock_acquire(&ended_lock);

@@ -15,14 +15,16 @@
 
 #include "../support/message.h"
 #include "../support/stat.h"
+#include "attach.h"
 #include "background.h"
 #include "ended.h"
+#include "event.h"
 #include "guard.h"
-#include "heap.h"
 #include "idle.h"
 #include "large.h"
+#include "late.h"
 #include "pool.h"
-#include "thread.h"
+#include "subproc.h"
 #include "vacant.h"
 
 #define FORK_SLICES_MAX 8 // of a page of blocks
@@ -38,9 +40,10 @@ static void fork_lock(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   _mi_lock_acquire(&_mi_idle_lock);
   _mi_ended_lock();
-  _mi_thread_lock_late();
+  _mi_late_lock();
   _mi_lock_acquire(&_mi_registry_lock);
   _mi_heap_lock_all();
+  _mi_pool_lock_main();
   _mi_lock_acquire(&_mi_guard_lock);
   _mi_lock_acquire(&_mi_purge_lock);
   _mi_lock_acquire(&_mi_arena_lock);
@@ -52,9 +55,10 @@ static void fork_unlock(void) {
   _mi_lock_release(&_mi_arena_lock);
   _mi_lock_release(&_mi_purge_lock);
   _mi_lock_release(&_mi_guard_lock);
+  _mi_pool_unlock_main();
   _mi_heap_unlock_all();
   _mi_lock_release(&_mi_registry_lock);
-  _mi_thread_unlock_late();
+  _mi_late_unlock();
   _mi_ended_unlock();
   _mi_lock_release(&_mi_idle_lock);
   _mi_lock_release(&fork_adopt_lock);
@@ -174,21 +178,22 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
-  mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_ORPHANS);
 }
 
 static void fork_child(void) {
-  bool had_others = (mi_load_relaxed(&_mi_thread_count) > 1 || _mi_prim_thread_watched() > 0); // that may only free
+  bool had_others =
+      (mi_load_relaxed(&_mi_registry_n_threads) > 1 || _mi_prim_thread_watched() > 0); // that may only free
   fork_depth = 0;
   _mi_background_after_fork();
   _mi_fork_unlock_all();
   _mi_message_after_fork();
   _mi_trace_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
-  if (mi_load_relaxed(&_mi_thread_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
+  if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
   if (had_others) fork_for_pages(&fork_settle);
-  _mi_thread_visit_theaps(&fork_orphan, mine);
-  mi_store_relaxed(&_mi_thread_count, mine != NULL ? 1 : 0);
+  _mi_registry_visit(&fork_orphan, mine);
+  mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);
   _mi_ended_after_fork(mine);
   _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }
@@ -202,7 +207,7 @@ void _mi_fork_init(void) {
 // Pages of orphans, and those of heaps that another thread was destroying.  Nobody adopts before we are done, so the order
 // of home and word does not matter.
 static void fork_adopt(mi_page_t* page) {
-  mi_heap_t* heap = _mi_page_heap(page);
+  mi_heap_t* heap = _mi_heap_of(page);
   bool       is_dead = (heap == NULL || !_mi_heap_is_live(heap));
   if (_mi_page_kind(page) == MI_PAGE_LARGE) {
     if (is_dead) _mi_large_discard(page);
@@ -217,7 +222,7 @@ static void fork_adopt(mi_page_t* page) {
 
 static void fork_reuse(mi_theap_t* theap, void* arg) {
   (void)arg;
-  if (theap->is_orphan) _mi_theap_forget(theap);
+  if (theap->is_orphan) _mi_attach_forget(theap);
   if (theap->heap != NULL && !_mi_heap_is_live(theap->heap)) _mi_vacant_set_unused(theap);
 }
 
@@ -225,9 +230,9 @@ mi_cold void _mi_fork_adopt_all(void) {
   _mi_lock_acquire(&fork_adopt_lock);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) {
     fork_for_pages(&fork_adopt);
-    _mi_thread_visit_theaps(&fork_reuse, NULL);
+    _mi_registry_visit(&fork_reuse, NULL);
     mi_store_relaxed(&_mi_fork_has_orphans, false);
-    mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+    mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_ORPHANS);
   }
   _mi_lock_release(&fork_adopt_lock);
 }

@@ -1,4 +1,4 @@
-// Guarded blocks: making and freeing them.  Layer: heap.  guard.h has the invariants; guard_report.c says what was found.
+// Guarded blocks: making and freeing them.  Layer: heap.  guard.h has the invariants.
 #include "guard.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "../support/message.h"
 #include "../support/stat.h"
 
-// The bytes next to a block (G3): not zero, which is what programs write by mistake most often.
+// The bytes next to a block (GU3): not zero, which is what programs write by mistake most often.
 #define GUARD_FILL     0xE5
 #define GUARD_FILL_MAX 128 // on each side
 
@@ -209,6 +209,12 @@ static void guard_trim(void) {
   }
 }
 
+void _mi_guard_explain(const mi_page_t* page) {
+  const mi_guard_t* guard = page->guard;
+  _mi_trace_warn("allocated", guard->block, &guard->allocated);
+  if (guard->freed.thread != 0) _mi_trace_warn("freed", guard->block, &guard->freed);
+}
+
 // ---- what lies next to a block --------------------------------------------------------------------------------------
 
 static char* guard_fill_start(const mi_guard_t* guard) {
@@ -272,13 +278,13 @@ static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
     _mi_page_delete_large(page);
     return NULL;
   }
-  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   return page;
 }
 
 // All of the block that has memory is made before the page is seen by others: at a fork it is whole, or not there.
 static bool guard_open_data(mi_guard_t* guard) {
-  if (guard->size == 0) return true; // G6
+  if (guard->size == 0) return true; // GU6
   if (_mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) return false;
   if (!guard->is_zero) memset(guard->block, 0, guard->size);
   guard->is_zero = false;
@@ -361,7 +367,7 @@ bool _mi_guard_resize(mi_page_t* page, size_t size) {
 void _mi_guard_free(mi_page_t* page) {
   mi_guard_t* guard = page->guard;
   size_t      data_size = (size_t)(guard->data_end - guard->data);
-  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   _mi_page_clear(page, MI_PAGE_IN_HEAP);
   if (guard->size > 0) guard_check_fill(page, guard);
   _mi_trace_take(&guard->freed);

@@ -4,21 +4,21 @@
 //   `before`              |########|[block]....      |###################|
 //                         start    data              data_end            end
 //
-// G1  A guarded block has a page of its own (LARGE, GUARDED) whose descriptor has the exact size, and a record.
-// G2  A run keeps its record from the time when it is taken from the arena until it is given back.  LIVE: all but
-//     [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
-//     another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
-//     system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
-// G3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed, or by a check.
-// G4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock
-//     may be taken while it is held.  The handler of faults reads records without it: what it finds is as good as the
-//     program's own synchronisation.
-// G5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
-//     So a heap that is bound to an arena has no guarded blocks.
-// G6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
-// G7  A sampled block moves when it is resized, since its end has to be where memory ends.  In hardened builds that would make
-//     growing a large block in steps quadratic.  There it stays while it has room, and what it then has behind its end in its
-//     last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.
+// GU1  A guarded block has a page of its own (LARGE, GUARDED) whose descriptor has the exact size, and a record.
+// GU2  A run keeps its record from the time when it is taken from the arena until it is given back.  LIVE: all but
+//      [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
+//      another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
+//      system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
+// GU3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed, or by a check.
+// GU4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock
+//      may be taken while it is held.  The handler of faults reads records without it: what it finds is as good as the
+//      program's own synchronisation.
+// GU5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
+//      So a heap that is bound to an arena has no guarded blocks.
+// GU6  A block of no bytes (in hardened builds, where all large blocks and those are guarded) has only inaccessible memory.
+// GU7  A sampled block moves when it is resized, since its end has to be where memory ends.  In hardened builds that would make
+//      growing a large block in steps quadratic.  There it stays while it has room, and what it then has behind its end in its
+//      last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.
 #pragma once
 
 #include "../support/trace.h"
@@ -54,7 +54,7 @@ typedef struct mi_guard_request_s {
   size_t size, align, offset; // (p + offset) is a multiple of `align`
   bool   is_precise;          // the block ends exactly where it is inaccessible, if the alignment allows
   bool   is_before;           // it begins where it is inaccessible
-  size_t room;                // bytes by which it shall be able to grow where it is (G7)
+  size_t room;                // bytes by which it shall be able to grow where it is (GU7)
 } mi_guard_request_t;
 
 // A block that reads as zero.  NULL when there are too many already, or out of memory, or it is not to be had for this
@@ -70,28 +70,22 @@ static inline bool _mi_guard_has(const void* p) {
 // The first `size` bytes of a guarded block at p are about to be written: they are backed at once, not at one fault each.
 void _mi_guard_populate(void* p, size_t size);
 
-// The block stays where it is and has `size` bytes from now on; false if it has no room, or is to give memory back (G7).
+// The block stays where it is and has `size` bytes from now on; false if it has no room, or is to give memory back (GU7).
 bool _mi_guard_resize(mi_page_t* page, size_t size);
 
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);
 
-// Is what lies next to the block in use as it was filled (G3)?
+// Is what lies next to the block in use as it was filled (GU3)?
 bool _mi_guard_is_whole(const mi_guard_t* guard);
 
 // Says who allocated and who freed a block, in warnings.
 void _mi_guard_explain(const mi_page_t* page);
 
-// Faults are reported from now on.
-void _mi_guard_watch(void);
-
-// The same, and stacks can be taken (support/trace.h).
-void _mi_guard_start(void);
-
 // The record of the block whose run has the address, NULL if there is none.
 const mi_guard_t* _mi_guard_find(uintptr_t address);
 
-extern mi_lock_t _mi_guard_lock; // G4
+extern mi_lock_t _mi_guard_lock; // GU4
 
 // ---- parts, for tests -----------------------------------------------------------------------------------------------
 

@@ -20,15 +20,13 @@
 // Making a heap, and ending one without theaps and pages, take constant time; otherwise it is proportional to the number of
 // theaps, pages and large blocks.  To visit n heaps takes n steps.
 //
-// Locks, in the order in which they are taken: rounds (background.h), idle (idle.h), late (thread.h), registry, a heap's, those of
+// Locks, in the order in which they are taken: rounds (background.h), idle (idle.h), late (late.h), registry, a heap's, those of
 // the main heap's pools, guard, purge, arena, mapped.
 #pragma once
 
-#include "theap.h"
+#include "registry.h"
 
-typedef struct mi_subproc_s mi_subproc_t;
-
-// Shared pages of a class (heap/pool.c).
+// Shared pages of a class (pool.h).
 typedef struct mi_pool_s {
   mi_lock_t             lock; // of the main heap only; in others the heap's lock guards all its pools
   mi_atomic(mi_page_t*) first;
@@ -54,8 +52,8 @@ struct mi_heap_s {
   size_t              n_pages;
   // Under the registry lock:
   mi_theap_t*         theaps;  // that a thread has, and orphans
-  mi_theap_t*         vacant;  // that nobody has (heap/vacant.h)
-  mi_theap_t*         late;    // for threads past their exit (heap/thread.c)
+  mi_theap_t*         vacant;  // that nobody has (vacant.h)
+  mi_theap_t*         late;    // for threads past their exit (late.h)
   size_t              n_users; // after its end: theaps that served it and that a thread has (Q8), and who ends it
   mi_heap_link_t      links[MI_HEAP_ORDERS]; // or the next that is not in use
   mi_atomic(size_t)   arena;                 // the only one that it uses; or what else _mi_slices_alloc takes
@@ -78,12 +76,12 @@ struct mi_subproc_s {
 #define MI_HEAP_MAIN_ID 1
 
 extern mi_heap_t    _mi_heap_main;
-extern mi_subproc_t _mi_subproc_main;
+extern mi_subproc_t _mi_heap_subproc_main;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
 // The heap of a page; it may change at any time unless the caller keeps it from being deleted (Q2).  NULL: see Q7.
-static inline mi_heap_t* _mi_page_heap(const mi_page_t* page) {
+static inline mi_heap_t* _mi_heap_of(const mi_page_t* page) {
   if (mi_likely(!_mi_page_has(page, MI_PAGE_IN_HEAP))) return &_mi_heap_main;
   return mi_load_acquire(&_mi_page_heap_link(page)->heap);
 }
@@ -100,6 +98,9 @@ void _mi_heap_remove_page(mi_page_t* page);
 // The same in the child of a fork, for a page that may be in no list.
 void _mi_heap_forget_page(mi_page_t* page);
 
+// The page is the main heap's from then on: another thread may give it back at once.  Caller holds the heap's lock.
+void _mi_heap_hand_over_page(mi_heap_t* heap, mi_page_t* page);
+
 // Gives back a page of blocks.
 static inline void _mi_heap_delete_page(mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) _mi_heap_remove_page(page);
@@ -107,36 +108,31 @@ static inline void _mi_heap_delete_page(mi_page_t* page) {
 }
 
 // The arena from which memory for the heap of a page comes.
-size_t _mi_page_arena(const mi_page_t* page);
+size_t _mi_heap_arena_of(const mi_page_t* page);
+
+// ---- heaps ----------------------------------------------------------------------------------------------------------
 
 // The main heap, at the start of the process.
 void _mi_heap_init(void);
 
-// Where the backing theap of a thread remembers that thread's theap of a heap.
-static mi_always_inline mi_theap_cached_t* _mi_theap_cached(mi_theap_t* backing, mi_heap_t* heap) {
-  return &backing->cache[mi_load_relaxed(&heap->id) % MI_THEAP_CACHE_SIZE];
-}
-
-// ---- the life of a heap ---------------------------------------------------------------------------------------------
-
-// NULL when out of memory.
-mi_heap_t* _mi_heap_new(int tag, bool allow_destroy, size_t arena);
+// A heap without a page; NULL when out of memory.  Caller holds the registry lock.
+mi_heap_t* _mi_heap_new(mi_subproc_t* subproc, int tag, bool allow_destroy, size_t arena);
 
 // Is it in use?  Wrong only for a heap that another thread ends just now.
 static inline bool _mi_heap_is_live(const mi_heap_t* heap) {
   return mi_load_relaxed(&((mi_heap_t*)heap)->id) != 0;
 }
 
-// Its blocks belong to the main heap from then on; not for main heaps.  Other threads may be allocating from the heap just
-// then, where it is their default.
-void _mi_heap_delete(mi_heap_t* heap);
-
-// Its blocks are gone.  That nobody allocates from it just then is up to the program, as is that nobody uses its blocks: bins
-// of other threads are emptied without asking them.
-void _mi_heap_destroy(mi_heap_t* heap);
+// From then on no handle to it is valid.  False when it is not in use: somebody was faster.  Caller holds the registry lock.
+bool _mi_heap_retire(mi_heap_t* heap);
 
 // A user less of a heap that has ended (Q8).  Caller holds the registry lock.
 void _mi_heap_drop_user(mi_heap_t* heap);
+
+// Where the backing theap of a thread remembers that thread's theap of a heap.
+static mi_always_inline mi_theap_cached_t* _mi_heap_cached(mi_theap_t* backing, mi_heap_t* heap) {
+  return &backing->cache[mi_load_relaxed(&heap->id) % MI_THEAP_CACHE_SIZE];
+}
 
 // Calls visit for each heap of a subprocess (NULL: of all), its main heap first, until it returns false.  The registry lock
 // is not held: visit may allocate, and make and end heaps; of those that are made meanwhile, some are visited.
@@ -148,16 +144,3 @@ mi_heap_t* _mi_heap_next(const mi_heap_t* heap);
 // Around a fork; the registry lock is held.
 void _mi_heap_lock_all(void);
 void _mi_heap_unlock_all(void);
-
-// ---- subprocesses ---------------------------------------------------------------------------------------------------
-
-mi_subproc_t* _mi_subproc_new(void);
-
-// That of the calling thread.
-mi_subproc_t* _mi_subproc_current(void);
-
-// Ends a subprocess.  False while it has threads, and without `destroy` also while there is memory in use.
-bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy);
-
-// In the child of a fork: there is one thread, in this subprocess.
-void _mi_subproc_after_fork(mi_subproc_t* mine);

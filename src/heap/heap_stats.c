@@ -3,19 +3,18 @@
 
 #include <string.h>
 
-#include "../page/guard_page.h"
+#include "bin.h"
 #include "idle.h"
 #include "sampler.h"
-#include "thread.h"
 #include "walk.h"
 
-size_t _mi_heap_page_used(const mi_page_t* page) {
+size_t _mi_heap_stats_page_used(const mi_page_t* page) {
   uint64_t        word = mi_load_acquire(&((mi_page_t*)page)->word);
   mi_page_state_t state = _mi_page_word_state(word);
   size_t          count = _mi_page_word_chain(word).count; // of a page without an owner, all free blocks
   size_t          cls = _mi_size_class_of(_mi_page_block_size(page));
   bool            is_owned = (state != MI_PAGE_SHARED && state != MI_PAGE_PARKED);
-  size_t          used = (is_owned ? _mi_page_used(page) : _mi_guard_page_capacity(page, &_mi_class_info[cls]));
+  size_t          used = (is_owned ? _mi_page_used(page) : _mi_page_capacity(page, &_mi_size_class_info[cls]));
   return used - mi_min(count, used);
 }
 
@@ -25,9 +24,9 @@ static void stats_add_page(mi_heap_stats_t* stats, const mi_page_t* page) {
   size_t           cls = _mi_size_class_of(block_size);
   mi_class_stat_t* c = &stats->classes[cls];
   c->n_pages++;
-  c->n_blocks_used += _mi_heap_page_used(page);
+  c->n_blocks_used += _mi_heap_stats_page_used(page);
   stats->n_pages++;
-  stats->n_page_bytes += _mi_class_info[cls].n_slices * MI_SLICE_SIZE;
+  stats->n_page_bytes += _mi_size_class_info[cls].n_slices * MI_SLICE_SIZE;
   if (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED) stats->n_pages_shared++;
 }
 
@@ -42,10 +41,10 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 // the class can be, and no further than a bin can be long.
 static mi_may_race size_t stats_count_bin(const mi_block_t* block, size_t cls) {
   size_t n = 0;
-  size_t n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].bin_limit);
+  size_t n_max = mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
   for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
     const mi_page_t* slice = _mi_page_at(block);
-    if (slice == NULL || _mi_page_block_size(slice) != _mi_class_block_size(cls)) break;
+    if (slice == NULL || _mi_page_block_size(slice) != _mi_size_class_block(cls)) break;
     block = _mi_block_peek(block);
   }
   return n;
@@ -60,10 +59,10 @@ static void stats_take_off(mi_class_stat_t* c, size_t n) {
 static mi_may_race void stats_take_off_bin(mi_class_stat_t* c, const mi_theap_t* theap, size_t cls) {
   int32_t slots = theap->bins[cls].slots;
   int32_t n = theap->classes[cls].total - slots;
-  size_t  n_max = mi_max(_mi_class_info[cls].capacity, _mi_class_info[cls].bin_limit);
+  size_t  n_max = mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
   if (slots < 0) stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
   else if (n > 0) stats_take_off(c, mi_min((size_t)n, n_max));
-  stats_take_off(c, stats_count_bin(_mi_idle_taken(theap, cls), cls));
+  stats_take_off(c, stats_count_bin(_mi_bin_taken(theap, cls), cls));
   if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));
 }
 
@@ -77,7 +76,7 @@ static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_t
 
 // Blocks of the main heap, whichever heap the threads have that freed them.
 static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
-  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     for (size_t i = 0; i < MI_QUARANTINE_SIZE && _mi_theap_is_live(theap); i++) {
       const mi_block_t* block = theap->quarantine[i];
       const mi_page_t*  slice = (block == NULL ? NULL : _mi_page_at(block));
@@ -102,14 +101,14 @@ static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
 
 // Caller holds the registry lock.
 static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* subproc) {
-  if (subproc == &_mi_subproc_main) stats_take_off_heap(stats, &_mi_heap_main);
+  if (subproc == &_mi_heap_subproc_main) stats_take_off_heap(stats, &_mi_heap_main);
   for (const mi_heap_t* heap = subproc->heaps.first; heap != NULL; heap = heap->links[MI_HEAP_OF_SUBPROC].next) {
     stats_take_off_heap(stats, heap);
   }
 }
 
 static void stats_take_off_all(mi_heap_stats_t* stats) {
-  for (const mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     stats_take_off_theap(stats, theap);
   }
   if (MI_HARDENED) stats_take_off_quarantines(stats);
@@ -146,17 +145,17 @@ static mi_atomic(uint64_t) stats_counts_before[MI_THEAP_COUNTS]; // at the last 
 
 static uint64_t stats_sum(mi_theap_count_t what) {
   uint64_t sum = 0;
-  for (mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) {
+  for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     sum += mi_load_relaxed(&theap->counts[what]);
   }
   return sum;
 }
 
-int64_t _mi_heap_counted(mi_theap_count_t what) {
+int64_t _mi_heap_stats_counted(mi_theap_count_t what) {
   return (int64_t)(stats_sum(what) - mi_load_relaxed(&stats_counts_before[what]));
 }
 
-void _mi_heap_counts_reset(void) {
+void _mi_heap_stats_reset(void) {
   for (int i = 0; i < MI_THEAP_COUNTS; i++) {
     mi_store_relaxed(&stats_counts_before[i], stats_sum((mi_theap_count_t)i));
   }
@@ -170,11 +169,11 @@ static size_t stats_count_theaps(const mi_heap_t* heap) {
   return n;
 }
 
-size_t _mi_heap_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps) {
+size_t _mi_heap_stats_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps) {
   size_t n = 0;
   *n_theaps = 0;
   _mi_lock_acquire(&_mi_registry_lock);
-  if (subproc == &_mi_subproc_main) {
+  if (subproc == &_mi_heap_subproc_main) {
     n = 1;
     if (heap == NULL || heap == &_mi_heap_main) *n_theaps += stats_count_theaps(&_mi_heap_main);
   }

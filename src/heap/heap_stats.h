@@ -23,12 +23,12 @@ typedef struct mi_heap_stats_s {
 void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
 
 // The sum over all theaps since the last reset: exact under the same condition.
-int64_t _mi_heap_counted(mi_theap_count_t what);
-void    _mi_heap_counts_reset(void);
+int64_t _mi_heap_stats_counted(mi_theap_count_t what);
+void    _mi_heap_stats_reset(void);
 
 // How many heaps there are in a subprocess, and in *n_theaps how many parts of them (of that heap, if it is not NULL)
 // threads have.
-size_t _mi_heap_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps);
+size_t _mi_heap_stats_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps);
 
 // Blocks in use of a page that others may be changing: a number that was right at some time.
-size_t _mi_heap_page_used(const mi_page_t* page);
+size_t _mi_heap_stats_page_used(const mi_page_t* page);

@@ -8,7 +8,7 @@
 #include "../base/probe.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "background.h"
+#include "event.h"
 #include "guard.h"
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
@@ -120,7 +120,7 @@ static void large_give_back(mi_page_t* page) {
     return;
   }
   large_give_back_slices(page);
-  _mi_background_freed();
+  _mi_event_freed();
 }
 
 void _mi_large_forget(mi_page_t* page) {
@@ -135,7 +135,7 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t*
     large_give_back(page);
     return NULL;
   }
-  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   return page;
 }
@@ -182,13 +182,13 @@ static mi_page_t* large_keep(mi_theap_t* theap, mi_page_t* page) {
     mi_fetch_add_relaxed(&theap->kept_allowed, page->n_slices - allowed);
   }
   page = mi_exchange_acq_rel(&theap->kept_large, page);
-  _mi_background_note();
+  _mi_event_note();
   return page;
 }
 
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
-  uint64_t claimed = page_word_make(MI_PAGE_CLAIMED, 0, NULL);
+  uint64_t claimed = _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
@@ -218,7 +218,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
   _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);
   _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   return p;
 }
 
@@ -256,7 +256,7 @@ static void* large_shrink(mi_page_t* page, size_t n) {
   if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
     large_set_slices(page, n);
     _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_background_freed();
+    _mi_event_freed();
   }
   return _mi_page_large_block(page);
 }
@@ -266,14 +266,14 @@ static void* large_shrink(mi_page_t* page, size_t n) {
 static void* large_resize_mapped(mi_page_t* page, size_t n) {
   size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
   if (n == page->n_slices) return _mi_page_large_block(page);
-  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   bool ok = _mi_mapped_resize(page, n * MI_SLICE_SIZE);
   bool is_shrinking = (n < page->n_slices);
   if (ok) {
     page->free = (mi_block_t*)(void*)(_mi_page_large_start(page) + offset);
     large_set_slices(page, n);
   }
-  mi_store_release(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   return ok || is_shrinking ? _mi_page_large_block(page) : NULL;
 }
 
@@ -303,7 +303,7 @@ static mi_remap_t large_move(char* from, char* to, size_t size) {
 
 // The slices of the page stay in use.  If they are LOST, for ever.
 static void large_lose(mi_page_t* page, mi_remap_t remap) {
-  mi_store_release(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   _mi_page_delete_large(page);
@@ -329,7 +329,7 @@ static void* large_remap(mi_page_t* page, size_t n, bool zero) {
   if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
   large_commit_reserved();
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
-  size_t   arena = _mi_page_arena(page);
+  size_t   arena = _mi_heap_arena_of(page);
   mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
   if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, arena);
   if (run.region == NULL) return NULL;
@@ -381,7 +381,7 @@ static mi_page_t* large_new_moved(mi_page_t* page, size_t n) {
 // The block gets a mapping of its own.  NULL when it cannot have one.
 static void* large_move_out(mi_page_t* page, size_t n) {
   bool is_plain = (_mi_page_large_block(page) == _mi_page_start(page) && !_mi_region_is_arena(_mi_page_region(page)));
-  if (!is_plain || !large_wants_mapping(n, 1, _mi_page_arena(page))) return NULL;
+  if (!is_plain || !large_wants_mapping(n, 1, _mi_heap_arena_of(page))) return NULL;
   mi_page_t* moved = large_new_moved(page, n);
   if (moved == NULL) return NULL;
   large_page(NULL, page, moved); // it has its heap link, so this does not fail

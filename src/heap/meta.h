@@ -1,17 +1,26 @@
-// Memory for tables of our own, in powers of two.  Layer: heap.
+// Memory for structures of the library.  Layer: heap.
 //
-// M1  Allocation and freeing take a number of steps that the sizes bound, not the number of blocks.
-// M2  Nothing goes back to the arena: there is at most twice as much as was in use of each size at a time.
+// ME1  Tables have sizes that are powers of two; making and freeing one takes a number of steps that the sizes bound, not
+//      the number of tables.
+// ME2  Nothing goes back to the arena: there is at most twice as much as was in use of each size at a time.
 //
-// The caller holds the registry lock.
+// The caller holds the registry lock, or another that guards the slab.
 #pragma once
 
-#include "heap.h"
+#include <stddef.h>
 
 #define MI_META_SHIFT_MIN 8
 #define MI_META_SHIFT_MAX 40
 
 // 2^shift bytes, all zero and aligned to their size, up to a slice; NULL: out of memory, or more than 2^MI_META_SHIFT_MAX.
 void* _mi_meta_alloc(unsigned shift);
+void  _mi_meta_free(void* p, unsigned shift);
 
-void _mi_meta_free(void* p, unsigned shift);
+// The rest of a slice from which structures of one kind are carved, one after the other; zero at first.
+typedef struct mi_slab_s {
+  char*  next;
+  size_t left; // bytes
+} mi_slab_t;
+
+// `size` bytes that are zero and are never freed, NULL when out of memory.
+void* _mi_meta_carve(mi_slab_t* slab, size_t size);

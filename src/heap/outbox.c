@@ -1,14 +1,20 @@
-// Blocks on their way back to pages of other threads.  Layer: heap.
-//
-// A free from another thread costs an atomic operation on a cache line that another processor uses.  The outbox collects
-// blocks of the same page and pushes them as one chain: programs that hand over blocks free neighbours together, so most
-// batches get large, and none waits long: a batch is closed at 32 blocks or 4 KiB (outbox_limit), when another page
-// wants its slot, and whenever the theap is released.
+// Returning blocks to pages, one by one or in batches.  Layer: heap.
+#include "outbox.h"
+
 #include "../base/probe.h"
-#include "background.h"
-#include "heap.h"
+#include "bin.h"
+#include "event.h"
 #include "pool.h"
-#include "theap.h"
+
+static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
+  if (theap != NULL) {
+    _mi_queue_delete(theap, page);
+  }
+  else {
+    _mi_heap_delete_page(page);
+    _mi_event_freed();
+  }
+}
 
 // The caller has claimed the page: it decides what becomes of it.  `theap` NULL: a thread without one.
 static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
@@ -16,19 +22,13 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
   _mi_page_unpack(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
   for (;;) {
     if (_mi_page_used(page) == 0) {
-      if (theap != NULL) {
-        _mi_theap_page_delete(theap, page);
-      }
-      else {
-        _mi_heap_delete_page(page);
-        _mi_background_freed();
-      }
+      outbox_delete_page(theap, page);
       return;
     }
     // The thread that used to own it, and frees into it again, is the one that will use it again.
     if (theap != NULL && mi_load_relaxed(&page->home) == theap) {
       _mi_page_put_free(page, _mi_page_word_own(&page->word));
-      _mi_theap_page_enqueue(theap, page);
+      _mi_queue_add(theap, page);
       _mi_theap_count(theap, MI_COUNT_CLAIMED, 1);
       return;
     }
@@ -39,10 +39,14 @@ static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t w
 
 static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, mi_block_t* last, size_t n) {
   mi_page_state_t was;
-  size_t          claim_at = _mi_class_info[page->cls].claim_at;
+  size_t          claim_at = _mi_size_class_info[page->cls].claim_at;
   mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, page->capacity, &was);
   MI_PROBE3(batch, page, n, now == MI_PAGE_CLAIMED);
   if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);
+}
+
+void _mi_outbox_push(mi_page_t* page, mi_block_t* block) {
+  outbox_push(NULL, page, block, block, 1);
 }
 
 static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
@@ -64,7 +68,7 @@ void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
     batch->first = NULL;
     batch->last = block;
     batch->count = 0;
-    batch->limit = _mi_class_info[page->cls].outbox_limit;
+    batch->limit = _mi_size_class_info[page->cls].outbox_limit;
   }
   _mi_outbox_link(batch, block);
   if (batch->count >= batch->limit) outbox_close(theap, batch);
@@ -76,7 +80,21 @@ void _mi_outbox_flush(mi_theap_t* theap) {
   }
 }
 
-void _mi_page_free_remote(mi_page_t* page, void* block) {
-  mi_block_t* b = (mi_block_t*)block;
-  outbox_push(NULL, page, b, b, 1);
+// ---- pages of its own and of others ------------------------------------------------------------------------------------
+
+void _mi_outbox_return_list(mi_theap_t* theap, mi_block_t* first) {
+  for (mi_block_t *block = first, *next; block != NULL; block = next) {
+    next = _mi_page_next_block(block);
+    _mi_outbox_return(theap, _mi_page_of(block), block);
+  }
+}
+
+void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*   bin = &theap->bins[cls];
+  mi_block_t* first = bin->head;
+  bool        keeps_none = _mi_bin_has_no_slots(bin->slots) && _mi_event_is_sampling();
+  bin->head = NULL;
+  theap->classes[cls].total = bin->limit;
+  bin->slots = (keeps_none ? MI_BIN_NO_SLOTS : bin->limit); // sampler.h, SA3
+  _mi_outbox_return_list(theap, first);
 }

@@ -11,9 +11,9 @@ static mi_lock_t* pool_lock(mi_heap_t* heap, size_t cls) {
 // The heap of a page, with the lock of its pool held: the heap may be deleted while we wait (heap.h, Q2).
 static mi_heap_t* pool_lock_of(mi_page_t* page) {
   for (;;) {
-    mi_heap_t* heap = _mi_page_heap(page);
+    mi_heap_t* heap = _mi_heap_of(page);
     _mi_lock_acquire(pool_lock(heap, page->cls));
-    if (mi_likely(heap == _mi_page_heap(page))) return heap;
+    if (mi_likely(heap == _mi_heap_of(page))) return heap;
     _mi_lock_release(pool_lock(heap, page->cls));
   }
 }
@@ -53,14 +53,6 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   return true;
 }
 
-void _mi_page_unpack(mi_page_t* page, mi_chain_t free) {
-  size_t n_unmade = (size_t)(page->capacity - page->extended);
-  mi_assert_internal(page->free == NULL && free.count >= n_unmade);
-  page->free = free.first;
-  _mi_page_set_used(page, page->extended - (free.count - n_unmade));
-  mi_assert_expensive(_mi_page_is_valid(page));
-}
-
 mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
   mi_heap_t* heap =
       _mi_theap_heap(home); // when it has ended its pool is empty, or its page serves as well (heap.h, Q8)
@@ -94,7 +86,7 @@ void _mi_pool_remove(mi_page_t* page) {
 }
 
 void _mi_pool_forget(mi_page_t* page) {
-  mi_pool_t* pool = &_mi_page_heap(page)->pools[page->cls];
+  mi_pool_t* pool = &_mi_heap_of(page)->pools[page->cls];
   if (page->next == NULL && page->prev == NULL && mi_load_relaxed(&pool->first) != page) return;
   pool_unlink(pool, page);
   _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);

@@ -1,7 +1,7 @@
 // Pages with room that nobody owns, by heap and size class: whoever needs a page of a class looks here first.  Layer: heap.
 //
-// S1  A page is in the pool of its heap and class while its word says SHARED, and until its claimer has taken it out.
-// S2  `first` may be read without the lock, as a hint that there is nothing.
+// PO1  A page is in the pool of its heap and class while its word says SHARED, and until its claimer has taken it out.
+// PO2  `first` may be read without the lock, as a hint that there is nothing.
 #pragma once
 
 #include "heap.h"
@@ -18,9 +18,6 @@ void _mi_pool_remove(mi_page_t* page);
 
 // Takes it out, if it is in there: in the child of a fork, of a page that a thread had claimed which the child does not have.
 void _mi_pool_forget(mi_page_t* page);
-
-// Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
-void _mi_page_unpack(mi_page_t* page, mi_chain_t free);
 
 // Moves pages of all pools of a heap, whose lock the caller holds, to those of the main heap; `change` is called for each while
 // nobody can find it.  At most *n_max, from which their number is taken off: if it is not 0 then, the pools are empty.

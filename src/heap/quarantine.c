@@ -2,7 +2,7 @@
 #include "quarantine.h"
 
 #include "../page/verify.h"
-#include "thread.h"
+#include "free.h"
 
 // The place that the next block takes.
 static mi_block_t** quarantine_place(mi_theap_t* thread) {
@@ -21,39 +21,39 @@ static void quarantine_choose(mi_theap_t* thread) {
 // What of a block was written to while it waited is found when it is used again, but for the link that it gets now.
 static mi_always_inline void quarantine_check(const mi_page_t* slice, mi_block_t* block) {
   size_t size = _mi_page_block_size(slice);
-  if (mi_unlikely(!_mi_block_check_unlinked(block, size))) _mi_block_fill_freed(block, size);
+  if (mi_unlikely(!_mi_verify_unlinked(block, size))) _mi_fill_freed(block, size);
 }
 
 // Its time has come.
 static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* block) {
   mi_page_t* slice = _mi_page_at(block);
   quarantine_check(slice, block);
-  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_theap_free_local(thread, slice, block);
-  else _mi_thread_free_block(thread, slice - slice->to_first, block);
+  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_free_local(thread, slice, block);
+  else _mi_free_any(thread, slice - slice->to_first, block);
 }
 
 void _mi_quarantine_free(mi_page_t* slice, void* p) {
   mi_theap_t* thread = _mi_theap_backing();
   bool        is_small = (_mi_page_block_size(slice) <= MI_QUARANTINE_BLOCK_MAX);
   if (mi_unlikely(thread == NULL || !is_small || _mi_page_has(slice - slice->to_first, MI_PAGE_IN_HEAP))) {
-    _mi_thread_free_block(thread, slice - slice->to_first, p);
+    _mi_free_any(thread, slice - slice->to_first, p);
     return;
   }
-  _mi_theap_enter(thread);
+  _mi_presence_enter(thread);
   mi_block_t** place = quarantine_place(thread);
   mi_block_t*  block = *place;
   *place = (mi_block_t*)p;
   quarantine_choose(thread);
-  _mi_theap_leave(thread);
+  _mi_presence_leave(thread);
   if (mi_likely(block != NULL)) quarantine_let_go(thread, block);
 }
 
 void _mi_quarantine_flush(mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    _mi_theap_enter(theap);
+    _mi_presence_enter(theap);
     mi_block_t* block = theap->quarantine[i];
     theap->quarantine[i] = NULL;
-    _mi_theap_leave(theap);
+    _mi_presence_leave(theap);
     if (block != NULL) quarantine_let_go(theap, block);
   }
 }
@@ -65,6 +65,6 @@ void _mi_quarantine_take_back(mi_theap_t* theap) {
     if (block == NULL) continue;
     mi_page_t* slice = _mi_page_at(block);
     quarantine_check(slice, block);
-    _mi_page_free_remote(slice - slice->to_first, block);
+    _mi_outbox_push(slice - slice->to_first, block);
   }
 }

@@ -5,10 +5,14 @@
 
 #include "../base/track.h"
 #include "../support/option.h"
-#include "background.h"
+#include "bin.h"
+#include "event.h"
 #include "guard.h"
-#include "idle.h"
-#include "thread.h"
+#include "guard_fault.h"
+#include "meta.h"
+#include "presence.h"
+#include "refill.h"
+#include "registry.h"
 
 // While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
 // be must not depend on which of them filled a bin.
@@ -24,19 +28,16 @@
 // Of blocks that are not precise, if not all blocks are guarded.
 #define SAMPLER_BEFORE_PERCENT 25
 
-#define SAMPLER_PER_SLAB (MI_SLICE_SIZE / sizeof(mi_sampler_t))
-
 // What every block of more than eight bytes is aligned to.
 #define SAMPLER_PLAIN_ALIGN ((size_t)(MI_MIN_ALIGN_8 ? 8 : 16))
 
 mi_atomic(size_t) _mi_sampler_plain_align = SAMPLER_PLAIN_ALIGN;
 
 static mi_atomic(uint32_t) sampler_version;  // of the options
-static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (S4)
+static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (SA4)
 
-static mi_sampler_t* sampler_memory; // where the next one is made; under the guard lock
-static size_t        sampler_memory_left;
-static size_t        sampler_n_made;
+static mi_slab_t sampler_slab; // under the guard lock, as what follows
+static size_t    sampler_n_made;
 
 // ---- chance ---------------------------------------------------------------------------------------------------------
 
@@ -87,23 +88,23 @@ static bool sampler_bin_is_closed(const mi_theap_t* theap, size_t cls) {
 
 static void sampler_arm(mi_theap_t* theap, mi_sampler_t* s) {
   if (s->is_armed) return;
-  _mi_theap_enter(theap);
+  _mi_presence_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) sampler_close_bin(theap, s, cls);
   s->is_armed = true;
-  mi_fetch_add_relaxed(&_mi_theap_notices, 1); // while entered: from here on no round closes bins
-  _mi_theap_leave(theap);
+  mi_fetch_add_relaxed(&_mi_event_pending, 1); // while entered: from here on no round closes bins
+  _mi_presence_leave(theap);
 }
 
 void _mi_sampler_disarm(mi_theap_t* theap) {
   mi_sampler_t* s = theap->sampler;
   if (mi_likely(s == NULL) || !s->is_armed) return;
-  _mi_theap_enter(theap);
+  _mi_presence_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (sampler_bin_is_closed(theap, cls)) sampler_open_bin(theap, s, cls);
   }
   s->is_armed = false;
-  mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
-  _mi_theap_leave(theap);
+  mi_fetch_sub_relaxed(&_mi_event_pending, 1);
+  _mi_presence_leave(theap);
 }
 
 static bool sampler_counts_all(const mi_sampler_t* s) {
@@ -147,22 +148,9 @@ static void sampler_read_options(mi_theap_t* theap, mi_sampler_t* s, uint32_t ve
 }
 
 static mi_sampler_t* sampler_make(void) {
-  mi_sampler_t* s = NULL;
   _mi_lock_acquire(&_mi_guard_lock);
-  if (sampler_memory_left == 0) {
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
-    if (run.region != NULL) {
-      sampler_memory = (mi_sampler_t*)(void*)_mi_region_slice_start(run.region, run.slice);
-      sampler_memory_left = SAMPLER_PER_SLAB;
-      if (MI_TRACK) mi_track_readable(sampler_memory, MI_SLICE_SIZE);
-      if (!run.is_zero) memset((void*)sampler_memory, 0, MI_SLICE_SIZE);
-    }
-  }
-  if (sampler_memory_left > 0) {
-    s = sampler_memory++;
-    sampler_memory_left--;
-    s->number = sampler_n_made++;
-  }
+  mi_sampler_t* s = (mi_sampler_t*)_mi_meta_carve(&sampler_slab, sizeof(mi_sampler_t));
+  if (s != NULL) s->number = sampler_n_made++;
   _mi_lock_release(&_mi_guard_lock);
   return s;
 }
@@ -185,9 +173,9 @@ static void sampler_look(mi_theap_t* theap) {
   _mi_sampler_tick(theap);
 }
 
-// The first one starts the background thread (S3).
+// The first one starts the background thread (SA3).
 static void sampler_add_notice(void) {
-  if (!_mi_theap_is_sampled(mi_fetch_add_relaxed(&_mi_theap_notices, 1))) _mi_background_wake();
+  if (mi_fetch_add_relaxed(&_mi_event_pending, 1) % MI_EVENT_ORPHANS == 0) _mi_event_wake();
 }
 
 // The program's other threads see the new version at their next slow path.
@@ -197,33 +185,33 @@ static void sampler_options_changed(void) {
     has_rate = (_mi_option_get_fast(mi_option_guarded_sample_rate) > 0);
     bool is_precise = (has_rate && _mi_option_get_fast(mi_option_guarded_precise) != 0);
     mi_store_relaxed(&_mi_sampler_plain_align, is_precise ? (size_t)1 : SAMPLER_PLAIN_ALIGN);
-    if (has_rate) _mi_guard_start();
+    if (has_rate) _mi_guard_fault_start();
     mi_fetch_add_acq_rel(&sampler_version, 1); // release: whoever sees it sees the options
     if (mi_exchange_acq_rel(&sampler_has_rate, has_rate) == has_rate) continue;
     if (has_rate) sampler_add_notice();
-    else mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+    else mi_fetch_sub_relaxed(&_mi_event_pending, 1);
   } while (has_rate != (_mi_option_get_fast(mi_option_guarded_sample_rate) > 0));
-  if (_mi_theap_is_sampled(mi_load_relaxed(&_mi_theap_notices))) _mi_thread_visit_own(&sampler_look);
+  if (_mi_event_is_sampling()) _mi_registry_visit_own(&sampler_look);
 }
 
 void _mi_sampler_init(void) {
-  if (MI_HARDENED) _mi_guard_watch();
+  if (MI_HARDENED) _mi_guard_fault_watch();
   _mi_options_on_guarded(&sampler_options_changed);
   if (MI_GUARDED || !_mi_options_all_default()) sampler_options_changed();
 }
 
-// Its own rate is a reason for notices (S4).
+// Its own rate is a reason for notices (SA4).
 static void sampler_note_own_rate(mi_sampler_t* s, bool has, size_t rate) {
   bool was_reason = (s->has_own_rate && s->rate > 0);
   bool is_reason = (has && rate > 0);
   s->has_own_rate = has;
   s->rate = rate;
   if (is_reason && !was_reason) sampler_add_notice();
-  if (was_reason && !is_reason) mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+  if (was_reason && !is_reason) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
 }
 
 void _mi_sampler_set_rate(mi_theap_t* theap, size_t rate, size_t seed) {
-  if (rate > 0) _mi_guard_start();
+  if (rate > 0) _mi_guard_fault_start();
   mi_sampler_t* s = sampler_of(theap);
   if (s == NULL) return;
   sampler_note_own_rate(s, true, rate);
@@ -251,7 +239,7 @@ void _mi_sampler_reset(mi_theap_t* theap) {
 void _mi_sampler_forget(mi_theap_t* theap) {
   mi_sampler_t* s = theap->sampler;
   if (mi_likely(s == NULL)) return;
-  if (s->is_armed) mi_fetch_sub_relaxed(&_mi_theap_notices, 1);
+  if (s->is_armed) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
   s->is_armed = false;
   _mi_sampler_reset(theap);
 }
@@ -263,7 +251,7 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
   s->countdown -= (int64_t)n;
   if (mi_likely(s->countdown > 0)) return;
   sampler_start_interval(s);
-  _mi_background_wake(); // in the child of a fork there is no background thread yet
+  _mi_event_wake(); // in the child of a fork there is no background thread yet
   if (_mi_prim_clock_ns() < s->not_before_ns) return;
   s->countdown = (int64_t)(1 + sampler_random_below(s, mi_min(n, SAMPLER_ARMED_MAX)));
   sampler_arm(theap, s);
@@ -274,14 +262,14 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
 static size_t sampler_n_filled(mi_theap_t* theap, size_t cls) {
   const mi_bin_t* bin = &theap->bins[cls];
   if (bin->slots > 1) return (size_t)(bin->limit + 1 - bin->slots);
-  _mi_theap_enter(theap);
+  _mi_presence_enter(theap);
   uint32_t n_fills = theap->classes[cls].n_fills;
-  _mi_theap_leave(theap);
-  return mi_min((size_t)MI_THEAP_FILL_FIRST << (n_fills > 0 ? n_fills - 1 : 0), _mi_class_info[cls].capacity);
+  _mi_presence_leave(theap);
+  return mi_min((size_t)MI_REFILL_FIRST << (n_fills > 0 ? n_fills - 1 : 0), _mi_size_class_info[cls].capacity);
 }
 
 static bool sampler_wants_class(const mi_sampler_t* s, size_t cls) {
-  return _mi_class_block_size(cls) >= s->min && (cls == 0 || _mi_class_block_size(cls - 1) < s->max);
+  return _mi_size_class_block(cls) >= s->min && (cls == 0 || _mi_size_class_block(cls - 1) < s->max);
 }
 
 mi_sampler_turn_t _mi_sampler_open(mi_theap_t* theap, size_t cls) {
@@ -300,13 +288,13 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   }
   else if (s->rate > 0 && !s->is_armed && sampler_wants_class(s, cls)) {
     sampler_count(theap, s, sampler_n_filled(theap, cls));
-    if (!s->is_armed) theap->bins[cls].slots = MI_BIN_NO_SLOTS; // S3
+    if (!s->is_armed) theap->bins[cls].slots = MI_BIN_NO_SLOTS; // SA3
   }
 }
 
 // Without asking the thread, which uses `slots` as its own and without atomic operations (H1): whichever of the two stores
 // comes last holds, and either is right, for `slots` only says where a free block goes.  In a closed bin it also says what the
-// thread has done (heap/idle.h, V3); that has no room anyway.  ThreadSanitizer is right not to like it.
+// thread has done (bin.h, BN1); that has no room anyway.  ThreadSanitizer is right not to like it.
 void _mi_sampler_tick(mi_theap_t* theap) {
   if (MI_TSAN || mi_load_acquire(&theap->is_closed)) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {

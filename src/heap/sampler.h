@@ -1,26 +1,26 @@
 // Which blocks are guarded: guarded mode, of a process and of a theap.  Layer: heap.
 //
-//   off       nothing happens: what slow paths look at anyway (`_mi_theap_notices`) is 0
+//   off       nothing happens: what slow paths look at anyway (`_mi_event_pending`) is 0
 //   counting  rates of 1000 and more: slow paths count the blocks with which bins are filled.  When it is time, the theap
 //             is armed for a few allocations, one of which is guarded
 //   armed     each allocation takes the slow path, and is counted.  With lower rates a theap is armed all the time
 //
-// S1  The bins of an armed theap are kept by its sampler; its own are closed: they have no blocks, so that malloc takes the
-//     slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
-// S2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
-//     theap is not.
-// S3  A thread whose bins have all that it needs takes no slow paths.  So while it is counted, bins are filled but have no room
-//     (MI_BIN_NO_SLOTS): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
-//     those that were filled before.
-// S4  `_mi_theap_notices` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
-//     each armed theap.
+// SA1  The bins of an armed theap are kept by its sampler; its own are closed: they have no blocks, so that malloc takes the
+//      slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
+// SA2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
+//      theap is not.
+// SA3  A thread whose bins have all that it needs takes no slow paths.  So while it is counted, bins are filled but have no room
+//      (MI_BIN_NO_SLOTS): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
+//      those that were filled before.
+// SA4  `_mi_event_pending` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
+//      each armed theap.
 #pragma once
 
 #include "theap.h"
 
 #define MI_SAMPLER_ALL_BELOW 1000 // rates below count every allocation
 
-#define MI_SAMPLER_CLOSED -1 // room and blocks left of a closed bin (S1)
+#define MI_SAMPLER_CLOSED -1 // room and blocks left of a closed bin (SA1)
 
 struct mi_sampler_s {
   mi_bin_t bins[MI_CLASS_COUNT]; // S1
@@ -44,7 +44,7 @@ struct mi_sampler_s {
 // blocks are precise.
 extern mi_atomic(size_t) _mi_sampler_plain_align;
 
-// ---- for slow paths, while _mi_theap_notices is not 0; `theap` may be NULL ------------------------------------------
+// ---- for slow paths, while _mi_event_pending is not 0; `theap` may be NULL ------------------------------------------
 
 // A guarded block, NULL if this allocation is not to be guarded.
 // It reads as zero.

@@ -1,9 +1,20 @@
-// Threads come and go: who has a theap, and what a sleeping one must give up.  Layer: heap.
+// The start and the exit of threads, and of the process.  Layer: heap.
+//
+// Nothing here is on a fast path: a thread without a theap has one of two empty ones, whose bins send it to
+// _mi_thread_theap by way of the ordinary slow path.
+//
+// T1  A theap is made by its thread's first allocation, in constant time, and released at its exit in O(own theaps and
+//     pages).
+// T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
+//     comes from the late theap of the heap (late.h).  Destructors of thread-specific data run in any order, and libc frees
+//     after them.
+// T3  A thread that has not allocated frees to the pages directly, too: libc frees what belongs to a thread, on that thread,
+//     when it is past all destructors, and then nobody would release a theap.  It gets one if its exit will be seen, or if it
+//     frees more often than that.
+// T4  The theap of a thread that cannot be seen to end is watched (ended.h).
 #pragma once
 
 #include "heap.h"
-
-extern mi_lock_t _mi_registry_lock; // guards the list of theaps and their registry fields; taken before all other locks
 
 // The default theap of the calling thread, made if need be, and its backing theap.  NULL when the thread is past its exit,
 // or out of memory.
@@ -13,8 +24,16 @@ mi_theap_t* _mi_thread_backing(void);
 // Its theap of that heap.  NULL also if the heap is not in use.
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap);
 
-// The same, NULL also if the thread has none yet; without any lock.
-mi_theap_t* _mi_thread_find(mi_theap_t* backing, mi_heap_t* heap);
+// The backing theap of a thread that frees.  NULL: it has none, and gets none (T2, T3).
+mi_theap_t* _mi_thread_for_first_frees(void);
+
+static inline mi_theap_t* _mi_thread_for_frees(void) {
+  mi_theap_t* backing = _mi_theap_backing();
+  return mi_likely(backing != NULL) ? backing : _mi_thread_for_first_frees();
+}
+
+// The subprocess of the calling thread.
+mi_subproc_t* _mi_thread_subproc(void);
 
 // The calling thread is in this subprocess from now on.  False when it is in another than the main one already, or out of
 // memory.
@@ -22,50 +41,3 @@ bool _mi_thread_join(mi_subproc_t* subproc);
 
 // Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
 void _mi_thread_release(bool is_exit);
-
-// The same for a thread that has ended, by its backing theap (heap/ended.h, E2).
-void _mi_thread_release_ended(mi_theap_t* theap);
-
-// Empties the bins, outboxes and queues of the calling thread.
-void _mi_thread_collect(void);
-
-// Frees a block of a class, by the first descriptor of its page, on the calling thread, whose backing theap is `thread` (NULL:
-// none).  It is not checked any more.
-void _mi_thread_free_block(mi_theap_t* thread, mi_page_t* page, void* p);
-
-// Calls visit for each theap of the calling thread, under the registry lock.
-void _mi_thread_visit_own(void (*visit)(mi_theap_t* theap));
-
-// Of all theaps that were ever made; `next` leads from the first to the last.  Under the registry lock.
-mi_theap_t* _mi_thread_first_theap(void);
-mi_theap_t* _mi_thread_last_theap(void);
-
-// Calls visit for each of them, under that lock.
-void _mi_thread_visit_theaps(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
-
-// A theap that is empty is nobody's from now on.  Under the registry lock.
-void _mi_thread_set_vacant(mi_theap_t* theap);
-
-// ---- threads past their exit ----------------------------------------------------------------------------------------
-
-// What libc and the program still allocate then comes from one theap per heap that they share under a lock, so that it is
-// bounded by what is live.
-void* _mi_thread_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero);
-
-// That lock; it comes before all others, and is held around a fork: late theaps are whole, and live on in the child.
-void _mi_thread_lock_late(void);
-void _mi_thread_unlock_late(void);
-
-// ---- the end of a heap; the registry lock is held -------------------------------------------------------------------
-// Each does a part of it, in constant time but for the late theap's pages; true: there is more to do.
-
-// The heap is deleted (late lock held too): its theaps serve the main heap from now on, until their threads ...
-bool _mi_thread_retire_theaps(mi_heap_t* heap);
-// ... come by here and let them go.  Without the registry lock.
-void _mi_thread_drop_retired(void);
-
-// The heap is destroyed (late lock held too): its theaps have nothing any more.  Those of other threads serve the main heap
-// from now on, as when it is deleted.  Nobody has the others, ...
-bool _mi_thread_clear_theaps(mi_heap_t* heap);
-// ... and now, without a page, they can serve another heap.
-bool _mi_thread_free_theaps(mi_heap_t* heap);

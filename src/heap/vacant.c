@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "thread.h"
 #include "walk.h"
 
 // A round begins when there are so many theaps (1 MiB), and at each theap goes on by so many slices, in about 20 us, or
@@ -74,10 +73,10 @@ static void vacant_mark(void) {
   _mi_lock_release(&_mi_arena_lock);
   if (n_steps == 0) return;
   vacant_phase = VACANT_SORTS;
-  vacant_next = _mi_thread_first_theap();
+  vacant_next = _mi_registry_first();
 }
 
-static void vacant_sort(size_t n_theaps) {
+static void vacant_sort(void) {
   for (size_t i = 0; i < VACANT_THEAPS && vacant_next != NULL; i++) {
     mi_theap_t* theap = vacant_next;
     vacant_next = theap->next;
@@ -88,13 +87,13 @@ static void vacant_sort(size_t n_theaps) {
   }
   if (vacant_next != NULL) return;
   vacant_phase = VACANT_AT_REST;
-  vacant_wanted = mi_max(VACANT_ROUND_MIN, 2 * (n_theaps - vacant_n_found));
+  vacant_wanted = mi_max(VACANT_ROUND_MIN, 2 * (_mi_registry_count() - vacant_n_found));
 }
 
-static void vacant_go_on(size_t n_theaps) {
-  if (vacant_phase == VACANT_AT_REST && n_theaps >= vacant_wanted) vacant_begin();
+static void vacant_go_on(void) {
+  if (vacant_phase == VACANT_AT_REST && _mi_registry_count() >= vacant_wanted) vacant_begin();
   if (vacant_phase == VACANT_MARKS) vacant_mark();
-  if (vacant_phase == VACANT_SORTS) vacant_sort(n_theaps);
+  if (vacant_phase == VACANT_SORTS) vacant_sort();
 }
 
 // At most MI_VACANT_REST theaps have to be passed.
@@ -104,9 +103,9 @@ static mi_theap_t* vacant_rested(mi_heap_t* heap) {
   return theap;
 }
 
-mi_theap_t* _mi_vacant_get(mi_heap_t* heap, size_t n_theaps, bool may_rest) {
+mi_theap_t* _mi_vacant_get(mi_heap_t* heap, bool may_rest) {
   mi_theap_t* theap = (may_rest ? heap->vacant : vacant_rested(heap));
-  if (theap == NULL && vacant_unused == NULL) vacant_go_on(n_theaps);
+  if (theap == NULL && vacant_unused == NULL) vacant_go_on();
   if (theap == NULL) theap = vacant_unused;
   if (theap == NULL) return NULL;
   _mi_vacant_unlink(theap);

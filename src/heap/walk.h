@@ -1,41 +1,10 @@
-// Looking at pages and their blocks from outside: which blocks are live.  Layer: heap.
+// Walking over all pages, by address.  Layer: heap.
 //
-// A block is free when it was not made yet, is on its page's list or on the chain of the page's word, or waits in a bin, in
-// an outbox or in a quarantine.  All others are live: the program has them.
-//
-// W1  Nothing is allocated, and a view is a copy: who looks at one holds no lock, and even if he allocates or frees, which
-//     he should not, the walk goes on, since it goes by address.
-// W2  A link is followed only to where a block of the same page or bin can be.  So if somebody uses the heap meanwhile, or
-//     has written into free blocks, a view may be wrong, but making it does no harm.
+// W1  Nothing is allocated, and no pointer into a page is kept: even if somebody allocates or frees between two steps the
+//     walk goes on.
 #pragma once
 
 #include "heap.h"
-
-// The most blocks that a page has, that is of 8 bytes.
-#define MI_PAGE_BLOCKS_MAX (MI_SLICE_SIZE / 8)
-
-// ---- what cannot be -------------------------------------------------------------------------------------------------
-
-#define MI_FAULTS_KEPT 16
-
-// `what` is wrong `at` a place, in a page or (NULL) elsewhere.
-typedef struct mi_damage_s {
-  const char*      what;
-  const void*      at;
-  const mi_page_t* page;
-  size_t           block_size; // of the page; 0: one large block
-} mi_damage_t;
-
-// Kept until there is no lock held, when they can be reported: whoever listens may allocate.
-typedef struct mi_faults_s {
-  size_t      n; // of which the first MI_FAULTS_KEPT are kept
-  mi_damage_t kept[MI_FAULTS_KEPT];
-} mi_faults_t;
-
-// `faults` may be NULL: nobody wants to know.
-void _mi_faults_add(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page);
-
-// ---- pages ----------------------------------------------------------------------------------------------------------
 
 // Which pages, and where the walk goes on; zero is the start of a walk over all.
 typedef struct mi_walk_s {
@@ -50,33 +19,3 @@ mi_page_t* _mi_walk_next(mi_walk_t* walk);
 
 // The same, after at most *n_steps slices or free chunks, which are taken off: it ends with NULL and 0 when there may be more.
 mi_page_t* _mi_walk_some(mi_walk_t* walk, size_t* n_steps);
-
-// ---- blocks ---------------------------------------------------------------------------------------------------------
-
-typedef struct mi_view_s {
-  const mi_page_t* page;
-  mi_heap_t*       heap;
-  char*            start; // of the first block
-  size_t           cls;   // MI_CLASS_NONE: one large block
-  size_t           block_size;
-  size_t           usable_size; // of that, the program's
-  size_t           n_blocks;
-  size_t           n_made;
-  size_t           n_live;
-  bool             is_shared; // any thread may adopt it
-  mi_theap_t*      home;
-  uint64_t         free[MI_PAGE_BLOCKS_MAX / 64]; // bit i: block i is free
-} mi_view_t;
-
-static inline bool _mi_view_is_live(const mi_view_t* view, size_t i) {
-  return ((view->free[i / 64] >> (i % 64)) & 1) == 0;
-}
-
-// A view of a page; caller holds the registry lock and the arena lock.
-void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults);
-
-// A view of the next page.
-bool _mi_walk_view(mi_walk_t* walk, mi_view_t* view);
-
-// Can there be a block of the class at this address (W2)?  Its page, or NULL.
-mi_page_t* _mi_walk_page_of(const mi_block_t* block, size_t cls);

@@ -34,10 +34,7 @@ void _mi_block_init(void);
 // A number that nobody can foresee who does not know the keys.
 uint64_t _mi_block_random(const void* where);
 
-// Any link.  If it was overwritten that is reported, and the list ends there (NULL).
-mi_block_t* _mi_block_next_any(const mi_block_t* block);
-
-static mi_always_inline void mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
+static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
   uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
   if (MI_TRACK) mi_track_store(block, coded);
   else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
@@ -70,9 +67,4 @@ static inline mi_may_race mi_block_t* _mi_block_peek(const mi_block_t* block) {
   if (MI_TRACK) return (mi_block_t*)_mi_block_decode(block);
   uintptr_t coded = (uintptr_t)block->next;
   return (mi_block_t*)(MI_CHECKED ? MI_BLOCK_DECODE(coded, block) : coded);
-}
-
-static mi_always_inline mi_block_t* _mi_block_next(const mi_block_t* block) {
-  mi_block_t* next;
-  return mi_likely(_mi_block_next_fast(block, &next)) ? next : _mi_block_next_any(block);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../base/bits.h"
+#include "../base/mode.h"
 
 #define MI_FILL_SMALL_MAX 128
 
@@ -55,4 +56,21 @@ static mi_always_inline bool _mi_fill_small_is(const void* p, size_t size, uint6
     }
   }
   return differ == 0;
+}
+
+// ---- blocks that are not in use (MI_FILL) -----------------------------------------------------------------------------
+
+#define MI_FILL_FREED_WORD (0x0101010101010101u * MI_FILL_FREED)
+
+static mi_always_inline bool _mi_fill_is_small(size_t size) {
+  return size >= sizeof(mi_pair_t) && size <= MI_FILL_SMALL_MAX;
+}
+
+void _mi_fill_freed_any(void* p, size_t size);
+
+// Fills a block that is no longer in use, up to its last word.
+static mi_always_inline void _mi_fill_freed(void* p, size_t block_size) {
+  size_t size = block_size - MI_PADDING_SIZE;
+  if (mi_likely(_mi_fill_is_small(size))) _mi_fill_small(p, size, MI_FILL_FREED_WORD);
+  else _mi_fill_freed_any(p, size);
 }

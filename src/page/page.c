@@ -1,12 +1,14 @@
 // Pages: making, extending and giving back.  Layer: page.
 #include "page.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "../base/probe.h"
 #include "../support/stat.h"
-#include "guard_page.h"
-#include "verify.h"
+#include "../support/message.h"
+#include "../support/trace.h"
+#include "fill.h"
 
 // From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
 // against 1.2-2 us.  Smaller steps gain nothing.
@@ -18,9 +20,53 @@ mi_noinline mi_page_t* _mi_page_at_other(const void* p) {
   return (mi_page_t*)_mi_region_descriptor(region, _mi_region_slice_index(region, p));
 }
 
+mi_block_t* _mi_page_next_any(const mi_block_t* block) {
+  const void* next = (const void*)_mi_block_decode(block);
+  if (next == NULL || (mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL)) return (mi_block_t*)next;
+  const mi_page_t* page = _mi_page_of(block);
+  if (page == NULL) {
+    _mi_error_report(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
+  }
+  else {
+    _mi_trace_explain(block);
+    _mi_error_report(EFAULT,
+                     "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
+                     "before it (page %p)\n",
+                     (const void*)block, _mi_page_block_size(page), (void*)_mi_page_start(page));
+  }
+  return NULL;
+}
+
+// ---- guard pages ------------------------------------------------------------------------------------------------------
+
+static mi_atomic(size_t) page_n_guards;
+
+static size_t page_guard_size(const mi_page_t* page) {
+  return (page->n_slices + _mi_page_guard_slices(page->n_slices)) * MI_SLICE_SIZE - _mi_page_guard_space(page);
+}
+
+static void page_guard(mi_page_t* page) {
+  if (!_mi_page_guard_is_wanted(page) || mi_load_relaxed(&page_n_guards) >= MI_GUARD_PAGE_MAX) return;
+  // First: the child of a fork in between must open what it finds closed.
+  mi_fetch_add_relaxed(&page_n_guards, 1);
+  _mi_page_set(page, MI_PAGE_HAS_GUARD);
+  if (_mi_prim_protect(_mi_page_start(page) + _mi_page_guard_space(page), page_guard_size(page)) == 0) return;
+  mi_fetch_sub_relaxed(&page_n_guards, 1);
+  _mi_page_clear(page, MI_PAGE_HAS_GUARD);
+}
+
+static bool page_unguard(mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_HAS_GUARD)) return true;
+  if (_mi_prim_commit(_mi_page_start(page) + _mi_page_guard_space(page), page_guard_size(page)) != 0) return false;
+  mi_fetch_sub_relaxed(&page_n_guards, 1);
+  return true;
+}
+
+// ---- making and giving back --------------------------------------------------------------------------------------------
+
 static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
   mi_store_relaxed(&page->home, (mi_theap_t*)NULL);
-  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_OWNED, 0, NULL));
+  mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   page->free = NULL;
   page->next = page->prev = NULL;
   page->extended = page->capacity = 0;
@@ -49,8 +95,8 @@ static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_huge
 }
 
 mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t arena) {
-  const mi_class_info_t* info = &_mi_class_info[cls];
-  size_t                 n_slices = info->n_slices + _mi_guard_page_slices(info->n_slices);
+  const mi_class_info_t* info = &_mi_size_class_info[cls];
+  size_t                 n_slices = info->n_slices + _mi_page_guard_slices(info->n_slices);
   mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_huge), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
@@ -59,10 +105,10 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;
-  page->capacity = _mi_guard_page_capacity(page, info);
+  page->capacity = _mi_page_capacity(page, info);
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
-  if (MI_HARDENED) _mi_guard_page_close(page);
+  if (MI_HARDENED) page_guard(page);
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stats.pages, 1);
   _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
@@ -74,10 +120,10 @@ static void page_give_back(mi_page_t* page) {
   size_t n_slices = page->n_slices;
   page_set_slices(page, MI_PAGE_NONE, 0);
   page_reset(page, MI_PAGE_NONE);
-  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_guard_page_slices(n_slices), false);
+  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_page_guard_slices(n_slices), false);
 }
 
-// Deleted pages whose gap the system would not open, linked by `next`: they are tried again with the next one.
+// Deleted pages whose guard page the system would not make accessible, linked by `next`: they are tried again with the next one.
 static mi_atomic(mi_page_t*) page_closed;
 
 void _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page) {
@@ -96,7 +142,7 @@ static void page_open(mi_page_t* page) {
   page->next = _mi_page_pop_all(&page_closed);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
-    if (_mi_guard_page_open(page)) page_give_back(page);
+    if (page_unguard(page)) page_give_back(page);
     else _mi_page_push(&page_closed, page);
   }
 }
@@ -138,10 +184,10 @@ static mi_block_t* page_link_blocks(char* start, size_t size, size_t n) {
   mi_block_t* last = first;
   for (size_t i = 1; i < n; i++) {
     mi_block_t* block = (mi_block_t*)(start + page_place(i, n, random) * size);
-    mi_block_set_next(last, block);
+    _mi_block_set_next(last, block);
     last = block;
   }
-  mi_block_set_next(last, NULL);
+  _mi_block_set_next(last, NULL);
   return first;
 }
 
@@ -164,7 +210,7 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);
     if (to > from) _mi_prim_populate(from, (size_t)(to - from));
   }
-  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_block_fill_freed(start, n * size);
+  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_fill_freed(start, n * size);
   page->free = page_link_blocks(start, size, n);
   page->extended = (uint16_t)(page->extended + n);
   _mi_stat_count(&_mi_stats.pages_extended, 1);
@@ -175,18 +221,26 @@ void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {
   mi_assert_internal(chain.count <= _mi_page_used(page));
   if (page->free != NULL) {
     mi_block_t* last = chain.first;
-    for (mi_block_t* next; (next = _mi_block_next(last)) != NULL;) last = next;
-    mi_block_set_next(last, page->free);
+    for (mi_block_t* next; (next = _mi_page_next_block(last)) != NULL;) last = next;
+    _mi_block_set_next(last, page->free);
   }
   page->free = chain.first;
   _mi_page_set_used(page, _mi_page_used(page) - chain.count);
+}
+
+void _mi_page_unpack(mi_page_t* page, mi_chain_t free) {
+  size_t n_unmade = (size_t)(page->capacity - page->extended);
+  mi_assert_internal(page->free == NULL && free.count >= n_unmade);
+  page->free = free.first;
+  _mi_page_set_used(page, page->extended - (free.count - n_unmade));
+  mi_assert_expensive(_mi_page_is_valid(page));
 }
 
 bool _mi_page_is_valid(const mi_page_t* page) {
   size_t size = _mi_page_block_size(page);
   char*  start = _mi_page_start(page);
   size_t n_free = 0;
-  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = _mi_block_next(b)) {
+  for (const mi_block_t* b = page->free; b != NULL && n_free <= page->capacity; b = _mi_page_next_block(b)) {
     size_t offset = (size_t)((const char*)b - start);
     if (offset % size != 0 || offset / size >= page->capacity) return false;
     n_free++;
@@ -205,7 +259,7 @@ static mi_page_t* page_large_interior(mi_page_t* page) {
 
 static void page_reset_large(mi_page_t* page, size_t region, size_t n_slices, char* block) {
   page_reset(page, MI_PAGE_NONE);
-  mi_store_relaxed(&page->word, page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
   page->region = (uint8_t)region;
   page->cls = MI_CLASS_NONE;
   page->n_slices = (uint32_t)n_slices;

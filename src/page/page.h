@@ -154,6 +154,14 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
   mi_store_relaxed(&page->used, (uint16_t)n);
 }
 
+// The block that follows in a list, NULL at its end.  If the link was overwritten that is reported, and the list ends there.
+mi_block_t* _mi_page_next_any(const mi_block_t* block);
+
+static mi_always_inline mi_block_t* _mi_page_next_block(const mi_block_t* block) {
+  mi_block_t* next;
+  return mi_likely(_mi_block_next_fast(block, &next)) ? next : _mi_page_next_any(block);
+}
+
 // ---- pages of blocks; the caller holds the page (I1) ----------------------------------------------------------------
 
 // A new page of that class, OWNED by nobody's bins yet (home NULL).  `is_huge`: it will be filled soon.  `arena`: as in
@@ -177,12 +185,12 @@ static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
   if (mi_unlikely(chain.count > limit)) {
     mi_block_t* last = chain.first;
     for (size_t i = 1; i < limit; i++) {
-      mi_block_t* next = _mi_block_next(last);
+      mi_block_t* next = _mi_page_next_block(last);
       if (MI_CHECKED && next == NULL) break; // the link was overwritten
       last = next;
     }
-    page->free = _mi_block_next(last);
-    mi_block_set_next(last, NULL);
+    page->free = _mi_page_next_block(last);
+    _mi_block_set_next(last, NULL);
     chain.count = limit;
   }
   _mi_page_set_used(page, _mi_page_used(page) + chain.count);
@@ -191,12 +199,15 @@ static inline mi_chain_t _mi_page_take_free(mi_page_t* page, size_t limit) {
 
 // Puts a block onto `free`, which begins with `first`.  Returns how many blocks are still in use.
 static mi_always_inline size_t _mi_page_push_free(mi_page_t* page, mi_block_t* block, mi_block_t* first) {
-  mi_block_set_next(block, first);
+  _mi_block_set_next(block, first);
   page->free = block;
   size_t used = _mi_page_used(page) - 1;
   _mi_page_set_used(page, used);
   return used;
 }
+
+// Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
+void _mi_page_unpack(mi_page_t* page, mi_chain_t free);
 
 // Puts a chain of blocks that are not in use onto `free`.
 void _mi_page_put_free(mi_page_t* page, mi_chain_t chain);
@@ -244,4 +255,40 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
+}
+
+// ---- guard pages ------------------------------------------------------------------------------------------------------
+// Inaccessible memory behind pages of blocks, so that no write runs on from one into the next; only in hardened builds.
+//
+//   a page of one slice       | blocks ...                  |####|   its last OS page
+//   one of several slices     | blocks ...                       |######|   a slice more
+//
+// Each costs up to two of the kernel's mappings, of which a process may have 65530; so there are at most
+// MI_GUARD_PAGE_MAX.  Pages in huge-page chunks have none: it would split the huge OS pages behind them (15 to 20 % of the
+// time of a program with a large heap).  Nor have pages in arenas, whose memory belongs to the program.
+
+#define MI_GUARD_PAGE_MAX ((size_t)16 * 1024)
+
+#define MI_GUARD_PAGE_SIZE_MAX ((size_t)16 * MI_KiB) // of a page of one slice: OS pages are no larger
+
+// Slices that a page takes beside its own.
+static inline size_t _mi_page_guard_slices(size_t n_slices) {
+  return MI_HARDENED && n_slices > 1 ? 1 : 0;
+}
+
+// Is it a page that has one, if there are not too many?
+static inline bool _mi_page_guard_is_wanted(const mi_page_t* page) {
+  const mi_region_t* region = _mi_page_region(page);
+  return MI_HARDENED && region->origin == MI_REGION_OWN && (page->n_slices > 1 || !region->is_huge);
+}
+
+// Bytes of a page that are for blocks.
+static inline size_t _mi_page_guard_space(const mi_page_t* page) {
+  bool is_short = (page->n_slices == 1 && _mi_page_guard_is_wanted(page));
+  return page->n_slices * MI_SLICE_SIZE - (is_short ? _mi_prim_os_page_size() : 0);
+}
+
+// Blocks of a page of that class.
+static inline uint16_t _mi_page_capacity(const mi_page_t* page, const mi_class_info_t* info) {
+  return MI_HARDENED ? (uint16_t)(_mi_page_guard_space(page) / info->block_size) : info->capacity;
 }

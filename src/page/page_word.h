@@ -47,7 +47,7 @@ typedef struct mi_chain_s {
   size_t      count; // see the table of states above
 } mi_chain_t;
 
-static inline uint64_t page_word_make(mi_page_state_t state, size_t count, const mi_block_t* first) {
+static inline uint64_t _mi_page_word_make(mi_page_state_t state, size_t count, const mi_block_t* first) {
   return ((uint64_t)state << MI_WORD_STATE_SHIFT) | ((uint64_t)count << MI_WORD_COUNT_SHIFT) |
          (uint64_t)(uintptr_t)first;
 }
@@ -76,8 +76,8 @@ static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_
     before = after = _mi_page_word_state(old);
     if (before == MI_PAGE_PARKED && chain.count + n >= claim_at) after = MI_PAGE_CLAIMED;
     if (before == MI_PAGE_SHARED && chain.count + n == capacity) after = MI_PAGE_CLAIMED;
-    made = page_word_make(after, chain.count + n, first);
-    mi_block_set_next(last, chain.first);
+    made = _mi_page_word_make(after, chain.count + n, first);
+    _mi_block_set_next(last, chain.first);
   } while (!mi_cas_weak(word, &old, made, acq_rel, relaxed));
   *was = before;
   return (before == MI_PAGE_CLAIMED ? MI_PAGE_OWNED : after); // claimed by another: as good as owned, for us
@@ -85,20 +85,20 @@ static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_
 
 // Takes the chain of a page that the caller holds (OWNED or CLAIMED, and it stays so).
 static inline mi_chain_t _mi_page_word_take(mi_page_word_t* word, mi_page_state_t state) {
-  return _mi_page_word_chain(mi_exchange_acq_rel(word, page_word_make(state, 0, NULL)));
+  return _mi_page_word_chain(mi_exchange_acq_rel(word, _mi_page_word_make(state, 0, NULL)));
 }
 
 // OWNED to PARKED; fails when the chain is not empty, for then the page is not full.
 static inline bool _mi_page_word_park(mi_page_word_t* word) {
-  uint64_t old = page_word_make(MI_PAGE_OWNED, 0, NULL);
-  return mi_cas_strong(word, &old, page_word_make(MI_PAGE_PARKED, 0, NULL), acq_rel, relaxed);
+  uint64_t old = _mi_page_word_make(MI_PAGE_OWNED, 0, NULL);
+  return mi_cas_strong(word, &old, _mi_page_word_make(MI_PAGE_PARKED, 0, NULL), acq_rel, relaxed);
 }
 
 // From `held` (OWNED or CLAIMED) to SHARED with these free blocks; fails when the chain is not empty: take it first.
 // The caller holds the pool's lock.
 static inline bool _mi_page_word_share(mi_page_word_t* word, mi_page_state_t held, mi_chain_t free) {
-  uint64_t old = page_word_make(held, 0, NULL);
-  return mi_cas_strong(word, &old, page_word_make(MI_PAGE_SHARED, free.count, free.first), acq_rel, relaxed);
+  uint64_t old = _mi_page_word_make(held, 0, NULL);
+  return mi_cas_strong(word, &old, _mi_page_word_make(MI_PAGE_SHARED, free.count, free.first), acq_rel, relaxed);
 }
 
 // SHARED to OWNED with its free blocks; false when a push has claimed it meanwhile.  The caller holds the pool's lock.
@@ -106,7 +106,7 @@ static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_chain_t* free) {
   uint64_t old = mi_load_relaxed(word);
   do {
     if (_mi_page_word_state(old) != MI_PAGE_SHARED) return false;
-  } while (!mi_cas_weak(word, &old, page_word_make(MI_PAGE_OWNED, 0, NULL), acq_rel, relaxed));
+  } while (!mi_cas_weak(word, &old, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL), acq_rel, relaxed));
   *free = _mi_page_word_chain(old);
   return true;
 }

@@ -4,7 +4,7 @@
 #include "../base/mode.h"
 
 // clang-format off
-const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
+const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT] = {
 // block size   a page    outbox  room  claim
 //           blocks slices
   {     8, 8192,  1, 32, 64, 256},
@@ -120,14 +120,14 @@ const mi_class_info_t _mi_class_info[MI_CLASS_COUNT] = {
 #define R64(cls) R32(cls) R32(cls)
 
 // Sizes 0 to 1024.  With padding the smallest block has 16 bytes (padding.h, D3).
-const uint16_t _mi_bin_offset_small[] = {
+const uint16_t _mi_size_class_small[] = {
   R8(MI_PADDING) R1(MI_PADDING) R8(1) H16(2) H16(3) H16(4) R16(5) R16(6) R16(7) R16(8) R16(9) R16(10) R16(11) R16(12) R16(13) R16(14)
   R16(15) R16(16) R32(17) R32(18) R32(19) R32(20) R32(21) R32(22) R32(23) R32(24) R64(25) R64(26) R64(27) R64(28)
   R64(29) R64(30) R64(31) R64(32)
 };
 
 // Sizes 1 to 128, 129 to 256, ...; the first eight entries, up to 1024, are not used.
-const uint16_t _mi_bin_offset_medium[] = {
+const uint16_t _mi_size_class_medium[] = {
   R8(0) R1(33) R1(34) R1(35) R1(36) R1(37) R1(38) R1(39) R1(40) R2(41) R2(42) R2(43) R2(44) R2(45) R2(46) R2(47) R2(48)
   R8(49) R2(49) R8(50) R1(50) R4(51) R1(51) R8(52) R16(53) R4(53) R1(53) R16(54) R1(54) R8(55) R2(55) R1(55) R8(56)
   R4(56) R2(56) R1(56) R32(57) R8(57) R2(57) R16(58) R4(58) R2(58) R32(59) R2(59) R1(59) R16(60) R8(60) R4(60) R1(60)
@@ -144,14 +144,14 @@ const uint16_t _mi_bin_offset_medium[] = {
 #undef R64
 // clang-format on
 
-mi_static_assert(sizeof(_mi_bin_offset_small) == (MI_SMALL_MAX + 1) * sizeof(uint16_t), "an entry for each size");
-mi_static_assert(sizeof(_mi_bin_offset_medium) == MI_MEDIUM_MAX / 128 * sizeof(uint16_t), "an entry for 128 bytes");
+mi_static_assert(sizeof(_mi_size_class_small) == (MI_SMALL_MAX + 1) * sizeof(uint16_t), "an entry for each size");
+mi_static_assert(sizeof(_mi_size_class_medium) == MI_MEDIUM_MAX / 128 * sizeof(uint16_t), "an entry for 128 bytes");
 
 size_t _mi_size_class_aligned(size_t size, size_t align) {
   size = mi_max(size, align);
   if (size > MI_CLASS_SIZE_MAX) return MI_CLASS_NONE;
   for (size_t cls = _mi_size_class_of(size); cls < MI_CLASS_COUNT; cls++) {
-    if ((_mi_class_info[cls].block_size & (align - 1)) == 0) return cls;
+    if ((_mi_size_class_info[cls].block_size & (align - 1)) == 0) return cls;
   }
   return MI_CLASS_NONE;
 }

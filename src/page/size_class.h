@@ -19,15 +19,15 @@
 #endif
 
 #define MI_CLASS_COUNT    (77 + 3 * MI_MIN_ALIGN_8)
-#define MI_SMALL_MAX      1024           // one entry of _mi_bin_offset_small per size
-#define MI_MEDIUM_MAX     (32 * MI_KiB)  // one entry of _mi_bin_offset_medium per 128 bytes
+#define MI_SMALL_MAX      1024           // one entry of _mi_size_class_small per size
+#define MI_MEDIUM_MAX     (32 * MI_KiB)  // one entry of _mi_size_class_medium per 128 bytes
 #define MI_BIN_SHIFT      4              // a bin is 16 bytes (heap/theap.h)
 #define MI_CLASS_SIZE_MAX (512 * MI_KiB) // larger blocks have a page of their own
 #define MI_CLASS_NONE     255
 
 // The offset of the bin of a size in any theap, 16 x its class: the fast path has nothing left to compute.
-extern const uint16_t _mi_bin_offset_small[MI_SMALL_MAX + 1];
-extern const uint16_t _mi_bin_offset_medium[MI_MEDIUM_MAX / 128];
+extern const uint16_t _mi_size_class_small[MI_SMALL_MAX + 1];
+extern const uint16_t _mi_size_class_medium[MI_MEDIUM_MAX / 128];
 
 typedef struct mi_class_info_s {
   uint32_t block_size;
@@ -38,7 +38,7 @@ typedef struct mi_class_info_s {
   uint16_t claim_at;     // free blocks at which a parked page is worth sharing: 1/32, and above 1 KiB a quarter up to 4
 } mi_class_info_t;
 
-extern const mi_class_info_t _mi_class_info[MI_CLASS_COUNT];
+extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 
 #define MI_CLASS_4K (48 + 3 * MI_MIN_ALIGN_8) // the class of 4096 bytes; from there on four a doubling
 
@@ -48,18 +48,18 @@ static mi_always_inline size_t _mi_size_class_of_big(size_t size) {
   size_t k = mi_msb64(size - 1);
   size_t cls = MI_CLASS_4K + 1 + 4 * (k - 12) + (((size - 1) >> (k - 2)) & 3);
   // The class below may have been widened enough.
-  return cls - (_mi_class_info[cls - 1].block_size >= size ? 1 : 0);
+  return cls - (_mi_size_class_info[cls - 1].block_size >= size ? 1 : 0);
 }
 
 // The class of any size up to MI_CLASS_SIZE_MAX.
 static inline size_t _mi_size_class_of(size_t size) {
-  if (mi_likely(size <= MI_SMALL_MAX)) return _mi_bin_offset_small[size] >> MI_BIN_SHIFT;
-  if (mi_likely(size <= MI_MEDIUM_MAX)) return _mi_bin_offset_medium[(size - 1) / 128] >> MI_BIN_SHIFT;
+  if (mi_likely(size <= MI_SMALL_MAX)) return _mi_size_class_small[size] >> MI_BIN_SHIFT;
+  if (mi_likely(size <= MI_MEDIUM_MAX)) return _mi_size_class_medium[(size - 1) / 128] >> MI_BIN_SHIFT;
   return _mi_size_class_of_big(size);
 }
 
-static inline size_t _mi_class_block_size(size_t cls) {
-  return _mi_class_info[cls].block_size;
+static inline size_t _mi_size_class_block(size_t cls) {
+  return _mi_size_class_info[cls].block_size;
 }
 
 // The smallest class of at least `size` bytes whose blocks are all aligned to `align` (a power of two up to a slice);

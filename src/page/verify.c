@@ -6,54 +6,16 @@
 #include "../support/message.h"
 #include "../support/trace.h"
 
-mi_block_keys_t _mi_block_keys;
-
-void _mi_block_init(void) {
-  if (!MI_PADDING) return;
-  _mi_block_keys.link = _mi_prim_random();
-  _mi_block_keys.padding = _mi_prim_random();
-}
-
-// Keys, address and a counter.
-uint64_t _mi_block_random(const void* where) {
-  static mi_atomic(uint64_t) counter;
-  uint64_t                   x = _mi_block_keys.link ^ ((uint64_t)(uintptr_t)where + _mi_block_keys.padding);
-  return mi_mix64(x + (mi_fetch_add_relaxed(&counter, 1) + 1) * MI_MIX);
-}
-
-// ---- free blocks ----------------------------------------------------------------------------------------------------
-
-mi_block_t* _mi_block_next_any(const mi_block_t* block) {
-  const void* next = (const void*)_mi_block_decode(block);
-  if (next == NULL || (mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL)) return (mi_block_t*)next;
-  const mi_page_t* page = _mi_page_of(block);
-  if (page == NULL) {
-    _mi_error_report(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
-  }
-  else {
-    _mi_trace_explain(block);
-    _mi_error_report(EFAULT,
-                     "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
-                     "before it (page %p)\n",
-                     (const void*)block, _mi_page_block_size(page), (void*)_mi_page_start(page));
-  }
-  return NULL;
-}
-
 // Blocks over 8 KiB that were never in use, which have no padding yet, are not looked at: each of their OS pages would be a
 // fault to read it and another one to write it.
 static bool verify_is_fresh(const void* p, size_t block_size) {
   return MI_HARDENED && block_size > 8 * MI_KiB && _mi_padding_last(p, block_size) == 0;
 }
 
-mi_noinline void _mi_block_fill_freed_any(void* p, size_t size) {
-  memset(p, MI_FILL_FREED, size);
-}
-
-mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
+mi_noinline bool _mi_verify_freed_any(const void* p, size_t block_size) {
   const char*    second = (const char*)p + sizeof(mi_block_t);
   size_t         size = block_size - sizeof(mi_block_t) - MI_PADDING_SIZE;
-  const uint64_t word = MI_FREED_WORD;
+  const uint64_t word = MI_FILL_FREED_WORD;
   // Each word is the one before it: libc's memcmp is the fastest loop there is.
   if (size < sizeof(word) || verify_is_fresh(p, block_size)) return true;
   if (mi_likely(memcmp(second, &word, sizeof(word)) == 0 &&
@@ -67,8 +29,8 @@ mi_noinline bool _mi_block_check_freed_any(const void* p, size_t block_size) {
   return false;
 }
 
-bool _mi_block_check_unlinked(const void* p, size_t block_size) {
-  if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FREED_WORD)) return true;
+bool _mi_verify_unlinked(const void* p, size_t block_size) {
+  if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FILL_FREED_WORD)) return true;
   _mi_trace_explain(p);
   _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
                    block_size);
@@ -142,31 +104,16 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
   return true;
 }
 
-bool _mi_block_verify(mi_page_t* page, const void* p, const char* what) {
+bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
-  if ((!MI_HARDENED || _mi_block_is_within(page, p)) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
+  if ((!MI_HARDENED || _mi_verify_is_within(page, p)) && _mi_padding_is_whole(p, _mi_page_block_size(page)))
+    return true;
   if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
   verify_overflow(page, p, what);
   return true;
 }
 
-mi_cold void _mi_block_wrong_size(const void* p, size_t size, size_t asked) {
+mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked) {
   _mi_trace_explain(p);
   _mi_error_report(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
-}
-
-// ---- padding of large blocks ----------------------------------------------------------------------------------------
-
-void _mi_padding_write_large(mi_page_t* page, size_t size) {
-  const uint64_t filled = MI_PADDING_FILLED;
-  page->asked = size;
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) return; // what follows is inaccessible
-  if (!MI_TRACK) memcpy(_mi_page_large_block(page) + size, &filled, sizeof(filled));
-}
-
-size_t _mi_padding_read_large(const mi_page_t* page) {
-  uint64_t filled;
-  if (MI_TRACK || _mi_page_has(page, MI_PAGE_GUARDED)) return page->asked;
-  memcpy(&filled, _mi_page_large_block(page) + page->asked, sizeof(filled));
-  return filled == MI_PADDING_FILLED ? page->asked : SIZE_MAX;
 }

@@ -85,13 +85,13 @@ static void build(void) {
 
 static mi_block_t* in_bin(size_t i) {
   mi_block_t* block = theap->bins[cls].head;
-  while (i-- > 0) block = _mi_block_next(block);
+  while (i-- > 0) block = _mi_page_next_block(block);
   return block;
 }
 
 static mi_block_t* on_list(size_t i) {
   mi_block_t* block = queued->free;
-  while (i-- > 0) block = _mi_block_next(block);
+  while (i-- > 0) block = _mi_page_next_block(block);
   return block;
 }
 
@@ -128,7 +128,7 @@ static void damage_link(const char* name, mi_block_t* block, uintptr_t value, co
   uint64_t saved, coded;
   if (MI_TRACK) mi_track_readable(block, sizeof(*block));
   memcpy(&saved, block, sizeof(saved));
-  mi_block_set_next(block, (const mi_block_t*)value);
+  _mi_block_set_next(block, (const mi_block_t*)value);
   if (MI_TRACK) mi_track_readable(block, sizeof(*block));
   memcpy(&coded, block, sizeof(coded));
   memcpy(block, &saved, sizeof(saved));
@@ -239,7 +239,7 @@ static void damage_ends(void) {
 }
 
 static uint64_t word_of(mi_page_t* page, mi_page_state_t state, size_t count, const void* first) {
-  return page_word_make(
+  return _mi_page_word_make(
       state, count,
       (const mi_block_t*)(first != NULL ? first
                                         : (const void*)(uintptr_t)(mi_load_relaxed(&page->word) & 0xFFFFFFFFFFFF)));
@@ -251,7 +251,7 @@ static void damage_words(void) {
   DAMAGE(queued->word, word_of(queued, MI_PAGE_OWNED, 1, blocks), "a link to where no block is");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_OWNED, 1, on_list(0)), "free twice");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_PARKED, 0, NULL), "a PARKED page");
-  DAMAGE(queued->word, word_of(queued, MI_PAGE_SHARED, 5, NULL), "S1");
+  DAMAGE(queued->word, word_of(queued, MI_PAGE_SHARED, 5, NULL), "PO1");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_CLAIMED, 0, NULL), "CLAIMED");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, n_shared + 1, NULL), "I2");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, 0, NULL), "full or empty");
@@ -275,11 +275,11 @@ static void damage_lists(void) {
   DAMAGE(state->queue.first->next, (uintptr_t)queued, "a list that goes back another way");
   DAMAGE(state->queue.first->prev, (uintptr_t)shared, "a list that goes back another way");
   DAMAGE(state->full.first, (uintptr_t)queued, "H4: a page in the wrong list");
-  DAMAGE(heap->pools[cls].first, 0, "S1: a SHARED page that is not in the pool");
+  DAMAGE(heap->pools[cls].first, 0, "PO1: a SHARED page that is not in the pool");
   DAMAGE(heap->pools[cls].first, 0x4141414141414141, "a link in a pool to where no page is");
-  DAMAGE(heap->pools[cls].first, (uintptr_t)parked, "S1: a pool with a page that is not for it");
+  DAMAGE(heap->pools[cls].first, (uintptr_t)parked, "PO1: a pool with a page that is not for it");
   DAMAGE(shared->next, (uintptr_t)shared, "a pool that goes back another way");
-  DAMAGE(shared->prev, (uintptr_t)parked, "S1");
+  DAMAGE(shared->prev, (uintptr_t)parked, "PO1");
   DAMAGE(heap->pages, 0, "Q1: a page that is not in its heap's list");
   DAMAGE(heap->pages, 0x4141414141414141, "a link of a heap to where no page is");
   DAMAGE(heap->pages, (uintptr_t)mains, "Q1: a heap with a page that is not its own");
@@ -317,7 +317,7 @@ static void damage_theaps(void) {
   DAMAGE(dead->thread, (uintptr_t)backing, "H6: a theap of a thread that is gone");
   DAMAGE(theap->outbox[3].page, (uintptr_t)queued, "Q4");
   DAMAGE(theap->outbox[3].page, 0x4141414141414141, "an outbox with blocks of no page");
-  DAMAGE(_mi_theap_cached(backing, heap)->theap, (uintptr_t)backing, "Q5");
+  DAMAGE(_mi_heap_cached(backing, heap)->theap, (uintptr_t)backing, "Q5");
   case_is_global = true;
   DAMAGE(theap->heap, 0x4141414141414141, "Q3");
   DAMAGE(theap->heap, (uintptr_t)&_mi_heap_main, "Q3");
@@ -371,7 +371,7 @@ static void check_unsettled(void) {
 }
 
 static mi_theap_t* find_other(void) {
-  for (mi_theap_t* t = _mi_thread_first_theap(); t != NULL; t = t->next) {
+  for (mi_theap_t* t = _mi_registry_first(); t != NULL; t = t->next) {
     if (_mi_theap_is_live(t) && t != _mi_theap_backing() && mi_load_relaxed(&t->thread) == t) return t;
   }
   return NULL;

@@ -4,6 +4,9 @@
 #include "../check.h"
 #include <pthread.h>
 #include "../modes/support.h"
+#include "heap/bin.h"
+#include "heap/event.h"
+#include "heap/presence.h"
 #include "heap/background.h"
 #include "heap/idle.h"
 #include "heap/guard.h"
@@ -193,7 +196,7 @@ static void check_failures(void) {
 
 static size_t bin_count(const mi_bin_t* bin) {
   size_t n = 0;
-  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) n++;
+  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_page_next_block(b)) n++;
   return n;
 }
 
@@ -210,10 +213,10 @@ static void check_arming(void) {
   fill_bins();
   memcpy(before, theap->bins, sizeof(before));
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) counts[cls] = bin_count(&before[cls]);
-  CHECK_EQ(mi_load_relaxed(&_mi_theap_notices), 0);
+  CHECK_EQ(mi_load_relaxed(&_mi_event_pending), 0);
   mi_option_set(mi_option_guarded_sample_seed, 20401); // the first block is not one that is guarded
   mi_option_set(mi_option_guarded_sample_rate, 500);
-  CHECK(mi_load_relaxed(&_mi_theap_notices) == 2 && theap->sampler->is_armed);
+  CHECK(mi_load_relaxed(&_mi_event_pending) == 2 && theap->sampler->is_armed);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     CHECK(theap->bins[cls].head == NULL && theap->bins[cls].slots < 0);
     CHECK(theap->sampler->bins[cls].head == before[cls].head);
@@ -228,7 +231,7 @@ static void check_arming(void) {
   CHECK(theap->bins[cls].head == NULL);
   CHECK_EQ(bin_count(&theap->sampler->bins[cls]), n - 1);
   mi_option_set(mi_option_guarded_sample_rate, 0);
-  CHECK(mi_load_relaxed(&_mi_theap_notices) == 0 && !theap->sampler->is_armed);
+  CHECK(mi_load_relaxed(&_mi_event_pending) == 0 && !theap->sampler->is_armed);
   for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
     size_t was = counts[i] - (i == cls), now = bin_count(&theap->bins[i]);
     CHECK_FOR(now == was, "class %zu: %zu blocks, not %zu", i, now, was);
@@ -265,7 +268,7 @@ static void check_giving_up(void) {
   pthread_join(thread, NULL);
   CHECK_EQ(page_count(), 0);
   mi_option_set(mi_option_guarded_sample_rate, 0);
-  CHECK_EQ(mi_load_relaxed(&_mi_theap_notices), 0);
+  CHECK_EQ(mi_load_relaxed(&_mi_event_pending), 0);
 }
 
 static size_t n_deferred;
@@ -326,11 +329,11 @@ static bool rounds_take_room(bool do_they) {
     mi_collect(true); // nothing is in a bin: all its room is left
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->bins[cls].slots = theap->bins[cls].limit;
     for (int i = 0; i < 10; i++) {
-      _mi_background_wake();
+      _mi_event_wake();
       sleep_ms(20);
-      _mi_theap_enter(theap); // it is not idle
-      _mi_theap_leave(theap);
-      _mi_background_poll();
+      _mi_presence_enter(theap); // it is not idle
+      _mi_presence_leave(theap);
+      _mi_event_poll();
     }
     if ((count_without_room() > 0) == do_they) return true;
   }
@@ -340,9 +343,9 @@ static bool rounds_take_room(bool do_they) {
 // Slow mallocs may be wanted for something else than to count.
 static void check_ticks(void) {
   mi_option_set(mi_option_purge_delay, 10);
-  mi_fetch_add_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_ORPHANS);
   CHECK(rounds_take_room(false));
-  mi_fetch_sub_relaxed(&_mi_theap_notices, MI_NOTICE_OTHER);
+  mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_ORPHANS);
   mi_option_set(mi_option_guarded_sample_rate, 100000000);
   if (!MI_TSAN) CHECK(rounds_take_room(true));
   mi_option_set(mi_option_guarded_sample_rate, 0);

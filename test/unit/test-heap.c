@@ -30,7 +30,7 @@ static int64_t page_count(void) {
 
 static size_t theap_count(void) {
   size_t n = 0;
-  for (mi_theap_t* theap = _mi_thread_first_theap(); theap != NULL; theap = theap->next) n++;
+  for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) n++;
   return n;
 }
 
@@ -274,7 +274,7 @@ static void check_ids(void) {
   mi_heap_t* heap = mi_heap_new();
   mi_free(mi_heap_malloc(heap, 100));
   mi_theap_t*       backing = _mi_theap_backing();
-  mi_theap_cached_t old = *_mi_theap_cached(backing, heap);
+  mi_theap_cached_t old = *_mi_heap_cached(backing, heap);
   uint64_t          id = mi_load_relaxed(&heap->id);
   CHECK(old.id == id && old.theap->heap == heap);
   mi_heap_destroy(heap);
@@ -282,11 +282,11 @@ static void check_ids(void) {
   for (int i = 0; i < 3 * MI_THEAP_CACHE_SIZE; i++) {
     mi_heap_t* younger = mi_heap_new();
     CHECK(younger == heap && mi_load_relaxed(&younger->id) > id);
-    *_mi_theap_cached(backing, younger) = old;
+    *_mi_heap_cached(backing, younger) = old;
     CHECK(_mi_directory_find(&backing->directory, id) == NULL);
     void* p = mi_heap_malloc(younger, 100);
     CHECK(mi_heap_of(p) == younger);
-    CHECK(_mi_theap_cached(backing, younger)->id == mi_load_relaxed(&younger->id));
+    CHECK(_mi_heap_cached(backing, younger)->id == mi_load_relaxed(&younger->id));
     CHECK(mi_heap_check(NULL));
     mi_heap_destroy(younger);
   }

@@ -5,7 +5,6 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
-#include "page/guard_page.h"
 #include "page/page.h"
 #include "support/stat.h"
 
@@ -34,7 +33,7 @@ static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) 
   CHECK_FOR(i < page->capacity, "block %zu of %u", i, page->capacity);
   if (i >= page->capacity) return;
   CHECK_FOR(blocks[i] == NULL, "block %zu was made twice", i);
-  CHECK((char*)block + size <= _mi_page_start(page) + _mi_guard_page_space(page));
+  CHECK((char*)block + size <= _mi_page_start(page) + _mi_page_guard_space(page));
   CHECK(is_aligned(block, align));
   CHECK(_mi_page_of(block) == page && _mi_page_of((char*)block + size - 1) == page);
   CHECK_EQ(_mi_page_block_size(_mi_page_at(block)), size);
@@ -47,7 +46,7 @@ static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) 
 
 static const mi_block_t* lowest_of(const mi_block_t* list) {
   const mi_block_t* lowest = list;
-  for (const mi_block_t* b = list; b != NULL; b = _mi_block_next(b)) lowest = (b < lowest ? b : lowest);
+  for (const mi_block_t* b = list; b != NULL; b = _mi_page_next_block(b)) lowest = (b < lowest ? b : lowest);
   return lowest;
 }
 
@@ -79,11 +78,11 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
   CHECK_EQ(chain.count, n);
   check_counts(page, before + n, before + n);
   for (size_t i = 0; i < n && block != NULL; i++) {
-    mi_block_t* next = _mi_block_next(block);
+    mi_block_t* next = _mi_page_next_block(block);
     check_block(page, block, largest_alignment(_mi_page_block_size(page)));
     if (MI_TRACK) mi_track_writable(block, _mi_page_block_size(page));
     memset((char*)block + _mi_page_block_size(page) - 8, 0xA5, 8); // up to its end it is ours
-    mi_block_set_next(block, next);
+    _mi_block_set_next(block, next);
     block = next;
   }
   CHECK(block == NULL);
@@ -91,9 +90,9 @@ static size_t check_extension(mi_page_t* page, size_t bytes) {
 }
 
 static void check_fresh(const mi_page_t* page, size_t cls, size_t bin_offset) {
-  const mi_class_info_t* info = &_mi_class_info[cls];
+  const mi_class_info_t* info = &_mi_size_class_info[cls];
   CHECK_EQ(_mi_page_kind(page), MI_PAGE_BLOCKS);
-  CHECK_EQ(page->capacity, MI_HARDENED ? _mi_guard_page_space(page) / info->block_size : info->capacity);
+  CHECK_EQ(page->capacity, MI_HARDENED ? _mi_page_guard_space(page) / info->block_size : info->capacity);
   CHECK_EQ(page->cls, cls);
   CHECK_EQ(page->n_slices, info->n_slices);
   CHECK(is_aligned(_mi_page_start(page), MI_SLICE_SIZE));
@@ -133,7 +132,7 @@ static void put_some(rng_t* r, mi_page_t* page, bool all) {
   size_t     used = _mi_page_used(page);
   for (size_t i = 0; i < page->capacity; i++) {
     if (blocks[i] == NULL || (!all && rng_below(r, 3) != 0)) continue;
-    mi_block_set_next(blocks[i], chain.first);
+    _mi_block_set_next(blocks[i], chain.first);
     chain.first = blocks[i];
     chain.count++;
     blocks[i] = NULL;
@@ -146,7 +145,7 @@ static void take_again(mi_page_t* page) {
   size_t     n_free = page->capacity - _mi_page_used(page);
   mi_chain_t chain = _mi_page_take_free(page, SIZE_MAX);
   CHECK_EQ(chain.count, n_free);
-  for (mi_block_t* block = chain.first; block != NULL; block = _mi_block_next(block)) {
+  for (mi_block_t* block = chain.first; block != NULL; block = _mi_page_next_block(block)) {
     size_t i = index_of(page, block);
     CHECK_FOR(i < page->capacity && blocks[i] == NULL, "block %zu", i);
     if (i < page->capacity) blocks[i] = block;
@@ -196,7 +195,7 @@ enum { n_gap_pages = 300 };
 // Every band has gaps, but for pages in huge-page chunks; returns the highest region that had one of the pages.
 static size_t check_gaps_of(size_t cls, bool is_huge) {
   static mi_page_t* pages[n_gap_pages];
-  size_t            n_slices = _mi_class_info[cls].n_slices, highest = 0;
+  size_t            n_slices = _mi_size_class_info[cls].n_slices, highest = 0;
   for (size_t i = 0; i < n_gap_pages; i++) {
     mi_page_t* page = pages[i] = _mi_page_new(cls, 0, is_huge, MI_ARENA_ANY);
     CHECK(page != NULL);
@@ -204,7 +203,7 @@ static size_t check_gaps_of(size_t cls, bool is_huge) {
     bool   has_gap = MI_HARDENED && !(n_slices == 1 && _mi_page_region(page)->is_huge);
     size_t taken = (has_gap && n_slices == 1 ? _mi_prim_os_page_size() : 0);
     CHECK_FOR(_mi_page_has(page, MI_PAGE_HAS_GUARD) == has_gap, "page %zu, region %u", i, page->region);
-    CHECK_FOR(_mi_guard_page_space(page) == n_slices * MI_SLICE_SIZE - taken, "page %zu, region %u", i, page->region);
+    CHECK_FOR(_mi_page_guard_space(page) == n_slices * MI_SLICE_SIZE - taken, "page %zu, region %u", i, page->region);
     if (page->region > highest) highest = page->region;
   }
   for (size_t i = 0; i < n_gap_pages; i++) {
@@ -215,7 +214,7 @@ static size_t check_gaps_of(size_t cls, bool is_huge) {
 
 static void check_gaps(void) {
   size_t several = 0;
-  while (_mi_class_info[several].n_slices == 1) several++;
+  while (_mi_size_class_info[several].n_slices == 1) several++;
   if (sizeof(void*) < 8 || !_mi_regions[0].is_planned) {
     test_skip("gaps in later bands", "there are none");
     return;

@@ -15,7 +15,7 @@ static size_t          count, length;
 static size_t          chain[capacity];
 static bool            is_chained[capacity];
 
-// These blocks lie in no region, where _mi_block_next would look for them.
+// These blocks lie in no region, where _mi_page_next_block would look for them.
 static const mi_block_t* next_of(const mi_block_t* block) {
   return MI_CHECKED ? (const mi_block_t*)_mi_block_decode(block) : block->next;
 }
@@ -46,7 +46,7 @@ static void set_word(mi_page_state_t to, size_t n_unmade) {
   forget_chain();
   state = to;
   count = n_unmade;
-  mi_store_relaxed(&word, page_word_make(to, n_unmade, NULL));
+  mi_store_relaxed(&word, _mi_page_word_make(to, n_unmade, NULL));
 }
 
 static void check_taken(mi_chain_t taken, size_t n_counted) {
@@ -71,7 +71,7 @@ static bool link_blocks(rng_t* r, size_t n, mi_block_t** first, mi_block_t** las
   if (n_picked < n) return false;
   for (size_t i = 0; i < n; i++) {
     size_t at = picked[n - 1 - i];
-    mi_block_set_next(&blocks[at], i == 0 ? &blocks[0] : &blocks[picked[n - i]]);
+    _mi_block_set_next(&blocks[at], i == 0 ? &blocks[0] : &blocks[picked[n - i]]);
     chain[length + i] = at;
     is_chained[at] = true;
   }
@@ -124,7 +124,7 @@ static void do_share(rng_t* r, mi_page_state_t held, size_t n) {
     CHECK(!_mi_page_word_share(&word, held, free));
     return;
   }
-  if (n > 0 && link_blocks(r, n, &free.first, &last)) mi_block_set_next(last, NULL);
+  if (n > 0 && link_blocks(r, n, &free.first, &last)) _mi_block_set_next(last, NULL);
   free.count = n + 1 + rng_below(r, capacity - n - 1);
   CHECK(_mi_page_word_share(&word, held, free));
   state = MI_PAGE_SHARED;
@@ -151,14 +151,14 @@ static void check_packing(void) {
     for (size_t i = 0; i < COUNT_OF(counts) * COUNT_OF(addresses); i++) {
       size_t     n = counts[i / COUNT_OF(addresses)];
       uintptr_t  address = addresses[i % COUNT_OF(addresses)];
-      uint64_t   made = page_word_make((mi_page_state_t)s, n, (mi_block_t*)address);
+      uint64_t   made = _mi_page_word_make((mi_page_state_t)s, n, (mi_block_t*)address);
       mi_chain_t got = _mi_page_word_chain(made);
       CHECK_EQ(_mi_page_word_state(made), s);
       CHECK_EQ(got.count, n);
       CHECK((uintptr_t)got.first == address);
     }
   }
-  CHECK_EQ(page_word_make(MI_PAGE_OWNED, 0, NULL), 0);
+  CHECK_EQ(_mi_page_word_make(MI_PAGE_OWNED, 0, NULL), 0);
 }
 
 // A push at each count, from each state, of one block and of several: the table, line by line.
@@ -170,9 +170,9 @@ static void check_pushes(rng_t* r) {
         if (s == MI_PAGE_PARKED && have >= claim_at) continue; // it would not be PARKED any more
         mi_block_t *first = NULL, *last = NULL;
         if (s != MI_PAGE_SHARED && have > 0 && link_blocks(r, have, &first, &last)) {
-          mi_block_set_next(last, NULL);
+          _mi_block_set_next(last, NULL);
           length = count = have;
-          mi_store_relaxed(&word, page_word_make(state, have, first));
+          mi_store_relaxed(&word, _mi_page_word_make(state, have, first));
         }
         do_push(r, n);
         check_word();

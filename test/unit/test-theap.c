@@ -4,6 +4,8 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
+#include "heap/bin.h"
+#include "heap/queue.h"
 #include "heap/theap.h"
 #include "heap/thread.h"
 #include "heap/vacant.h"
@@ -22,7 +24,7 @@ static void* malloc_block(size_t size) {
 
 static size_t in_bin(const mi_theap_t* theap, size_t cls) {
   size_t n = 0;
-  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = _mi_block_next(b)) n++;
+  for (const mi_block_t* b = theap->bins[cls].head; b != NULL && n <= n_blocks_max; b = _mi_page_next_block(b)) n++;
   return n;
 }
 
@@ -69,14 +71,14 @@ static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
   const mi_bin_t* bin = &theap->bins[cls];
   size_t          n = in_bin(theap, cls);
   CHECK_FOR(bin->slots >= 0, "class %zu: left %d", cls, bin->slots);
-  CHECK_FOR(bin->limit >= 0 && bin->limit <= _mi_class_info[cls].bin_limit, "class %zu: room %d", cls, bin->limit);
+  CHECK_FOR(bin->limit >= 0 && bin->limit <= _mi_size_class_info[cls].bin_limit, "class %zu: room %d", cls, bin->limit);
   size_t limit = n + (size_t)bin->slots;
   size_t room = (size_t)bin->limit;
   if (refilled) bin_limit[cls] = (n + 1 > room ? n + 1 : room);
   else if (limit == room) bin_limit[cls] = room; // it was emptied meanwhile
   CHECK_FOR(limit == bin_limit[cls], "class %zu: %zu in the bin, left %d, room %d, limit %zu", cls, n, bin->slots,
             bin->limit, bin_limit[cls]);
-  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_block_next(b)) {
+  for (const mi_block_t* b = bin->head; b != NULL; b = _mi_page_next_block(b)) {
     const mi_page_t* page = _mi_page_of(b);
     CHECK(page != NULL && page->cls == cls && mi_load_relaxed(&((mi_page_t*)page)->home) == theap);
   }
@@ -86,7 +88,7 @@ static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
 static size_t used_in_list(mi_theap_t* theap, const mi_page_list_t* list, bool full) {
   size_t used = 0, n = 0;
   for (mi_page_t* page = list->first; page != NULL; page = page->next, n++) {
-    CHECK(_mi_theap_owns(theap, page));
+    CHECK(_mi_queue_owns(theap, page));
     CHECK_EQ(_mi_page_has(page, MI_PAGE_IS_FULL), full);
     CHECK(_mi_page_is_valid(page));
     CHECK(page->next != NULL ? page->next->prev == page : list->last == page);
@@ -109,7 +111,7 @@ static void check_bins_random(rng_t* r) {
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
     bool grow = (i / 2000 % 2 == 0);
     if (n_live < 4000 && rng_below(r, 10) < (grow ? 7u : 3u)) {
-      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_class_block_size(MI_PADDING + rng_below(r, 60 - MI_PADDING));
+      size_t size = rng_below(r, 2) == 0 ? 64 : _mi_size_class_block(MI_PADDING + rng_below(r, 60 - MI_PADDING));
       size_t cls = _mi_size_class_of(size);
       bool   refilled = (theap->bins[cls].head == NULL);
       blocks[n_live++] = malloc_block(size);
@@ -139,10 +141,10 @@ static void check_overflow(void) {
   int64_t     before = page_count();
   for (size_t i = 0; i < n; i++) blocks[i] = malloc_block(64);
   CHECK_EQ(used_in_pages(theap, cls), n + in_hand(theap, cls));
-  CHECK(page_count() - before >= n / _mi_class_info[cls].capacity);
+  CHECK(page_count() - before >= n / _mi_size_class_info[cls].capacity);
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
   CHECK_EQ(used_in_pages(theap, cls), in_hand(theap, cls));
-  CHECK_FOR(in_bin(theap, cls) <= _mi_class_info[cls].bin_limit, "%zu in the bin", in_bin(theap, cls));
+  CHECK_FOR(in_bin(theap, cls) <= _mi_size_class_info[cls].bin_limit, "%zu in the bin", in_bin(theap, cls));
   // Those in the bin are the first that were freed, of one page or two.
   CHECK_FOR(page_count() - before <= 3, "%lld pages", (long long)(page_count() - before));
   mi_collect(true);
@@ -216,7 +218,7 @@ static void check_alone(void) {
   mi_free(p);
   mi_collect(true);
   n_total = n_pages * n_per_page;
-  CHECK_EQ(mi_load_relaxed(&_mi_thread_count), 1);
+  CHECK_EQ(mi_load_relaxed(&_mi_registry_n_threads), 1);
   fill_pages();
   CHECK_EQ(page_count(), n_pages);
   CHECK_EQ(parked_count(), 0);
@@ -356,7 +358,7 @@ static void count_theap(mi_theap_t* theap, void* arg) {
 
 static size_t theap_count(void) {
   size_t n = 0;
-  _mi_thread_visit_theaps(&count_theap, &n);
+  _mi_registry_visit(&count_theap, &n);
   return n;
 }
 
@@ -398,7 +400,7 @@ static void check_exit(void) {
     CHECK_EQ(pool_count(), 0);
   }
   CHECK_EQ(mi_load_relaxed(&_mi_stats.threads.current), n_threads);
-  CHECK_EQ(mi_load_relaxed(&_mi_thread_count), n_threads);
+  CHECK_EQ(mi_load_relaxed(&_mi_registry_n_threads), n_threads);
   CHECK(theap_count() <= n_theaps + MI_VACANT_REST); // used again, not made anew
   // What is live stays, in pages that are nobody's; whoever frees it last gives them back.
   run_leave_some(1);

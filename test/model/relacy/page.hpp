@@ -69,7 +69,7 @@ struct mi_page_word_t {
 };
 
 #define MI_PAGE_WORD_MODEL
-#define mi_block_set_next(b, n)   ((b)->next($) = (n))
+#define _mi_block_set_next(b, n)  ((b)->next($) = (n))
 #define mi_load_relaxed(p)        (p)->there((p)->word.load(rl::mo_relaxed, $))
 #define mi_load_acquire(p)        (p)->there((p)->word.load(rl::mo_acquire, $))
 #define mi_exchange_acq_rel(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acq_rel), $))
@@ -102,12 +102,12 @@ struct page_t {
     home.store(home_theap, rl::mo_relaxed, $);
     for (int i = 0; i < CAPACITY; i++) {
       blocks[i].content($) = 0;
-      mi_block_set_next(&blocks[i], i + 1 < n_free ? &blocks[i + 1] : nullptr);
+      _mi_block_set_next(&blocks[i], i + 1 < n_free ? &blocks[i + 1] : nullptr);
     }
     first_free($) = (n_free > 0 ? &blocks[0] : nullptr);
     used($) = CAPACITY - n_free;
     is_in_pool($) = 0;
-    word.word.store(page_word_make(state, 0, nullptr), rl::mo_relaxed, $);
+    word.word.store(_mi_page_word_make(state, 0, nullptr), rl::mo_relaxed, $);
   }
 
   bool is_gone() { return word.is_gone; }
@@ -123,7 +123,7 @@ struct page_t {
     if (mi_block_t* head = first_free($)) {
       mi_block_t* last = chain.first;
       while (mi_block_t* next = last->next($)) last = next;
-      mi_block_set_next(last, head);
+      _mi_block_set_next(last, head);
     }
     first_free($) = chain.first;
     used($) = used($) - (int)chain.count;

@@ -26,7 +26,7 @@ struct push_take : scenario<push_take, 3> {
     else if (i == 1) {
       mi_block_t* first = page.use(0);
       mi_block_t* last = page.use(1);
-      mi_block_set_next(first, last);
+      _mi_block_set_next(first, last);
       page.push(1, first, last, 2);
     }
     else {

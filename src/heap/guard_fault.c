@@ -1,7 +1,6 @@
-// Guarded blocks: what is said of an access to what is inaccessible, and who allocated and freed a block.  Layer: heap.
-//
-// The report of a fault is written by a signal handler that may have little stack (MI_FAULT_STACK), and while other threads
-// write theirs: line by line with the system's `write`, without locks, thread-local variables or anything of libc.
+// Reports of faults.  Layer: heap.
+#include "guard_fault.h"
+
 #include "../prim/prim.h"
 #include "../support/format.h"
 #include "../support/message.h"
@@ -74,24 +73,16 @@ static void report_fault(const mi_fault_t* fault) {
   if (is_freed) report_trace("freed", &guard->freed);
 }
 
-void _mi_guard_watch(void) {
+void _mi_guard_fault_watch(void) {
   static mi_atomic(bool) is_started;
   if (mi_exchange_acq_rel(&is_started, true)) return;
   _mi_trace_know_thread();
   if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
 }
 
-void _mi_guard_start(void) {
+void _mi_guard_fault_start(void) {
   static mi_atomic(bool) is_started;
   if (mi_exchange_acq_rel(&is_started, true)) return;
   _mi_trace_start();
-  _mi_guard_watch();
-}
-
-// ---- of an error that was noticed otherwise -------------------------------------------------------------------------
-
-void _mi_guard_explain(const mi_page_t* page) {
-  const mi_guard_t* guard = page->guard;
-  _mi_trace_warn("allocated", guard->block, &guard->allocated);
-  if (guard->freed.thread != 0) _mi_trace_warn("freed", guard->block, &guard->freed);
+  _mi_guard_fault_watch();
 }

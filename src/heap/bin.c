@@ -1,0 +1,114 @@
+// Closing, taking and opening bins.  Layer: heap.
+#include "bin.h"
+
+// What the bin's thread changes without any mark, as others see it.
+static mi_atomic(int32_t)* bin_slots(mi_bin_t* bin) {
+  return (mi_atomic(int32_t)*)(void*)&bin->slots;
+}
+
+static mi_atomic(mi_block_t*)* bin_head(mi_bin_t* bin) {
+  return (mi_atomic(mi_block_t*)*)(void*)&bin->head;
+}
+
+// ---- by others --------------------------------------------------------------------------------------------------------
+
+// A bin without slots was closed by the sampler already (sampler.h, SA3): its `slots` does not count its list, so that nothing
+// can be taken.
+void _mi_bin_close_all(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->is_closed, true);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_class_state_t* state = &theap->classes[cls];
+    if (_mi_bin_has_no_slots(mi_load_relaxed(bin_slots(&theap->bins[cls])))) {
+      state->slots_taken = state->total;
+      state->taken = NULL;
+      continue;
+    }
+    state->slots_taken = mi_exchange_acq_rel(bin_slots(&theap->bins[cls]), MI_BIN_NO_SLOTS);
+    state->taken = mi_exchange_acq_rel(bin_head(&theap->bins[cls]), (mi_block_t*)NULL);
+  }
+}
+
+// Can there be a block of the class at p?  If the thread is at work the list may lead anywhere.
+static bool bin_is_block(const void* p, size_t cls) {
+  mi_page_t* page = _mi_page_of(p);
+  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS || page->cls != cls) return false;
+  size_t offset = (size_t)((const char*)p - _mi_page_start(page));
+  return offset % _mi_size_class_block(cls) == 0 && offset / _mi_size_class_block(cls) < page->capacity;
+}
+
+// Has the list n blocks?
+static bool bin_list_has(const mi_block_t* block, size_t cls, int32_t n) {
+  for (; block != NULL && n > 0; n--) {
+    if (!bin_is_block(block, cls)) return false;
+    block = _mi_block_peek(block);
+  }
+  return block == NULL && n == 0;
+}
+
+static bool bin_is_untouched(mi_bin_t* bin) {
+  return mi_load_acquire(bin_slots(bin)) == MI_BIN_NO_SLOTS && mi_load_acquire(bin_head(bin)) == NULL;
+}
+
+bool _mi_bin_can_tell(const mi_theap_t* theap, size_t cls) {
+  return !_mi_bin_are_closed(theap) || bin_is_untouched((mi_bin_t*)&theap->bins[cls]);
+}
+
+const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, size_t cls) {
+  const mi_class_state_t* state = &theap->classes[cls];
+  bool                    is_all = (state->total != state->slots_taken);
+  return _mi_bin_are_closed(theap) && is_all && _mi_bin_can_tell(theap, cls) ? state->taken : NULL;
+}
+
+mi_block_t* _mi_bin_take(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*         bin = &theap->bins[cls];
+  mi_class_state_t* state = &theap->classes[cls];
+  mi_block_t*       list = state->taken;
+  if (list == NULL || !bin_is_untouched(bin)) return NULL;
+  if (!bin_list_has(list, cls, state->total - state->slots_taken)) return NULL;
+  mi_fence_seq_cst(); // what was read of the list is older than what is read now
+  if (!bin_is_untouched(bin)) return NULL;
+  state->taken = NULL;
+  state->slots_taken = state->total;
+  return list;
+}
+
+// ---- by its thread ----------------------------------------------------------------------------------------------------
+
+static int32_t bin_length(mi_block_t* block, mi_block_t** last) {
+  int32_t n = 0;
+  for (; block != NULL; block = _mi_page_next_block(block), n++) *last = block;
+  return n;
+}
+
+// The thread was in the middle of taking or freeing a block when the bin was closed, and has gone on with the list that it had
+// read.  If that is all there should be, what was taken is in it, or was handed out.
+static void bin_settle_touched(mi_bin_t* bin, mi_class_state_t* state, int32_t slots) {
+  mi_block_t* last = NULL;
+  int32_t     n = bin_length(bin->head, &last);
+  if (n != state->total - slots && state->taken != NULL) {
+    if (last != NULL) _mi_block_set_next(last, state->taken);
+    else bin->head = state->taken;
+    n += bin_length(state->taken, &last);
+  }
+  bin->slots = (n < bin->limit ? bin->limit - n : 0);
+  state->total = bin->slots + n;
+}
+
+static void bin_settle(mi_bin_t* bin, mi_class_state_t* state) {
+  bool has_rest = (state->total != state->slots_taken); // else what was taken has been given back, or handed out
+  if (mi_likely(bin->head == NULL && bin->slots == MI_BIN_NO_SLOTS)) {
+    bin->head = (has_rest ? state->taken : NULL);
+    bin->slots = (has_rest ? state->slots_taken : bin->limit);
+    if (!has_rest) state->total = bin->limit;
+  }
+  else {
+    bool is_closed = _mi_bin_has_no_slots(bin->slots);
+    bin_settle_touched(bin, state, is_closed ? state->slots_taken + (bin->slots - MI_BIN_NO_SLOTS) : bin->slots);
+  }
+  state->taken = NULL;
+}
+
+void _mi_bin_settle_all(mi_theap_t* theap) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) bin_settle(&theap->bins[cls], &theap->classes[cls]);
+  mi_store_release(&theap->is_closed, false); // release: a sampler's tick that sees it comes after all of that
+}

@@ -1,0 +1,46 @@
+// What slow paths attend to beside their own work, as words that one load tests.  Layer: heap.
+//
+//   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), blocks to guard (sampler.h)
+//   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
+//   _mi_event_sleeps    the background thread sleeps without a timeout
+//
+// EV1  Rounds lie above slow paths in the order of layers: background.c registers the one function that slow paths call.
+#pragma once
+
+#include "../base/atomic.h"
+#include "../base/compiler.h"
+
+// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS.
+extern mi_atomic(uint32_t) _mi_event_pending;
+
+#define MI_EVENT_ORPHANS (1u << 24)
+
+static mi_always_inline bool _mi_event_is_pending(void) {
+  return mi_unlikely(mi_load_relaxed(&_mi_event_pending) != 0);
+}
+
+static inline bool _mi_event_is_sampling(void) {
+  return mi_load_relaxed(&_mi_event_pending) % MI_EVENT_ORPHANS != 0;
+}
+
+extern mi_atomic(uint32_t) _mi_event_round;
+extern mi_atomic(bool)     _mi_event_sleeps;
+
+// `wake`: a round is wanted although little memory is in use.
+void _mi_event_register(void (*poll)(bool wake));
+
+// All three are called without locks and outside of enter and leave.
+
+// Is it time for a round?  Once in a while.
+void _mi_event_poll(void);
+
+// A round is wanted in any case.
+void _mi_event_wake(void);
+
+// Slices were freed.
+void _mi_event_freed(void);
+
+// Some work was done that may be worth a round.
+static inline void _mi_event_note(void) {
+  if (mi_unlikely(mi_load_relaxed(&_mi_event_sleeps))) _mi_event_poll();
+}

@@ -1,0 +1,52 @@
+// Frees that do not end in a bin.  Layer: heap.
+#include "free.h"
+
+// Leaves, and then does what must not be done inside.
+static mi_always_inline void free_leave(mi_theap_t* theap) {
+  bool has_deleted = theap->has_deleted;
+  bool has_trimmed = theap->has_trimmed;
+  theap->has_deleted = theap->has_trimmed = false;
+  _mi_presence_leave(theap);
+  if (mi_unlikely(has_deleted)) _mi_event_freed();
+  if (mi_unlikely(has_trimmed)) _mi_event_poll();
+}
+
+mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
+  _mi_outbox_return(theap, page, block);
+  if (++theap->n_slow_frees >= MI_TRIM_FREES) {
+    theap->n_slow_frees = 0;
+    _mi_trim_some(theap);
+  }
+  free_leave(theap);
+}
+
+mi_noinline void _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
+  if (_mi_page_used(page) == 0) _mi_queue_is_empty(theap, page);
+  _mi_trim_some(theap);
+  free_leave(theap);
+}
+
+mi_cold void _mi_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
+  _mi_presence_wait(theap);
+  _mi_trim_by_round(theap);
+  _mi_free_slow(theap, page, block);
+}
+
+static mi_noinline void free_remote(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  _mi_presence_enter(theap);
+  mi_batch_t* batch = _mi_outbox_batch(theap, page);
+  if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
+    _mi_outbox_link(batch, block);
+    _mi_presence_leave(theap);
+  }
+  else {
+    _mi_free_slow(theap, page, block);
+  }
+}
+
+void _mi_free_any(mi_theap_t* thread, mi_page_t* page, void* p) mi_attr_noexcept {
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (mi_unlikely(thread == NULL)) _mi_outbox_push(page, (mi_block_t*)p);
+  else if (home != NULL && mi_load_relaxed(&home->thread) == thread) _mi_free_local(home, page, p);
+  else free_remote(thread, page, (mi_block_t*)p);
+}

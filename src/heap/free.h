@@ -1,0 +1,59 @@
+// Freeing a block of a class: into a bin, and past it.  Layer: heap.
+//
+//   whose page?           where to                                    by
+//   this theap's          its bin, while that has slots               _mi_free_local
+//   ... the bin is full   the page's free list                        free_overflow
+//   another's             a batch in the outbox, or the page's word   _mi_free_remote
+//
+// All say that they throw nothing: as C++ the fast paths that end with them would else need a frame.
+#pragma once
+
+#include "outbox.h"
+#include "queue.h"
+#include "trim.h"
+
+// The rest of a free after enter, up to leaving.
+void         _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
+// The same when the block has been pushed to its page.
+void         _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept;
+// The same as slow, after a failed try to enter.
+mi_cold void _mi_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
+
+// The fast path of a tear-down: nothing is called but in tail position.  The page's count of used blocks is the clock of
+// trimming too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a
+// predicted branch lets what follows begin before `to_first` is loaded (docs/decisions/006).
+static mi_always_inline void free_overflow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
+  if (mi_unlikely(!_mi_presence_try_enter(theap))) {
+    _mi_free_revoked(theap, page, block);
+    return;
+  }
+  mi_block_t* first;
+  if (mi_unlikely(!_mi_queue_owns(theap, page) || (first = page->free) == NULL)) { // NULL: it may be in the full list
+    _mi_free_slow(theap, page, block);
+    return;
+  }
+  size_t used = _mi_page_push_free(page, block, first);
+  if (mi_likely(used % MI_TRIM_FREES != 0)) _mi_presence_leave(theap);
+  else _mi_free_trim(theap, page);
+}
+
+// Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
+// slice.
+static mi_always_inline void _mi_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
+  mi_bin_t*   bin = _mi_theap_bin(theap, page->bin_offset);
+  mi_block_t* block = (mi_block_t*)p;
+  int32_t     slots = bin->slots - 1;
+  if (mi_likely(slots >= 0)) {
+    bin->slots = slots; // H1
+    mi_compiler_fence();
+    _mi_block_set_next(block, bin->head);
+    bin->head = block;
+    return;
+  }
+  free_overflow(theap, page, block);
+}
+
+// Frees a block by the first descriptor of its page, whosever that is, on the thread with this backing theap (NULL: it has
+// none).
+void _mi_free_any(mi_theap_t* thread, mi_page_t* page, void* p) mi_attr_noexcept;

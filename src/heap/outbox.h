@@ -1,0 +1,45 @@
+// Blocks on their way back to their pages.  Layer: heap.
+//
+// OB1  A free into a page that another thread owns costs an atomic operation on a cache line which another processor uses.
+//      The outbox collects blocks of the same page and pushes them as one chain: programs that hand over blocks free
+//      neighbours together, so most batches get large.  None waits long: a batch is closed at 32 blocks or 4 KiB
+//      (`outbox_limit`), when another page wants its slot, and whenever the theap is released.
+#pragma once
+
+#include "queue.h"
+
+// ---- between enter and leave ------------------------------------------------------------------------------------------
+
+static mi_always_inline mi_batch_t* _mi_outbox_batch(mi_theap_t* theap, const mi_page_t* page) {
+  return &theap->outbox[((uintptr_t)page / MI_DESCRIPTOR_SIZE) % MI_OUTBOX_SIZE];
+}
+
+static mi_always_inline void _mi_outbox_link(mi_batch_t* batch, mi_block_t* block) {
+  _mi_block_set_next(block, batch->first);
+  batch->first = block;
+  batch->count++;
+}
+
+// To a page of others.
+void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+
+// Gives a block back: to its page if the theap owns that, else by the outbox.
+static inline void _mi_outbox_return(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  if (!_mi_queue_owns(theap, page)) {
+    _mi_outbox_add(theap, page, block);
+    return;
+  }
+  _mi_page_push_free(page, block, page->free);
+  _mi_queue_freed_one(theap, page);
+}
+
+// The same for all blocks of a bin, or of a list that was one.
+void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls);
+void _mi_outbox_return_list(mi_theap_t* theap, mi_block_t* first);
+
+void _mi_outbox_flush(mi_theap_t* theap);
+
+// ---- anywhere ---------------------------------------------------------------------------------------------------------
+
+// Pushes one block to its page, for a thread without a theap.
+void _mi_outbox_push(mi_page_t* page, mi_block_t* block);

@@ -1,0 +1,41 @@
+// Whether a thread is at work in its theap, and who else may be.  Layer: heap.
+//
+//   FREE --round--> ASKED --round--> CLOSED --round--> EMPTIED          HELD while a round is at the theap
+//    ^----------------+----------------+------------------+             back when the thread enters its theap
+//
+// PR1  A theap's own thread marks it INSIDE from enter to leave, with plain stores.  Whoever revokes it pays by waiting.
+// PR2  A round that sees ASKED or CLOSED set a round ago, and OUTSIDE, holds the theap alone.  A thread that enters stores
+//      INSIDE before it loads `revoked`.  If that load gave FREE, it was done before ASKED could be seen, a round ago, and a
+//      processor does not keep a store to itself for that long: each interrupt makes it visible.  (A barrier on all threads
+//      would say the same at once, by a system call that sandboxes do not expect from malloc.)
+#pragma once
+
+#include "theap.h"
+
+// The compiler fence keeps the store before the load in the program; PR2 says why that is enough for the processor.
+static mi_always_inline bool _mi_presence_try_enter(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_INSIDE);
+  if (MI_TSAN) mi_fence_seq_cst();
+  else mi_compiler_fence();
+  // acquire: what a round did to the theap's pages happened before
+  return mi_likely(mi_load_acquire(&theap->revoked) == MI_THEAP_FREE);
+}
+
+static mi_always_inline void _mi_presence_leave(mi_theap_t* theap) {
+  mi_store_release(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE); // release: a round sees what the thread did
+}
+
+// After a failed try: waits for a round that is at the theap, enters, and opens bins that a round has closed (bin.h).
+mi_cold void _mi_presence_wait(mi_theap_t* theap);
+
+static inline void _mi_presence_enter(mi_theap_t* theap) {
+  if (!_mi_presence_try_enter(theap)) _mi_presence_wait(theap);
+}
+
+// Makes a revoked theap HELD by the caller, for a round.  False if its thread was faster.
+static inline bool _mi_presence_hold(mi_theap_t* theap, uint32_t revoked) {
+  return mi_cas_strong(&theap->revoked, &revoked, (uint32_t)MI_THEAP_HELD, acq_rel, relaxed);
+}
+
+// Ends that, and lets a thread that waits for it go on.
+void _mi_presence_let_go(mi_theap_t* theap, mi_revoked_t next);

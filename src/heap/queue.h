@@ -1,0 +1,44 @@
+// The pages that a theap owns, by class: those that had room when last seen, and those that were full.  Layer: heap.
+//
+// All functions are called between enter and leave (presence.h).
+#pragma once
+
+#include "heap.h"
+#include "presence.h"
+
+// Is the page OWNED by this theap?  The order of the two loads matters (page.h, P4).
+static inline bool _mi_queue_owns(const mi_theap_t* theap, mi_page_t* page) {
+  if (_mi_page_word_state(mi_load_acquire(&page->word)) != MI_PAGE_OWNED) return false;
+  return mi_load_relaxed(&page->home) == theap;
+}
+
+// To the end: a page that just got its first free block back has time to collect more before it is used.
+void _mi_queue_add(mi_theap_t* theap, mi_page_t* page);
+
+// The page at the front has no free block.
+void _mi_queue_is_full(mi_theap_t* theap, mi_page_t* page);
+
+// A full page that has free blocks now, because others have freed some.  A few are looked at, in turn: nobody tells.
+mi_page_t* _mi_queue_refreed(mi_theap_t* theap, size_t cls);
+
+// A page got a free block: it may be its first, or its last in use.
+void _mi_queue_freed_one(mi_theap_t* theap, mi_page_t* page);
+
+// All blocks of a page with room are free.
+void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page);
+
+// Gives back a page that is in no list.
+void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page);
+
+// Deletes the class's last page with room if it is empty.
+void _mi_queue_delete_empty(mi_theap_t* theap, size_t cls);
+
+// Lets go of all pages: empty ones go back, full ones are parked, the rest is shared.
+void _mi_queue_release_all(mi_theap_t* theap);
+
+// The same for one class, of at most *n pages; *n is less those.
+void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n);
+
+// For a class that is in use: looks at up to *n pages, in turn, for what others have freed there; empty ones go back, full
+// ones are parked; *n is less those.
+void _mi_queue_collect(mi_theap_t* theap, size_t cls, size_t* n);

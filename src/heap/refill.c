@@ -1,0 +1,109 @@
+// Finding blocks: on the theap's pages, on shared ones, on new ones.  Layer: heap.
+#include "refill.h"
+
+#include "../base/probe.h"
+#include "pool.h"
+#include "queue.h"
+#include "trim.h"
+
+#define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
+
+// A class that has so many pages of one slice is growing: the next will be filled, and may lie in a huge-page chunk.
+#define REFILL_HUGE_FROM 4
+
+// How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
+static size_t refill_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
+  if (state->n_pages < 3) return 0;
+  if (page->n_slices > 1) return page->n_slices * MI_SLICE_SIZE;
+  return state->n_pages < 9 ? 16 * MI_KiB : 64 * MI_KiB;
+}
+
+// Free blocks of a page that the theap owns, made for it if there are none; none if the page is full.
+static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_zero) {
+  mi_class_state_t* state = &theap->classes[page->cls];
+  *is_zero = false;
+  if (page->free == NULL) {
+    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).first != NULL) {
+      _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
+    }
+    else if (page->extended < page->capacity) {
+      *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
+      _mi_page_extend(page, refill_extend_bytes(state, page));
+    }
+  }
+  return _mi_page_take_free(page, (size_t)MI_REFILL_FIRST << state->n_fills);
+}
+
+static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
+  bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM);
+  mi_heap_t* heap = _mi_theap_heap(theap);
+  size_t     bin_offset = (size_t)((char*)&theap->bins[cls] - (char*)theap);
+  mi_page_t* page = _mi_page_new(cls, bin_offset, is_huge, mi_load_relaxed(&heap->arena));
+  if (page == NULL) return NULL;
+  if (!_mi_heap_add_page(heap, page)) {
+    _mi_page_delete(page);
+    return NULL;
+  }
+  _mi_page_set_home(page, theap);
+  theap->classes[cls].n_pages++;
+  return page;
+}
+
+// A page that may have a free block, when none is known.  NULL when out of memory.
+static mi_page_t* refill_search(mi_theap_t* theap, size_t cls) {
+  _mi_theap_count(theap, MI_COUNT_SEARCHES, 1);
+  mi_page_t* page = _mi_queue_refreed(theap, cls);
+  if (page != NULL) return page;
+  page = _mi_pool_adopt(cls, theap);
+  if (page == NULL) page = refill_new_page(theap, cls);
+  if (page == NULL) return NULL;
+  _mi_queue_add(theap, page);
+  _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
+  return page;
+}
+
+static mi_chain_t refill_find(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_chain_t chain = {NULL, 0};
+  for (;;) {
+    mi_page_t* page = theap->classes[cls].queue.first;
+    if (page == NULL) page = refill_search(theap, cls);
+    if (page == NULL) return chain;
+    chain = refill_from_page(theap, page, is_zero);
+    if (mi_likely(chain.first != NULL)) return chain;
+    _mi_queue_is_full(theap, page);
+  }
+}
+
+// The first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use: it has its full limit.
+static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
+  mi_bin_t* bin = &theap->bins[cls];
+  int32_t   limit = _mi_size_class_info[cls].bin_limit;
+  int32_t   n = (int32_t)chain.count;
+  bin->limit = limit;
+  bin->slots = n > limit ? 1 : limit - n + 1;
+  bin->head = _mi_page_next_block(chain.first);
+  theap->classes[cls].total = bin->slots + n - 1;
+  return chain.first;
+}
+
+static mi_block_t* refill_entered(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_class_state_t* state = &theap->classes[cls];
+  uint32_t          round = mi_load_relaxed(&_mi_event_round);
+  mi_chain_t        chain = refill_find(theap, cls, is_zero);
+  MI_PROBE3(refill, theap, cls, chain.count);
+  state->n_unused = 0;
+  state->round = round;
+  if (mi_unlikely(state->n_fills < REFILL_FILLS_MAX)) state->n_fills++;
+  return mi_likely(chain.first != NULL) ? refill_bin(theap, cls, chain) : NULL;
+}
+
+mi_block_t* _mi_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_assert_internal(theap->bins[cls].head == NULL);
+  _mi_presence_enter(theap);
+  bool        was_closed = (theap->bins[cls].head != NULL); // a round had closed the bin: it is open again
+  mi_block_t* block = was_closed ? _mi_theap_pop(theap, cls) : refill_entered(theap, cls, is_zero);
+  _mi_trim_by_round(theap);
+  _mi_presence_leave(theap);
+  _mi_event_note();
+  return block;
+}

@@ -1,0 +1,27 @@
+// All theaps that were ever made, and the lock of what threads share.  Layer: heap.
+//
+// RG1  Theaps are added at the front and never taken out (theap.h, H5), so that the list can be walked without the lock.
+// RG2  The lock also guards the lists of heaps, what theaps say of threads and heaps, and the memory of both (meta.h).  It
+//      is taken before all other locks except those named first in heap.h.
+#pragma once
+
+#include "theap.h"
+
+extern mi_lock_t _mi_registry_lock;
+
+extern mi_atomic(size_t) _mi_registry_n_threads;  // that have a theap
+extern mi_atomic(bool)   _mi_registry_has_others; // there is, or was, more than one of them
+
+// A new theap that serves nothing yet; NULL when out of memory.  Under the lock.
+mi_theap_t* _mi_registry_new_theap(void);
+
+// So many were made.  Under the lock.
+size_t _mi_registry_count(void);
+
+// `next` leads from the first to the last, that of the process's first thread.
+mi_theap_t* _mi_registry_first(void);
+bool        _mi_registry_is_last(const mi_theap_t* theap);
+
+// Calls visit for each theap, and for each of the calling thread, under the lock.
+void _mi_registry_visit(void (*visit)(mi_theap_t* theap, void* arg), void* arg);
+void _mi_registry_visit_own(void (*visit)(mi_theap_t* theap));

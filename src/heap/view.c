@@ -1,0 +1,174 @@
+// Telling live blocks from free ones.  Layer: heap.
+#include "view.h"
+
+#include <string.h>
+
+#include "bin.h"
+#include "fork.h"
+#include "idle.h"
+#include "outbox.h"
+#include "sampler.h"
+
+void _mi_view_add_fault(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page) {
+  if (faults == NULL) return;
+  if (faults->n < MI_FAULTS_KEPT) {
+    mi_damage_t* fault = &faults->kept[faults->n];
+    fault->what = what;
+    fault->at = at;
+    fault->page = page;
+    fault->block_size = (page == NULL ? 0 : _mi_page_block_size(page));
+  }
+  faults->n++;
+}
+
+// Which block of the page begins there?  n_blocks if none does.
+static size_t view_index(const mi_view_t* view, const mi_block_t* block) {
+  size_t offset = (size_t)((const char*)block - view->start);
+  if (offset >= view->n_blocks * view->block_size || offset % view->block_size != 0) return view->n_blocks;
+  return offset / view->block_size;
+}
+
+static bool view_is_made(const mi_view_t* view, size_t i) {
+  size_t first = _mi_page_first_made(view->page);
+  return (i >= first ? i - first : i + view->n_blocks - first) < view->n_made;
+}
+
+// False: it cannot be in a list, and so the list ends here.
+static bool view_mark(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
+  size_t i = view_index(view, block);
+  if (i == view->n_blocks) {
+    _mi_view_add_fault(faults, "a link to where no block is", block, view->page);
+    return false;
+  }
+  if (!view_is_made(view, i)) {
+    _mi_view_add_fault(faults, "a free block that was never made", block, view->page);
+    return false;
+  }
+  if (!_mi_view_is_live(view, i)) {
+    _mi_view_add_fault(faults, "a block that is free twice", block, view->page);
+    return false;
+  }
+  view->free[i / 64] |= (uint64_t)1 << (i % 64);
+  view->n_live--;
+  return true;
+}
+
+// Marks a list that is to have n blocks.
+static void view_mark_list(mi_view_t* view, const mi_block_t* block, size_t n, const char* wrong, mi_faults_t* faults) {
+  size_t found = 0;
+  for (; block != NULL && view_mark(view, block, faults); block = _mi_block_peek(block)) found++;
+  if (found != n) _mi_view_add_fault(faults, wrong, view->page, view->page);
+}
+
+static void view_mark_unmade(mi_view_t* view) {
+  size_t i = _mi_page_first_made(view->page) + view->n_made;
+  for (size_t n = view->n_blocks - view->n_made; n > 0; n--, i++) {
+    if (i >= view->n_blocks) i -= view->n_blocks;
+    view->free[i / 64] |= (uint64_t)1 << (i % 64);
+  }
+  view->n_live = view->n_made;
+}
+
+mi_page_t* _mi_view_page_of(const mi_block_t* block, size_t cls) {
+  mi_page_t* page = ((uintptr_t)block % sizeof(*block) == 0 ? _mi_page_of(block) : NULL);
+  return page != NULL && _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls ? page : NULL;
+}
+
+// A bin may have blocks of all pages of its heap: its thread's home can have been another when they were freed.
+static void view_mark_bin(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
+  for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
+    const mi_page_t* page = _mi_view_page_of(block, view->page->cls);
+    if (page == NULL || (page == view->page && !view_mark(view, block, faults))) return;
+  }
+}
+
+static void view_mark_outbox(mi_view_t* view, const mi_theap_t* theap, mi_faults_t* faults) {
+  const mi_batch_t* batch = _mi_outbox_batch((mi_theap_t*)theap, view->page);
+  if (batch->page == view->page) view_mark_list(view, batch->first, batch->count, "a batch of another length", faults);
+}
+
+// Blocks of the main heap, whichever heap the threads have that freed them.
+static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
+    for (size_t i = 0; i < MI_QUARANTINE_SIZE && !theap->is_orphan; i++) {
+      const mi_block_t* block = theap->quarantine[i];
+      if (block != NULL && _mi_page_of(block) == view->page) view_mark(view, block, faults);
+    }
+  }
+}
+
+// The bins of all threads; and the outboxes, where only blocks of the main heap are (heap.h, Q4).
+static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
+  bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
+  for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
+    if (theap->is_orphan) continue; // fork.c, F2
+    view_mark_bin(view, theap->bins[view->cls].head, faults);
+    view_mark_bin(view, _mi_bin_taken(theap, view->cls), faults);
+    if (theap->sampler != NULL) view_mark_bin(view, theap->sampler->bins[view->cls].head, faults); // sampler.h, SA1
+    if (is_mains) view_mark_outbox(view, theap, faults);
+  }
+  if (MI_HARDENED && is_mains) view_mark_quarantines(view, faults);
+}
+
+// Are the constants of the page those of its class?
+static bool view_is_possible(const mi_page_t* page) {
+  if (page->cls >= MI_CLASS_COUNT) return false;
+  const mi_class_info_t* info = &_mi_size_class_info[page->cls];
+  if (_mi_page_region(page)->base == 0 || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
+  return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_page_capacity(page, info) &&
+         page->n_slices == info->n_slices && page->extended <= page->capacity;
+}
+
+static void view_make_large(mi_view_t* view, const mi_page_t* page) {
+  view->start = _mi_page_large_block(page);
+  view->block_size = _mi_page_large_size(page);
+  view->usable_size = (MI_PADDING ? page->asked : view->block_size);
+  view->home = NULL;
+  view->n_blocks = view->n_made = view->n_live = 1;
+  view->free[0] = 0;
+}
+
+void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+  view->page = page;
+  view->heap = _mi_heap_of(page);
+  view->cls = page->cls;
+  view->is_shared = false;
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+    view_make_large(view, page);
+    return;
+  }
+  if (!view_is_possible(page)) {
+    _mi_view_add_fault(faults, "a descriptor that fits no size class", page, page);
+    view->n_blocks = view->n_made = view->n_live = view->block_size = 0;
+    return;
+  }
+  uint64_t   word = mi_load_acquire(&page->word);
+  mi_chain_t chain = _mi_page_word_chain(word);
+  view->start = _mi_page_start(page);
+  view->block_size = _mi_page_block_size(page);
+  view->usable_size = view->block_size - MI_PADDING_SIZE;
+  view->n_blocks = page->capacity;
+  view->n_made = page->extended;
+  view->is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
+  view->home = mi_load_relaxed(&page->home);
+  memset(view->free, 0, mi_div_up(view->n_blocks, 64) * sizeof(view->free[0]));
+  view_mark_unmade(view);
+  view_mark_list(view, page->free, view->is_shared ? 0 : view->n_made - _mi_page_used(page),
+                 "P1: a list of another length", faults);
+  size_t n_unmade = (view->is_shared ? view->n_blocks - view->n_made : 0); // they count as free ones there
+  view_mark_list(view, chain.first, chain.count - n_unmade, "I2: a chain of another length", faults);
+  view_mark_theaps(view, faults);
+}
+
+bool _mi_view_next(mi_walk_t* walk, mi_view_t* view) {
+  _mi_fork_adopt_orphans();
+  _mi_lock_acquire(&_mi_idle_lock);
+  _mi_lock_acquire(&_mi_registry_lock);
+  _mi_lock_acquire(&_mi_arena_lock);
+  mi_page_t* page = _mi_walk_next(walk);
+  if (page != NULL) _mi_view_make(view, page, NULL);
+  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_lock_release(&_mi_idle_lock);
+  return page != NULL;
+}
