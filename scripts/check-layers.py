@@ -41,7 +41,6 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.broken = []    # (rule, where, text)
-        self.warnings = []
         self.files = sorted(p for p in (root / "src").rglob("*") if p.suffix in (".c", ".h"))
         self.lines = {p: p.read_text(encoding="utf-8").splitlines() for p in self.files}
         self.includes = {p: list(self._includes_of(p)) for p in self.files}
