@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the documents, that is, all files *.md of the tree:
+"""Checks the documents, that is, all files *.md of the tree, and what comments refer to:
 
   link    a relative link leads to a file or directory, and its #anchor to a heading there
   path    a path of the tree in `code` exists (not in decisions, which speak of the tree at their date)
@@ -7,6 +7,8 @@
   index   docs/decisions/README.md lists each decision with its title and its date
   layer   docs/design/<layer>.md names each source file of src/<layer>
   tests   test/README.md has a row for each source file, and the tests that it names exist
+  invariant   each letter of invariants is defined in one source file, with the numbers 1, 2, 3 and so on; comments of src/
+          and pages of docs/design refer to those that exist
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects a report of it."""
 
@@ -14,6 +16,7 @@ import pathlib
 import re
 
 import checks
+from invariants import Invariants
 
 SKIPPED = {"build", ".git", ".cache"}
 DECISIONS = "docs/decisions"
@@ -41,7 +44,6 @@ class Docs:
     def __init__(self, root):
         self.root = root
         self.broken = []    # (rule, where, text)
-        self.warnings = []  # none so far
         self.pages = {}
         for path in sorted(root.rglob("*.md")):
             name = path.relative_to(root)
@@ -95,8 +97,20 @@ class Docs:
             if path.name not in names and path.stem + ".c" not in names and path.stem + ".h" not in names:
                 self.broken.append(("layer", page, f"does not name {path.name}"))
 
+    def check_invariants(self):
+        invariants = Invariants(self.root)
+        for path, text in invariants.wrong_definitions():
+            self.broken.append(("invariant", path, text))
+        pages = [(name, [(1, text)]) for name, text in self.pages.items()
+                 if name.startswith("docs/design/") and name != "docs/design/invariants.md"]
+        for name, texts in [*invariants.comments.items(), *pages]:
+            for line, text in texts:
+                for wrong in invariants.wrong_references(text):
+                    self.broken.append(("invariant", f"{name}:{line}", wrong))
+
     def check(self):
         self.check_layers()
+        self.check_invariants()
         self.check_tests(self.pages.get(TESTS, ""))
         index = self.pages.get(f"{DECISIONS}/README.md", "")
         for name, text in self.pages.items():
@@ -120,6 +134,10 @@ GOOD = {
     "src/layer/y.c": "",
     "test/unit/test-y.c": "",
     "docs/design/layer.md": "# Layer\n\n`y.c`\n",
+    "src/page/page.h": "// Pages.  Layer: page.\n//\n// P1  One.  Not C11.\n//     As P2.\n// P2  Two (P1).\n",
+    "src/heap/heap.h": "// Q1  By page.h, P2, and ../page/page.h, P1.\nint p; // P2\nconst char* s = \"P3\"; // Z9\n",
+    "docs/design/page.md": "`page.h`, P1, says Q1\n",
+    "docs/design/heap.md": "`heap.h`\n",
     "test/README.md": "| `src/layer/y.c` | `unit-y` |\n",
 }
 BAD = [
@@ -132,6 +150,13 @@ BAD = [
     ("layer", {"docs/design/layer.md": "# Layer\n\ny.c\n"}),
     ("tests", {"test/README.md": ""}),
     ("tests", {"test/README.md": "| `src/layer/y.c` | `unit-z` |\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q1  One.\n// P1  Two.\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q1  One.\n// Q3  Two.\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q2  One.\n", "docs/design/page.md": "`page.h`\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q1  One.\nint p; // P3\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q1  One.\nint p; // gone.h, P1\n"}),
+    ("invariant", {"src/heap/heap.h": "// Q1  As page.h, Q1, says.\n"}),
+    ("invariant", {"docs/design/heap.md": "`heap.h`, Q2\n"}),
 ]
 
 

@@ -37,7 +37,6 @@ class Tree:
     def __init__(self, root):
         self.root = root
         self.broken = []    # (rule, where, text)
-        self.warnings = []
         self.header = self._header()
         self.own = OWN_OPTION.findall((root / OWN).read_text(encoding="utf-8"))
         self.table = [(name, level, fields) for level, name, fields in ROW.findall((root / TABLE).read_text(encoding="utf-8"))]

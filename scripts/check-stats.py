@@ -21,7 +21,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 class Stats:
     def __init__(self, root):
-        self.broken, self.warnings = [], []
+        self.broken = []
         header = (root / HEADER).read_text(encoding="utf-8")
         self.fields = ROW.findall(header)
         self.fields += ARRAY.findall(header)

@@ -1,7 +1,7 @@
 """What the scripts that check the rules of the tree share: the command line, the report, and the self-test.
 
 A kind of tree is a class. Its objects are made from a root directory; after check() they have `counted`, a text that says what
-was checked, and the lists `broken` and `warnings` of (rule, where, text)."""
+was checked, and the list `broken` of (rule, where, text)."""
 
 import argparse
 import pathlib
@@ -26,7 +26,7 @@ def self_test(kind, good, bad):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text, encoding="utf-8")
             tree = checked(kind, root)
-        found = {finding[0] for finding in tree.broken + tree.warnings}
+        found = {finding[0] for finding in tree.broken}
         if found != ({rule} if rule else set()):
             print(f"self-test: expected {rule or 'nothing'} for {sorted(change)}, found {sorted(found) or 'nothing'}")
             failed += 1
@@ -45,7 +45,5 @@ def main(description, kind, good, bad):
     tree = checked(kind, args.root.resolve())
     for rule, where, text in tree.broken:
         print(f"{where}: {rule}: {text}")
-    for rule, where, text in tree.warnings:
-        print(f"{where}: warning: {rule}: {text}")
-    print(f"{tree.counted}, {len(tree.broken)} rules broken, {len(tree.warnings)} warnings")
+    print(f"{tree.counted}, {len(tree.broken)} rules broken")
     sys.exit(1 if tree.broken else 0)

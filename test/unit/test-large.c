@@ -1,0 +1,161 @@
+// Proves: a large block is freed once, by whichever thread (L1), starts where its alignment and offset say (L2), and is kept by its
+// thread within 4 MiB for the next request of about its size (L3); no slice is
+// lost.
+#include <pthread.h>
+#include <sched.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/purge.h"
+#include "heap/large.h"
+#include "mimalloc.h"
+#include "large.h"
+
+enum { keep_max = 64 }; // slices
+
+// Where large blocks are guarded, or tools look on, nothing is kept.
+static bool const may_keep = !MI_HARDENED && !MI_TRACK;
+
+// ---- freeing --------------------------------------------------------------------------------------------------------
+
+enum { n_frees = 1000 };
+
+static mi_page_t* page_to_free;
+static size_t     n_begun, n_done, n_freed; // rounds, and frees of the last one that counted
+
+static void free_page(size_t round) {
+  while (__atomic_load_n(&n_begun, __ATOMIC_ACQUIRE) < round) {
+  }
+  if (_mi_large_free(NULL, page_to_free)) __atomic_add_fetch(&n_freed, 1, __ATOMIC_RELAXED);
+}
+
+static void* free_pages(void* arg) {
+  for (size_t i = 1; i <= n_frees; i++) {
+    free_page(i);
+    __atomic_store_n(&n_done, i, __ATOMIC_RELEASE);
+  }
+  return arg;
+}
+
+// L1: of two frees at a time one counts.
+static void check_free(void) {
+  pthread_t other;
+  size_t    before = slices_in_use();
+  pthread_create(&other, NULL, &free_pages, NULL);
+  for (size_t i = 1; i <= n_frees; i++) {
+    size_t size = 700 * KiB + i % 100 * 8 * KiB;
+    page_to_free = _mi_page_of(mi_malloc(size));
+    n_freed = 0;
+    CHECK(bytes_in_use() >= (int64_t)size);
+    __atomic_store_n(&n_begun, i, __ATOMIC_RELEASE);
+    free_page(i);
+    while (__atomic_load_n(&n_done, __ATOMIC_ACQUIRE) < i) sched_yield();
+    CHECK_EQ(n_freed, 1);
+    CHECK_EQ(bytes_in_use(), 0);
+  }
+  pthread_join(other, NULL);
+  if (!MI_HARDENED) CHECK_EQ(slices_in_use(), before); // guarded blocks stay inaccessible for a while
+}
+
+// L2
+static void check_offset(rng_t* r) {
+  for (int i = 0; i < 300; i++) {
+    size_t align = (size_t)8 << rng_below(r, 19); // up to a chunk
+    size_t size = 600 * KiB + rng_below(r, 3 * MiB), offset = rng_below(r, size);
+    char*  p = (char*)mi_malloc_aligned_at(size, align, offset);
+    CHECK_FOR(p != NULL && is_aligned(p + offset, align), "%zu at %zu of %zu", align, offset, size);
+    const mi_page_t* page = _mi_page_of(p);
+    CHECK(_mi_page_kind(page) == MI_PAGE_LARGE && mi_usable_size(p) >= size);
+    p[0] = p[size - 1] = 1;
+    mi_free(p);
+  }
+  mi_collect(true);
+  CHECK_EQ(bytes_in_use(), 0);
+}
+
+// ---- keeping --------------------------------------------------------------------------------------------------------
+
+static mi_page_t* kept(void) {
+  return mi_load_relaxed(&_mi_theap_backing()->kept_large);
+}
+
+static int n_errors;
+
+static void count_error(int code, void* arg) {
+  (void)arg;
+  n_errors += (code == EAGAIN);
+}
+
+// L3
+static void check_kept(rng_t* r) {
+  mi_collect(true);
+  size_t base = _mi_purge_n_backed();
+  CHECK(kept() == NULL);
+  char* p = (char*)mi_malloc(MiB);
+  memset(p, 1, MiB);
+  mi_page_t* page = _mi_page_of(p);
+  mi_free(p);
+  CHECK(kept() == page && _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
+  CHECK_EQ(bytes_in_use(), 0);
+  CHECK_EQ(_mi_purge_n_backed(), base + page->n_slices);
+  mi_register_error(&count_error, NULL);
+  mi_free(hidden_pointer(p));
+  CHECK(n_errors == 1 && kept() == page);
+  mi_register_error(NULL, NULL);
+  void* small = mi_malloc(MiB / 2 + 64 * KiB);
+  void* big = mi_malloc(2 * MiB);
+  CHECK(small != p && big != p && kept() == page);
+  CHECK((char*)mi_zalloc(MiB - 100 * KiB) == p && is_zero(p, 0, MiB - 100 * KiB) && kept() == NULL);
+  mi_free(small);
+  mi_free(p);
+  mi_free(big); // only the last one is kept
+  CHECK(kept() != NULL && kept() != page);
+  mi_collect(true);
+  CHECK(kept() == NULL && !_mi_large_keeps(_mi_theap_backing()));
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  // Neither what is too large, nor what starts within its page, nor what belongs to another heap.
+  mi_heap_t* heap = mi_heap_new();
+  mi_free(mi_malloc(keep_max * MI_SLICE_SIZE + 1));
+  mi_free(mi_malloc_aligned_at(MiB, 4096, 8));
+  mi_free(mi_heap_malloc(heap, MiB));
+  CHECK(kept() == NULL);
+  mi_heap_delete(heap);
+  // The bound.
+  mi_collect(true);
+  size_t before = slices_in_use();
+  for (int i = 0; i < 200; i++) {
+    mi_free(mi_malloc(600 * KiB + rng_below(r, 6 * MiB)));
+    CHECK(slices_in_use() <= before + keep_max);
+    CHECK(mi_load_relaxed(&_mi_theap_backing()->kept_allowed) <= keep_max);
+  }
+}
+
+static void* keep_and_end(void* arg) {
+  mi_free(mi_malloc(3 * MiB));
+  CHECK(kept() != NULL);
+  return arg;
+}
+
+static void check_kept_by_threads(void) {
+  mi_collect(true);
+  size_t before = slices_in_use();
+  for (int i = 0; i < 20; i++) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, &keep_and_end, NULL);
+    pthread_join(thread, NULL);
+  }
+  CHECK_EQ(slices_in_use(), before);
+}
+
+int main(int argc, char** argv) {
+  watchdog(120);
+  rng_t r = rng_make(test_seed(argc, argv));
+  mi_option_set(mi_option_purge_delay, -1);
+  mi_free(mi_malloc(1));
+  check_free();
+  check_offset(&r);
+  if (may_keep) {
+    check_kept(&r);
+    check_kept_by_threads();
+  }
+  return check_result();
+}

@@ -1,0 +1,195 @@
+// Proves: a pool has the SHARED pages of its heap and class, each once (S1); who needs a page takes one from there before a new one
+// is made, so that what ended threads leave is bounded by what is live; a page that is free again leaves the pool; the pools of
+// a heap that ends are handed over or emptied.
+#include <pthread.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "heap/heap.h"
+#include "mimalloc.h"
+#include "support/stat.h"
+
+enum { n_blocks_max = 40000 };
+
+static void*      blocks[n_blocks_max]; // NULL: free
+static size_t     n_blocks, block_size, keep_every;
+static mi_heap_t* heap; // NULL: the default one
+
+static int64_t page_count(void) {
+  return mi_load_relaxed(&_mi_stats.pages.current);
+}
+
+static void* malloc_block(size_t size) {
+  return heap != NULL ? mi_heap_malloc(heap, size - MI_PADDING_SIZE) : mi_malloc(size - MI_PADDING_SIZE);
+}
+
+// S1, of all classes of a heap that nobody uses meanwhile; returns how many pages there are.
+static size_t check_pools(mi_heap_t* of) {
+  size_t n = 0;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    const mi_page_t* before = NULL;
+    for (mi_page_t* page = mi_load_relaxed(&of->pools[cls].first); page != NULL; page = page->next, n++) {
+      CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&page->word)), MI_PAGE_SHARED);
+      CHECK(page->cls == cls && page->prev == before && page->free == NULL && _mi_page_heap(page) == of);
+      size_t n_free = _mi_page_word_chain(mi_load_relaxed(&page->word)).count;
+      CHECK_FOR(n_free > 0 && n_free < page->capacity, "%zu of %d", n_free, page->capacity);
+      before = page;
+      if (n > n_blocks_max) return n;
+    }
+  }
+  return n;
+}
+
+static size_t check_main(void) {
+  size_t n = check_pools(&_mi_heap_main);
+  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages_abandoned.current), n);
+  return n;
+}
+
+static void* leave(void* arg) {
+  for (size_t i = 0; i < n_blocks; i++) blocks[i] = malloc_block(block_size);
+  for (size_t i = 0; i < n_blocks; i++) {
+    if (i % keep_every == 0) continue;
+    mi_free(blocks[i]);
+    blocks[i] = NULL;
+  }
+  return arg;
+}
+
+// A thread allocates so many blocks, frees most, and ends.
+static void run_leave(size_t size, size_t n, size_t every) {
+  pthread_t thread;
+  block_size = size, n_blocks = n, keep_every = every;
+  pthread_create(&thread, NULL, &leave, NULL);
+  pthread_join(thread, NULL);
+}
+
+static void check_empty(void) {
+  for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
+  mi_collect(true);
+  CHECK_EQ(check_main(), 0);
+  CHECK_EQ(page_count(), 0);
+}
+
+// What the thread has left is used up before a page is made.
+static void check_adopt(size_t size) {
+  run_leave(size, 1024 * KiB / size, 4);
+  int64_t n_pages = page_count();
+  size_t  n_pooled = check_main(), n_left = 0;
+  CHECK_FOR(n_pooled > 0 && (int64_t)n_pooled == n_pages, "%zu of %lld", n_pooled, (long long)n_pages);
+  for (size_t i = 0; i < n_blocks; i++) {
+    if (blocks[i] != NULL) continue;
+    blocks[i] = malloc_block(size);
+    CHECK(_mi_page_word_state(mi_load_relaxed(&_mi_page_of(blocks[i])->word)) != MI_PAGE_SHARED);
+    n_left = check_main();
+    CHECK(n_left <= n_pooled && n_pooled <= n_left + 1); // one at a time
+    n_pooled = n_left;
+  }
+  CHECK_EQ(n_left, 0);
+  CHECK(page_count() <= n_pages + MI_HARDENED); // where blocks wait before they are used again
+  check_empty();
+}
+
+// Threads that come and go with the same work: pages are adopted, and do not pile up.
+static void check_bound(void) {
+  static void* kept[n_blocks_max];
+  size_t       n_kept = 0;
+  for (int round = 0; round < 40; round++) {
+    run_leave(64, 20000, 400);
+    for (size_t i = 0; i < n_blocks; i += keep_every) kept[n_kept++] = blocks[i];
+    size_t n_bytes = 20000 * 64 + n_kept * 64;
+    CHECK_FOR(page_count() <= (int64_t)(n_bytes / MI_SLICE_SIZE) + 4, "%lld pages in round %d", (long long)page_count(),
+              round);
+    CHECK_EQ(check_main(), page_count());
+  }
+  n_blocks = 0;
+  for (size_t i = 0; i < n_kept; i++) mi_free(kept[i]);
+  check_empty();
+}
+
+// Frees by a thread that does not own the pages: each page leaves the pool when its last block is free.
+static void check_remove(void) {
+  run_leave(256, 5000, 2);
+  size_t n_pooled = check_main();
+  CHECK(n_pooled > 4);
+  for (size_t i = 0; i < n_blocks; i++) {
+    mi_free(blocks[i]);
+    blocks[i] = NULL;
+    if (i % 128 != 0) continue;
+    mi_collect(true);
+    size_t n = check_main();
+    CHECK_EQ(n, page_count());
+    CHECK(n <= n_pooled);
+    n_pooled = n;
+  }
+  check_empty();
+}
+
+static void check_heaps(void) {
+  for (int destroys = 0; destroys <= 1; destroys++) {
+    mi_heap_t* h = heap = mi_heap_new();
+    run_leave(128, 5000, 3);
+    int64_t n_pages = page_count();
+    size_t  n_pooled = check_pools(h);
+    CHECK(n_pooled > 4 && (int64_t)n_pooled == n_pages);
+    void* p = malloc_block(128); // its theap adopts a page of its heap
+    CHECK_EQ(check_pools(h), n_pooled - 1);
+    CHECK_EQ(page_count(), n_pages);
+    mi_free(p);
+    heap = NULL;
+    if (destroys) {
+      mi_heap_destroy(h);
+      memset(blocks, 0, sizeof(blocks));
+      CHECK_EQ(page_count(), 0);
+    }
+    else {
+      mi_heap_delete(h);
+      mi_collect(true);
+      CHECK(check_main() >= n_pooled - 1);
+      CHECK_EQ(page_count(), n_pages);
+    }
+    CHECK_EQ(check_pools(h), 0);
+    check_empty();
+  }
+}
+
+// ---- all at once ----------------------------------------------------------------------------------------------------
+
+enum { n_threads = 4, n_slots = 4096 };
+
+static void* slots[n_slots]; // each is exchanged atomically
+
+static void* exchange(void* arg) {
+  rng_t r = rng_make((uint64_t)(uintptr_t)arg);
+  for (size_t i = 0; i < 30000 * test_scale(); i++) {
+    void* p = rng_below(&r, 3) == 0 ? NULL : mi_malloc(16 + rng_below(&r, 6) * 200);
+    mi_free(__atomic_exchange_n(&slots[rng_below(&r, n_slots)], p, __ATOMIC_ACQ_REL));
+  }
+  return NULL;
+}
+
+static void check_threads(uint64_t seed) {
+  for (uint64_t round = 0; round < 5; round++) {
+    pthread_t threads[n_threads];
+    for (uintptr_t i = 0; i < n_threads; i++)
+      pthread_create(&threads[i], NULL, &exchange, (void*)(uintptr_t)(seed + 100 * round + i));
+    for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+    CHECK(check_main() > 0);
+  }
+  for (size_t i = 0; i < n_slots; i++) mi_free(slots[i]);
+  check_empty();
+}
+
+int main(int argc, char** argv) {
+  watchdog(120);
+  uint64_t seed = test_seed(argc, argv);
+  mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
+  mi_free(mi_malloc(1));
+  mi_collect(true);
+  const size_t sizes[] = {32, 256, 2048, 32 * KiB};
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) check_adopt(sizes[i]);
+  check_bound();
+  check_remove();
+  check_heaps();
+  check_threads(seed);
+  return check_result();
+}

@@ -1,0 +1,183 @@
+// Proves: what is free and backed stays within the allowance of purge.h, by the amount and by the clock; what is freed and taken
+// again and again is paid for once; what threads keep counts; a system that refuses is left alone for a while.
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/purge.h"
+#include "mimalloc.h"
+
+enum { slices_per_mib = 16, min_slices = 16, max_slices = 512 };
+
+static const long never = 3600 * 1000; // an interval that does not end in this test
+
+static void set_interval(long ms) {
+  mi_option_set(mi_option_purge_delay, ms);
+  mi_option_set(mi_option_arena_purge_mult, 1);
+}
+
+static mi_run_t take(size_t n) {
+  mi_run_t run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  CHECK(run.region != NULL);
+  return run;
+}
+
+static void give(mi_run_t run) {
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
+}
+
+// Frees as the heap does it.
+static void give_by_amount(mi_run_t run) {
+  give(run);
+  _mi_purge_by_amount();
+}
+
+static size_t purge_calls(void) {
+  return (size_t)(mi_load_relaxed(&_mi_prim_calls.purge) + mi_load_relaxed(&_mi_prim_calls.discard));
+}
+
+// Nothing is free and backed, and nothing is known of what was freed before.
+static void start_anew(long interval) {
+  set_interval(0);
+  for (int i = 0; i < 64; i++) _mi_purge_round(true); // each forgets half
+  _mi_purge_all();
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  set_interval(interval);
+}
+
+// P1, P3: 1/16 of what was freed, at least 1 MiB.
+static void check_share(size_t n_each) {
+  enum { n_runs = 50 };
+  mi_run_t runs[n_runs];
+  start_anew(never);
+  for (size_t i = 0; i < n_runs; i++) runs[i] = take(n_each);
+  for (size_t i = 0; i < n_runs; i++) {
+    give_by_amount(runs[i]);
+    size_t share = (i + 1) * n_each / 16;
+    CHECK_FOR(_mi_purge_n_backed() <= (share > min_slices ? share : min_slices), "%zu of %zu", _mi_purge_n_backed(),
+              (i + 1) * n_each);
+    if ((i + 1) * n_each <= min_slices) CHECK_EQ(_mi_purge_n_backed(), (i + 1) * n_each);
+  }
+}
+
+// P1, P3: never more than 32 MiB; what is taken again soon stays.
+static void check_again(void) {
+  start_anew(never);
+  for (int i = 0; i < 40; i++) {
+    give_by_amount(take(64 * slices_per_mib));
+    CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  }
+  CHECK(_mi_purge_n_backed() >= max_slices / 2);
+  start_anew(never);
+  size_t n_calls = 0, before = purge_calls();
+  for (int i = 0; i < 40; i++) {
+    give_by_amount(take(20 * slices_per_mib));
+    if (i == 9) n_calls = purge_calls();
+  }
+  CHECK_EQ(purge_calls(), n_calls); // it was paid for by then
+  CHECK_FOR(n_calls > before && n_calls - before < 30, "%zu calls", n_calls - before);
+  CHECK(_mi_purge_n_backed() >= 20 * slices_per_mib - min_slices);
+}
+
+// What was free during a whole interval goes back, and no more than that.
+static void check_clock(void) {
+  enum { n = 4 * MI_CHUNK_SLICES };
+  start_anew(never);
+  mi_run_t half = take(n / 2), other = take(n / 2);
+  give(half);
+  give(other);
+  CHECK(_mi_purge_has_more());
+  _mi_purge_round(false);
+  CHECK_EQ(_mi_purge_n_backed(), n); // the interval is not over
+  set_interval(1);
+  sleep_ms(3);
+  _mi_purge_round(false);
+  CHECK_EQ(_mi_purge_n_backed(), n); // it was not free at its beginning
+  give(take(n / 2));
+  sleep_ms(3);
+  _mi_purge_round(false);
+  CHECK_FOR(_mi_purge_n_backed() <= n / 2 && _mi_purge_n_backed() > 0, "%zu", _mi_purge_n_backed());
+  sleep_ms(3);
+  _mi_purge_round(false);
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  CHECK(!_mi_purge_has_more());
+}
+
+static void check_settings(void) {
+  enum { n = 100 * slices_per_mib };
+  start_anew(0);
+  mi_run_t run = take(n);
+  give_by_amount(run);
+  CHECK_EQ(_mi_purge_n_backed(), 0); // at once
+  start_anew(-1);
+  run = take(n);
+  size_t n_calls = purge_calls();
+  give_by_amount(run);
+  CHECK_EQ(_mi_purge_n_backed(), n); // never
+  set_interval(never);
+  mi_store_relaxed(&_mi_purge_has_thread, true);
+  _mi_purge_by_amount();
+  CHECK_EQ(_mi_purge_n_backed(), n); // that thread will
+  CHECK_EQ(purge_calls(), n_calls);
+  mi_store_relaxed(&_mi_purge_has_thread, false);
+  size_t n_given = _mi_purge_to(n / 2);
+  CHECK_FOR(_mi_purge_n_backed() <= n / 2 && _mi_purge_n_backed() + MI_CHUNK_SLICES >= n / 2, "%zu",
+            _mi_purge_n_backed());
+  CHECK_EQ(n_given, n - _mi_purge_n_backed());
+}
+
+// P2
+static void check_kept(void) {
+  start_anew(never);
+  CHECK(_mi_purge_keep(min_slices - 6));
+  CHECK_EQ(_mi_purge_n_backed(), min_slices - 6);
+  CHECK(!_mi_purge_keep(7)); // that would be more than the allowance
+  CHECK_EQ(_mi_purge_n_backed(), min_slices - 6);
+  give_by_amount(take(7));
+  give_by_amount(take(7));
+  give_by_amount(take(20));
+  CHECK_FOR(_mi_purge_n_backed() <= min_slices, "%zu", _mi_purge_n_backed());
+  _mi_purge_unkeep(min_slices - 6);
+  _mi_purge_all();
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  set_interval(0);
+  CHECK(!_mi_purge_keep(1));
+  set_interval(never);
+  mi_store_relaxed(&_mi_purge_has_thread, true);
+  CHECK(!_mi_purge_keep(max_slices + 1) && _mi_purge_keep(max_slices) && !_mi_purge_keep(1));
+  _mi_purge_unkeep(max_slices);
+  mi_store_relaxed(&_mi_purge_has_thread, false);
+}
+
+// P4
+static void check_refused(void) {
+  enum { n_runs = 200, n_each = 32 };
+  mi_run_t runs[n_runs];
+  start_anew(never);
+  for (size_t i = 0; i < n_runs; i++) runs[i] = take(n_each);
+  double start = now_seconds();
+  size_t before = purge_calls();
+  _mi_prim_fail_nth(1, true);
+  for (size_t i = 0; i < n_runs; i++) give_by_amount(runs[i]);
+  _mi_prim_fail_nth(0, false);
+  size_t n_waits = 1 + (size_t)((now_seconds() - start) * 10); // 100 ms each
+  CHECK_FOR(purge_calls() - before <= 200 * n_waits, "%zu calls, %zu times", purge_calls() - before, n_waits);
+  CHECK(purge_calls() > before);
+  CHECK_EQ(_mi_purge_n_backed(), n_runs * n_each);
+  CHECK(!_mi_purge_has_more());
+  _mi_purge_all();
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  give(take(1));
+  CHECK(_mi_purge_has_more());
+}
+
+int main(void) {
+  watchdog(60);
+  mi_free(mi_malloc(1));
+  check_share(16);
+  check_share(32);
+  check_again();
+  check_clock();
+  check_settings();
+  check_kept();
+  check_refused();
+  return check_result();
+}

@@ -1,0 +1,151 @@
+// Proves: each wrong free is reported with its code and ignored, each overflow and each write to a free block is reported once, and
+// what is right never is; afterwards the heap is whole.  Checked builds.
+#include <errno.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "../sink.h"
+#include "mimalloc.h"
+#include "page/verify.h"
+
+static sink_t sink;
+static int    codes[16];
+static size_t n_codes;
+
+static void note_error(int code, void* arg) {
+  (void)arg;
+  if (n_codes < COUNT_OF(codes)) codes[n_codes] = code;
+  n_codes++;
+}
+
+// Since the last time: one error of that code (0: none), with a message that has the words.
+static bool was_reported(int code, const char* words) {
+  bool is_right = (code == 0 ? n_codes == 0 : n_codes == 1 && codes[0] == code && sink_has(&sink, words));
+  n_codes = 0;
+  sink_clear(&sink);
+  return is_right;
+}
+
+static void free_wrongly(void* p) {
+  mi_free(hidden_pointer(p));
+}
+
+// Sizes of which some leave no room before the last word of the block, and some are large.
+static const size_t sizes[] = {1,        8,        24,      100,        120,       121,    1000,
+                               1024 - 8, 1024 - 7, 8 * KiB, 100 * 1000, 600 * KiB, 5 * MiB};
+
+static void check_right(rng_t* r) {
+  for (int i = 0; i < 20000; i++) {
+    size_t size = rng_size(r, 2 * MiB);
+    char*  p = (char*)mi_malloc(size);
+    if (size > 0) p[0] = p[size - 1] = (char)i; // all of it may be written to
+    CHECK(mi_usable_size(p) >= size);
+    if (rng_below(r, 2) == 0) p = (char*)mi_realloc(p, 2 * size + 1);
+    mi_free(p);
+  }
+  CHECK(was_reported(0, ""));
+}
+
+static void check_double_free(size_t size) {
+  char* p = (char*)mi_malloc(size);
+  char* other = (char*)mi_malloc(size);
+  mi_free(p);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+  free_wrongly(p);
+  bool is_known = (size <= MI_CLASS_ASKED_MAX || codes[0] == EAGAIN); // a large one may be no block any more
+  CHECK_FOR(is_known ? was_reported(EAGAIN, "double free") : was_reported(EINVAL, "invalid pointer"), "%zu", size);
+  CHECK(mi_realloc(hidden_pointer(p), 2 * size) == NULL);
+  CHECK_FOR(is_known ? was_reported(EAGAIN, "realloc of") : was_reported(EINVAL, "invalid pointer"), "%zu", size);
+  char* again = (char*)mi_malloc(size);
+  CHECK(again != other); // it is in use once
+  mi_free(again);
+  mi_free(other);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
+static void check_invalid(size_t size) {
+  char* p = (char*)mi_malloc(size);
+  memset(p, 3, size);
+  for (size_t at = 8; at < size; at += at) {
+    free_wrongly(p + at);
+    CHECK_FOR(was_reported(EINVAL, "invalid pointer"), "%zu of %zu", at, size);
+    CHECK(!_mi_block_verify(_mi_page_of(p), p + at, "realloc"));
+    CHECK_FOR(was_reported(EINVAL, "realloc of an invalid pointer"), "%zu of %zu", at, size);
+  }
+  mi_free(p);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
+// A byte too many, at each place behind the block that is the allocator's; reported once, and the block is one for all that.
+static void check_overflow(size_t size) {
+  for (size_t at = 0; at < 8; at++) {
+    char* p = (char*)mi_malloc(size);
+    char* beyond = (char*)hidden_pointer(p) + size + at;
+    *beyond = (char)(*beyond + 1);
+    CHECK(mi_usable_size(p) > 0);
+    CHECK_FOR(was_reported(EFAULT, "buffer overflow"), "%zu behind %zu", at, size);
+    CHECK(mi_usable_size(p) > 0);
+    mi_free(p);
+    CHECK_FOR(was_reported(0, ""), "%zu behind %zu", at, size);
+  }
+}
+
+static void check_wrong_size(size_t size) {
+  void* p = mi_malloc(size);
+  mi_free_size(hidden_pointer(p), size + 1);
+  bool is_known = was_reported(EINVAL, "wrong size");
+  CHECK_FOR(is_known, "%zu", size);
+  p = mi_malloc(size);
+  mi_free_size(p, size);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
+// A write to a free block: to its link, which is seen when that is followed, or to the rest, seen when the block is used again.
+static void check_use_after_free(size_t at) {
+  enum { n = 2000 };
+  static void* blocks[2 * n];
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_malloc(256 - MI_PADDING_SIZE);
+  mi_free(blocks[n / 2]); // its page has others in use, and stays
+  char* written = (char*)hidden_pointer(blocks[n / 2]);
+  written[at] = (char)(written[at] ^ 0x55);
+  mi_collect(true);
+  blocks[n / 2] = NULL;
+  for (size_t i = n; i < 2 * n; i++) blocks[i] = mi_malloc(256 - MI_PADDING_SIZE);
+  CHECK_FOR(was_reported(EFAULT, at < sizeof(mi_block_t) && !MI_HARDENED ? "corrupted" : "use after free"), "%zu", at);
+  for (size_t i = 0; i < 2 * n; i++) mi_free(blocks[i]);
+  CHECK_FOR(was_reported(0, ""), "%zu", at);
+}
+
+static void check_random(void) {
+  uint64_t seen[64];
+  for (size_t i = 0; i < COUNT_OF(seen); i++) {
+    seen[i] = _mi_block_random(seen);
+    for (size_t k = 0; k < i; k++) CHECK(seen[k] != seen[i]);
+  }
+}
+
+int main(int argc, char** argv) {
+  watchdog(60);
+  if (!MI_CHECKED || !MI_FILL) {
+    test_skip("the checks of blocks", "this build has none, or leaves them to a tool");
+    return skip_code;
+  }
+  rng_t r = rng_make(test_seed(argc, argv));
+  mi_option_set(mi_option_max_errors, 10000);
+  mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
+  mi_register_error(&note_error, NULL);
+  mi_register_output(&sink_write, &sink);
+  was_reported(0, "");
+  check_right(&r);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    check_double_free(sizes[i]);
+    check_invalid(sizes[i]);
+    if (sizes[i] <= MI_CLASS_ASKED_MAX || !MI_HARDENED) check_overflow(sizes[i]); // else memory is inaccessible there
+    check_wrong_size(sizes[i]);
+  }
+  for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
+  check_random();
+  CHECK(mi_heap_check(NULL));
+  for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(at); // what the link led to is lost
+  mi_register_output(NULL, NULL);
+  return check_result();
+}
