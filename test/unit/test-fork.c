@@ -1,0 +1,111 @@
+// Proves: a child that is forked while other threads allocate and free has all blocks with their contents, never gets one of them
+// anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.
+#include <pthread.h>
+#include <sys/wait.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "mimalloc.h"
+#include "support/stat.h"
+
+enum { n_threads = 3, n_slots = 200, n_forks = 16 };
+
+static void*  slots[n_threads][n_slots]; // NULL, or a block that its thread does not touch any more
+static size_t sizes[n_threads][n_slots];
+static size_t ready, is_over;
+
+static uint64_t key_of(size_t thread, size_t slot) {
+  return 1000 * thread + slot;
+}
+
+// Whatever the moment of a fork, a slot is that of a block which is in use, and filled.
+static void* churn(void* arg) {
+  size_t me = (size_t)(uintptr_t)arg;
+  rng_t  r = rng_make(me + 1);
+  for (size_t n = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); n++) {
+    size_t i = rng_below(&r, n_slots);
+    void*  p = __atomic_exchange_n(&slots[me][i], NULL, __ATOMIC_ACQ_REL);
+    mi_free(p);
+    if (p == NULL) {
+      sizes[me][i] = rng_below(&r, 20) == 0 ? 600 * KiB : rng_size(&r, 16 * KiB) + 1;
+      p = mi_malloc(sizes[me][i]);
+      pattern_fill(p, 0, sizes[me][i], key_of(me, i));
+      __atomic_store_n(&slots[me][i], p, __ATOMIC_RELEASE);
+    }
+    if (n == 1000) __atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);
+  }
+  return NULL;
+}
+
+static void check_slots(void) {
+  for (size_t t = 0; t < n_threads; t++) {
+    for (size_t i = 0; i < n_slots; i++) {
+      if (slots[t][i] == NULL) continue;
+      CHECK_FOR(pattern_check(slots[t][i], sizes[t][i], key_of(t, i)) == sizes[t][i], "thread %zu, slot %zu", t, i);
+    }
+  }
+}
+
+static int64_t page_count(void) {
+  return mi_load_relaxed(&_mi_stats.pages.current);
+}
+
+// Blocks of the child's own, among those that it has from its parent.
+static void work(rng_t* r) {
+  enum { n = 3000 };
+  static void* own[n];
+  for (size_t i = 0; i < n; i++) {
+    own[i] = mi_malloc(rng_size(r, 16 * KiB) + 1);
+    memset(own[i], 0xEE, mi_usable_size(own[i]));
+  }
+  check_slots();
+  for (size_t i = 0; i < n; i++) mi_free(own[i]);
+  mi_collect(true);
+}
+
+static void check_child(void) {
+  rng_t   r = rng_make(7);
+  int64_t n_before = page_count();
+  check_slots();
+  work(&r);
+  CHECK_FOR(page_count() <= n_before, "%lld pages, then %lld", (long long)n_before, (long long)page_count());
+  for (size_t t = 0; t < n_threads; t++) {
+    for (size_t i = 0; i < n_slots; i++) {
+      mi_free(slots[t][i]);
+      slots[t][i] = NULL;
+    }
+  }
+  mi_collect(true);
+  int64_t n_left = page_count(), n_bytes = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  CHECK_FOR(n_left <= n_before, "%lld pages, then %lld", (long long)n_before, (long long)n_left);
+  CHECK_FOR(n_bytes <= n_threads * (int64_t)MiB, "%lld bytes of large blocks are left", (long long)n_bytes);
+  for (int i = 0; i < 3; i++) work(&r);
+  CHECK_FOR(page_count() <= n_left, "%lld pages, then %lld", (long long)n_left, (long long)page_count());
+  CHECK(mi_heap_check(NULL));
+}
+
+int main(void) {
+  pthread_t threads[n_threads];
+  watchdog(120);
+  if (TEST_TSAN) {
+    test_skip("fork", "the thread sanitizer allows no thread in the child");
+    return skip_code;
+  }
+  mi_option_set(mi_option_purge_delay, -1); // no thread of ours
+  for (size_t t = 0; t < n_threads; t++) pthread_create(&threads[t], NULL, &churn, (void*)(uintptr_t)t);
+  while (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) < n_threads) sleep_ms(1);
+  for (size_t k = 0; k < n_forks; k++) {
+    pid_t child = fork();
+    if (child == 0) {
+      watchdog(60);
+      check_child();
+      _exit(check_result());
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK_FOR(status == 0, "child %zu: %#x", k, (unsigned)status);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  for (size_t t = 0; t < n_threads; t++) pthread_join(threads[t], NULL);
+  check_slots();
+  return check_result();
+}
