@@ -103,7 +103,7 @@ struct mi_theap_s {
   uint32_t               n_slow_frees;         // counts to the next look at unused bins
   uint32_t               n_trims;              // ... and which are next
   uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
-  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (heap/large.c, L3)
+  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (large.h, L3)
   mi_atomic(size_t)      kept_allowed;         // slices that may be kept
   const mi_page_t*       kept_seen;            // in the last round: that block, and how often one had been used again
   uint64_t               n_reused_seen;
@@ -126,7 +126,7 @@ struct mi_theap_s {
   mi_theap_t*      thread_next; // the other theaps of the thread, beginning with the backing theap; or the retired ones
   mi_theap_t**     thread_at;
   mi_theap_t*      next;                           // in the registry
-  uint64_t         vacant_since;                   // how many theaps had become vacant then (heap/vacant.h, V4)
+  uint64_t         vacant_since;                   // how many theaps had become vacant then (vacant.h, VA4)
   uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
   mi_atomic(bool)  is_live;                        // a thread has it
   bool             is_late;                        // threads past their exit share it

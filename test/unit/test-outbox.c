@@ -93,7 +93,7 @@ static void check_batches(size_t size) {
   n_blocks = page->capacity;
   owner_run(&allocate);
   page = _mi_page_of(blocks[0]);
-  size_t limit = _mi_class_info[page->cls].outbox_limit;
+  size_t limit = _mi_size_class_info[page->cls].outbox_limit;
   CHECK(limit >= 1 && limit <= 32 && (limit == 1 || limit * size <= 4 * KiB));
   CHECK(limit == 32 || (limit + 1) * size > 4 * KiB);
   size_t n = 0;
@@ -138,7 +138,7 @@ static void check_bound(void) {
 static void check_claim(void) {
   pthread_t  owner = owner_begin(64, 1);
   mi_page_t* page = _mi_page_of(blocks[0]);
-  size_t     capacity = page->capacity, claim_at = _mi_class_info[page->cls].claim_at;
+  size_t     capacity = page->capacity, claim_at = _mi_size_class_info[page->cls].claim_at;
   mi_free(blocks[0]);
   mi_collect(true);
   n_blocks = 3 * capacity;

@@ -29,7 +29,7 @@ static size_t check_pools(mi_heap_t* of) {
     const mi_page_t* before = NULL;
     for (mi_page_t* page = mi_load_relaxed(&of->pools[cls].first); page != NULL; page = page->next, n++) {
       CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&page->word)), MI_PAGE_SHARED);
-      CHECK(page->cls == cls && page->prev == before && page->free == NULL && _mi_page_heap(page) == of);
+      CHECK(page->cls == cls && page->prev == before && page->free == NULL && _mi_heap_of(page) == of);
       size_t n_free = _mi_page_word_chain(mi_load_relaxed(&page->word)).count;
       CHECK_FOR(n_free > 0 && n_free < page->capacity, "%zu of %d", n_free, page->capacity);
       before = page;

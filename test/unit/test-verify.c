@@ -68,7 +68,7 @@ static void check_invalid(size_t size) {
   for (size_t at = 8; at < size; at += at) {
     free_wrongly(p + at);
     CHECK_FOR(was_reported(EINVAL, "invalid pointer"), "%zu of %zu", at, size);
-    CHECK(!_mi_block_verify(_mi_page_of(p), p + at, "realloc"));
+    CHECK(!_mi_verify_block(_mi_page_of(p), p + at, "realloc"));
     CHECK_FOR(was_reported(EINVAL, "realloc of an invalid pointer"), "%zu of %zu", at, size);
   }
   mi_free(p);
