@@ -6,10 +6,11 @@ set(mi_sources
   src/prim/lock.c
   src/prim/pthread.c
 
+  src/support/assert.c
   src/support/format.c
   src/support/message.c
   src/support/option.c
-  src/support/option_table.c
+  src/support/options.c
   src/support/stat.c
   src/support/trace.c
   src/support/value.c

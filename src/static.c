@@ -15,10 +15,11 @@
 #include "prim/lock.c"
 #include "prim/pthread.c"
 
+#include "support/assert.c"
 #include "support/format.c"
 #include "support/message.c"
 #include "support/option.c"
-#include "support/option_table.c"
+#include "support/options.c"
 #include "support/stat.c"
 #include "support/trace.c"
 #include "support/value.c"

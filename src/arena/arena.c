@@ -52,7 +52,7 @@ size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
     index = _mi_region_index(region);
   }
   _mi_lock_release(&_mi_arena_lock);
-  if (index != 0) _mi_message_trace("arena %zu: %zu KiB at %p\n", index, size / MI_KiB, start);
+  if (index != 0) _mi_message_print(2, "arena %zu: %zu KiB at %p\n", index, size / MI_KiB, start);
   else if (is_ours) _mi_message_warning("memory at %p cannot be managed: it is managed already\n", given);
   else
     _mi_message_warning("memory at %p cannot be managed: out of memory, or too many arenas (%d)\n", given,
@@ -97,7 +97,7 @@ static size_t arena_start(const arena_new_t* made) {
   region->is_fixed = region->is_pinned = region->is_committed = made->is_large;
   _mi_region_start(region, made->n_chunks);
   _mi_lock_release(&_mi_arena_lock);
-  _mi_message_verbose("reserved %zu KiB memory%s\n", made->n_chunks * (MI_CHUNK_SIZE / MI_KiB),
+  _mi_message_print(1, "reserved %zu KiB memory%s\n", made->n_chunks * (MI_CHUNK_SIZE / MI_KiB),
                       made->is_large ? " in large OS pages" : "");
   return _mi_region_index(region);
 }

@@ -1,24 +1,2 @@
-// Assertions.  Layer: base.
-//
-// mi_assert checks what callers promise, mi_assert_internal an invariant of ours; the condition is always compiled,
-// and costs nothing below its level (MI_DEBUG: 0 none, 1 mi_assert, 2 also internal, 3 also expensive).
 #pragma once
-
-#include "compiler.h"
-
-#if !defined(MI_DEBUG)
-  #if defined(NDEBUG) || defined(MI_BUILD_RELEASE)
-    #define MI_DEBUG 0
-  #else
-    #define MI_DEBUG 2
-  #endif
-#endif
-
-// Prints and aborts; defined in support/message.c.
-mi_cold void _mi_assert_fail(const char* expr, const char* file, unsigned line, const char* func);
-
-#define mi_assert_at(level, e) \
-  ((MI_DEBUG < (level) || mi_likely(e)) ? (void)0 : _mi_assert_fail(#e, __FILE__, __LINE__, __func__))
-#define mi_assert(e)           mi_assert_at(1, e)
-#define mi_assert_internal(e)  mi_assert_at(2, e)
-#define mi_assert_expensive(e) mi_assert_at(3, e)
+#include "../support/assert.h"

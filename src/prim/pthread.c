@@ -23,8 +23,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../base/assert.h"
-
 #if !defined(PTHREAD_DESTRUCTOR_ITERATIONS)
   #define PTHREAD_DESTRUCTOR_ITERATIONS 4 // what POSIX demands at least
 #endif

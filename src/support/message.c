@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/assert.h"
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../prim/lock.h"
@@ -169,23 +168,8 @@ void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) {
   _mi_message_write(out, arg, text);
 }
 
-void _mi_message_print(const char* fmt, ...) {
-  va_list args;
-  va_start(args, fmt);
-  message_vwrite("mimalloc: ", fmt, args);
-  va_end(args);
-}
-
-void _mi_message_verbose(const char* fmt, ...) {
-  if (_mi_option_get_fast(mi_option_verbose) < 1) return;
-  va_list args;
-  va_start(args, fmt);
-  message_vwrite("mimalloc: ", fmt, args);
-  va_end(args);
-}
-
-void _mi_message_trace(const char* fmt, ...) {
-  if (_mi_option_get_fast(mi_option_verbose) < 2) return;
+void _mi_message_print(long level, const char* fmt, ...) {
+  if (level > 0 && _mi_option_get_fast(mi_option_verbose) < level) return;
   va_list args;
   va_start(args, fmt);
   message_vwrite("mimalloc: ", fmt, args);
@@ -257,12 +241,6 @@ void _mi_error_report(int err, const char* fmt, ...) {
     message_thread.is_in_error = false;
   }
   errno = saved;
-}
-
-void _mi_assert_fail(const char* expr, const char* file, unsigned line, const char* func) {
-  _mi_message_raw(NULL, NULL, "mimalloc: assertion failed: at \"%s\":%u, %s\n  assertion: \"%s\"\n", file, line, func,
-                  expr);
-  _mi_prim_abort();
 }
 
 void _mi_message_after_fork(void) {

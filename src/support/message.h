@@ -17,9 +17,8 @@
 void _mi_message_write(mi_output_fun* out, void* arg, const char* text);
 void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) mi_printf(3, 4);
 
-void _mi_message_print(const char* fmt, ...) mi_printf(1, 2);   // always
-void _mi_message_verbose(const char* fmt, ...) mi_printf(1, 2); // with option verbose
-void _mi_message_trace(const char* fmt, ...) mi_printf(1, 2);   // with option verbose >= 2
+// With option verbose at `level` or above; 0: always.
+void _mi_message_print(long level, const char* fmt, ...) mi_printf(2, 3);
 
 // With option show_errors, max_warnings times; with verbose always.
 mi_cold void _mi_message_warning(const char* fmt, ...) mi_printf(1, 2);

@@ -91,8 +91,8 @@ static void check_forms(void) {
   sink_clear(&other);
   mi_register_output(&sink_write, &sink);
   sink_clear(&sink);
-  _mi_message_print("number %d", 1);
-  _mi_message_print("number %d\n", 2);
+  _mi_message_print(0, "number %d", 1);
+  _mi_message_print(0, "number %d\n", 2);
   CHECK_FOR(strcmp(sink.text, "mimalloc: number 1\nmimalloc: number 2\n") == 0, "%.99s", sink.text);
   CHECK_EQ(sink.n_calls, 2);
   _mi_message_raw(&sink_write, &other, "%s", "elsewhere");
@@ -102,7 +102,7 @@ static void check_forms(void) {
   static char longer[5000];
   memset(longer, 'x', sizeof(longer) - 1);
   sink_clear(&sink);
-  _mi_message_print("%s", longer);
+  _mi_message_print(0, "%s", longer);
   CHECK(sink.length > 400 && sink.length < 600 && sink.text[sink.length - 1] == '\n' && sink.n_calls == 1);
 }
 
@@ -110,8 +110,8 @@ static void check_verbosity(void) {
   for (long level = 0; level <= 2; level++) {
     mi_option_set(mi_option_verbose, level);
     sink_clear(&sink);
-    _mi_message_verbose("verbose");
-    _mi_message_trace("trace");
+    _mi_message_print(1, "verbose");
+    _mi_message_print(2, "trace");
     CHECK_EQ(sink.n_calls, level);
     CHECK_EQ(count(sink.text, "mimalloc: verbose\n"), level >= 1);
     CHECK_EQ(count(sink.text, "mimalloc: trace\n"), level >= 2);
@@ -127,7 +127,7 @@ static void record_and_misbehave(const char* text, void* arg) {
   if (depth > deepest) deepest = depth;
   sink_write(text, arg);
   mi_free(mi_malloc(100000));
-  _mi_message_print("said while speaking");
+  _mi_message_print(0, "said while speaking");
   _mi_error_report(harmless, "failed while speaking");
   errno = EIO;
   depth--;
@@ -137,7 +137,7 @@ static void speak_recursively(void) {
   mi_register_output(&record_and_misbehave, &sink);
   sink_clear(&sink);
   errno = 4711;
-  _mi_message_print("hello");
+  _mi_message_print(0, "hello");
   CHECK_EQ(errno, 4711);
   CHECK(sink.n_calls == 1 && deepest == 1);
   CHECK(strcmp(sink.text, "mimalloc: hello\n") == 0);
@@ -304,7 +304,7 @@ static void* change(void* arg) {
 }
 
 static void* speak(void* arg) {
-  for (int i = 0; i < N_LINES; i++) _mi_message_print("line %d", i);
+  for (int i = 0; i < N_LINES; i++) _mi_message_print(0, "line %d", i);
   return arg;
 }
 
