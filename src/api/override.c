@@ -160,7 +160,7 @@ MI_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
                               M_PERTURB, M_CHECK_ACTION,   M_ARENA_TEST, M_ARENA_MAX};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (known[i] != param) continue;
-    _mi_message_verbose("mallopt(%d, %d) has no effect here.\n", param, value);
+    _mi_message_print(1, "mallopt(%d, %d) has no effect here.\n", param, value);
     return 1;
   }
   return 0;

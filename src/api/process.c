@@ -9,7 +9,7 @@
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "../support/trace.h"
 #include "api.h"
@@ -46,7 +46,7 @@ void mi_process_init(void) mi_attr_noexcept {
   if (process_prints_stats()) _mi_numa_node_count();
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
-    _mi_message_verbose("process init\n");
+    _mi_message_print(1, "process init\n");
   }
   _mi_arena_init_options();
   _mi_trace_init();
@@ -60,7 +60,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
     _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
   }
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
-  _mi_message_verbose("process done\n");
+  _mi_message_print(1, "process done\n");
 }
 
 #if defined(__GNUC__) || defined(__clang__)

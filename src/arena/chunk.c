@@ -1,7 +1,7 @@
 // Chunks of a region, by what they can still give.  Layer: arena.
 #include "chunk.h"
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../support/option.h"
 
 mi_atomic(size_t) _mi_chunk_purgeable;

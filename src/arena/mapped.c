@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"

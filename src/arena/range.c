@@ -1,7 +1,7 @@
 // An ordered index of address ranges.  Layer: arena.
 #include "range.h"
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../base/bits.h"
 
 // No range has a lower one than those below it.

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../support/option.h"

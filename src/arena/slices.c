@@ -3,7 +3,7 @@
 // One lock guards it all: it is taken once per 64 KiB or more of use.
 #include "slices.h"
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../support/option.h"
 #include "chunk.h"
 #include "commit.h"

@@ -19,7 +19,7 @@
 
 #include "../arena/mapped.h"
 #include "../arena/slices.h"
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "page_word.h"
 #include "size_class.h"
 
