@@ -173,8 +173,8 @@ static size_t override_bytes(int64_t n) {
     #if __GLIBC_PREREQ(2, 33)
 MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
-  size_t           large = override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
+  size_t           large = override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
   info.arena = pages;
   info.hblkhd = large;
   info.uordblks = pages + large;
@@ -186,8 +186,8 @@ MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
 
 MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
-  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
+  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
   info.uordblks = info.arena + info.hblkhd;
   info.fordblks = info.keepcost = (int)(_mi_slices_purgeable() * MI_SLICE_SIZE);
   return info;

@@ -100,8 +100,8 @@ void mi_collect(bool force) mi_attr_noexcept {
 
 // Bytes of pages and large blocks, and what other threads keep: what cannot go back here.
 static size_t collect_held(void) {
-  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
-  int64_t large = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  int64_t pages = mi_load_relaxed(&_mi_stat_live.page_committed.current);
+  int64_t large = mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
   size_t  backed = _mi_purge_n_backed(), purgeable = _mi_slices_purgeable();
   size_t  n_kept = backed - mi_min(backed, purgeable);
   return (pages > 0 ? (size_t)pages : 0) + (large > 0 ? (size_t)large : 0) + n_kept * MI_SLICE_SIZE;

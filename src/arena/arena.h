@@ -1,6 +1,6 @@
 // Arenas: address space that the program reserves, or memory that it brings.  Layer: arena.
 //
-// An arena is a region, and its index in _mi_regions is what stands for it here; 0 is none.  All calls need region 0.
+// An arena is a region, and its index in _mi_region_all is what stands for it here; 0 is none.  All calls need region 0.
 //
 // N1  An arena is handed out only when it is started, with all that is said about it in place.
 // N2  What takes long (huge OS pages) is done between adding and starting, without the arena lock.

@@ -21,7 +21,7 @@ static size_t                    hole_next; // to be looked at
 #define HOLE_CHUNK_BITS 24
 
 static mi_region_t* hole_region(size_t at) {
-  return &_mi_regions[hole_chunks[at] >> HOLE_CHUNK_BITS];
+  return &_mi_region_all[hole_chunks[at] >> HOLE_CHUNK_BITS];
 }
 
 static size_t hole_chunk(size_t at) {
@@ -68,17 +68,17 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
 
 // Has the chunk no holes any more?
 static bool hole_is_filled(const mi_chunk_t* chunk) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   bool is_filled = (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return is_filled;
 }
 
 // Is nothing mapped there any more?  Then the holes are gone too.
 static bool hole_forget_closed(const mi_region_t* region, size_t i) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   bool is_closed = (i >= region->n_open);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (!is_closed) return false;
   region->chunks[i].has_holes = HOLE_LISTED;
   hole_n_chunks--;
@@ -86,7 +86,7 @@ static bool hole_forget_closed(const mi_region_t* region, size_t i) {
 }
 
 void _mi_hole_close_filled(size_t n) {
-  _mi_lock_acquire(&_mi_purge_lock);
+  _mi_lock_acquire(&_mi_region_purge_lock);
   for (n = mi_min(n, hole_n_listed); n > 0 && hole_n_listed > 0; n--) {
     if (hole_next >= hole_n_listed) hole_next = 0;
     mi_region_t*      region = hole_region(hole_next);
@@ -97,5 +97,5 @@ void _mi_hole_close_filled(size_t n) {
     if ((chunk->has_holes & HOLE_HAS) != 0) hole_next++;
     else hole_unlist(hole_next);
   }
-  _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_region_purge_lock);
 }

@@ -103,12 +103,12 @@ static void mapped_count(const mi_range_t* range, bool is_added) {
   mapped_sum.n_blocks += is_added ? 1 : (size_t)-1;
   mapped_sum.size += is_added ? range->size : 0 - range->size;
   if (is_added) {
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)range->size);
-    _mi_stat_increase(&_mi_stats.committed, (int64_t)range->size);
+    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)range->size);
+    _mi_stat_increase(&_mi_stat_live.committed, (int64_t)range->size);
   }
   else {
-    _mi_stat_decrease(&_mi_stats.reserved, (int64_t)range->size);
-    _mi_stat_decrease(&_mi_stats.committed, (int64_t)range->size);
+    _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)range->size);
+    _mi_stat_decrease(&_mi_stat_live.committed, (int64_t)range->size);
   }
 }
 

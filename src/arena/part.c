@@ -65,7 +65,7 @@ static bool part_map_first(mi_region_t* whole) {
 }
 
 static bool part_plan_span(void) {
-  mi_region_t* whole = &_mi_regions[0];
+  mi_region_t* whole = &_mi_region_all[0];
   uintptr_t    from;
   size_t       room;
   for (size_t i = 0; _mi_prim_find_empty(i / PART_TRIES, &from, &room); i++) {
@@ -82,7 +82,7 @@ static bool part_plan_span(void) {
 
 bool _mi_part_overlaps(const void* start, size_t size) {
   if (part_span.n_chunks == 0) return false;
-  uintptr_t from = (uintptr_t)_mi_regions[0].free_chunks;
+  uintptr_t from = (uintptr_t)_mi_region_all[0].free_chunks;
   return (uintptr_t)start - from < part_span.size || from - (uintptr_t)start < size;
 }
 
@@ -90,7 +90,7 @@ bool _mi_part_overlaps(const void* start, size_t size) {
 
 // All but what every free reads (R1).
 static void part_fill_chunks(mi_region_t* region, size_t i, size_t n) {
-  const mi_region_t* whole = &_mi_regions[0];
+  const mi_region_t* whole = &_mi_region_all[0];
   region->n_chunks = region->n_usable = n;
   region->chunks = whole->chunks + i;
   region->free_chunks = whole->free_chunks + i / 64;
@@ -100,7 +100,7 @@ static void part_fill_chunks(mi_region_t* region, size_t i, size_t n) {
 }
 
 void _mi_part_fill(mi_region_t* region, size_t i, size_t n) {
-  const mi_region_t* whole = &_mi_regions[0];
+  const mi_region_t* whole = &_mi_region_all[0];
   region->base = whole->base + i * MI_CHUNK_SIZE;
   region->n_slices = n * MI_CHUNK_SLICES;
   region->table = whole->table + i * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
@@ -109,16 +109,16 @@ void _mi_part_fill(mi_region_t* region, size_t i, size_t n) {
 
 // The first chunk of a part, counted from the base of the span.
 static size_t part_first(const mi_region_t* part) {
-  return (part->base - _mi_regions[0].base) / MI_CHUNK_SIZE;
+  return (part->base - _mi_region_all[0].base) / MI_CHUNK_SIZE;
 }
 
 // Where the highest part ends that has any of the words of bits of the chunks [begin, end); 0 if none has.
 static size_t part_in_the_way(size_t begin, size_t end) {
   size_t highest = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* part = &_mi_regions[i];
+    const mi_region_t* part = &_mi_region_all[i];
     size_t             first = part_first(part);
-    if (part->base < _mi_regions[0].base || first >= part_span.n_chunks) continue;
+    if (part->base < _mi_region_all[0].base || first >= part_span.n_chunks) continue;
     size_t last = mi_align_up(first + part->n_chunks, PART_CHUNKS);
     if (mi_align_down(first, PART_CHUNKS) < end && last > begin) highest = mi_max(highest, last);
   }
@@ -126,7 +126,7 @@ static size_t part_in_the_way(size_t begin, size_t end) {
 }
 
 size_t _mi_part_find(size_t n, size_t align) {
-  uintptr_t base = _mi_regions[0].base;
+  uintptr_t base = _mi_region_all[0].base;
   size_t    first = 0;
   while (n <= part_span.n_chunks) {
     first = (mi_align_up(base + first * MI_CHUNK_SIZE, align) - base) / MI_CHUNK_SIZE;
@@ -147,7 +147,7 @@ size_t _mi_part_band_size(bool is_huge) {
   long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
   size_t size = mi_clamp(reserve <= 0 ? 0 : (size_t)reserve * MI_KiB, MI_BAND_SIZE_MIN, PART_BAND_MAX);
   size_t have = 0;
-  for (const mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next)
+  for (const mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next)
     have += region->n_usable;
   return mi_align_down(mi_max(size, have * MI_CHUNK_SIZE), MI_BAND_SIZE_MIN);
 }
@@ -155,16 +155,17 @@ size_t _mi_part_band_size(bool is_huge) {
 bool _mi_part_plan(void) {
   if (!part_plan_span()) return false;
   size_t n = mi_min(_mi_part_band_size(false) / MI_CHUNK_SIZE, part_span.n_chunks / 4);
-  part_fill_chunks(&_mi_regions[0], 0, n); // its n_slices is 0: as far as the span is covered (S2)
-  _mi_regions[0].is_planned = true;
-  _mi_part_fill(&_mi_regions[MI_REGION_HUGE], n, n);
-  _mi_regions[MI_REGION_HUGE].is_planned = _mi_regions[MI_REGION_HUGE].is_huge = true;
+  part_fill_chunks(&_mi_region_all[0], 0, n); // its n_slices is 0: as far as the span is covered (S2)
+  _mi_region_all[0].is_planned = true;
+  _mi_part_fill(&_mi_region_all[MI_REGION_HUGE], n, n);
+  _mi_region_all[MI_REGION_HUGE].is_planned = _mi_region_all[MI_REGION_HUGE].is_huge = true;
   return true;
 }
 
 static bool part_is_blocked(void) {
   size_t n = 0;
-  for (size_t i = 0; i < _mi_region_count(); i++) n += (_mi_regions[i].is_planned && _mi_regions[i].n_usable == 0);
+  for (size_t i = 0; i < _mi_region_count(); i++)
+    n += (_mi_region_all[i].is_planned && _mi_region_all[i].n_usable == 0);
   return n >= PART_BLOCKED_MAX;
 }
 
@@ -202,7 +203,7 @@ static int part_extend(void* array, size_t* size, size_t wanted) {
 
 // Covers the first n chunks of the span.
 static int part_cover(size_t n) {
-  mi_region_t* whole = &_mi_regions[0];
+  mi_region_t* whole = &_mi_region_all[0];
   int          err = part_extend(whole->chunks, &part_span.chunks_size, n * sizeof(mi_chunk_t));
   if (err == 0) err = part_extend(whole->table, &part_span.table_size, n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
   if (err == 0) mi_store_growing(&whole->n_slices, n * MI_CHUNK_SLICES);
@@ -210,7 +211,7 @@ static int part_cover(size_t n) {
 }
 
 int _mi_part_cover(const mi_region_t* part, size_t n) {
-  size_t covered = _mi_regions[0].n_slices / MI_CHUNK_SLICES;
+  size_t covered = _mi_region_all[0].n_slices / MI_CHUNK_SLICES;
   size_t end = mi_align_up(part_first(part) + n, PART_COVER_CHUNKS);
   if (end <= covered) return 0;
   size_t ahead = mi_align_up(covered + covered / 8, PART_COVER_CHUNKS);

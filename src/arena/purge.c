@@ -131,7 +131,7 @@ void _mi_purge_round(bool is_idle) {
   if (n > 0) {
     purge_note(_mi_slices_purge(n));
     _mi_slices_shrink();
-    _mi_stat_count(&_mi_stats.arena_purges, 1);
+    _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
   _mi_hole_close_filled(PURGE_HOLES);
 }

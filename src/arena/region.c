@@ -22,11 +22,11 @@
 #define REGION_HUGE_FROM (32 * MI_MiB)
 
 // The first two, which every program uses, lie in one OS page.
-mi_mostly_unused mi_aligned(4096) mi_region_t _mi_regions[MI_REGION_COUNT];
+mi_mostly_unused mi_aligned(4096) mi_region_t _mi_region_all[MI_REGION_COUNT];
 
 mi_static_assert(2 * sizeof(mi_region_t) <= 4096, "two regions in an OS page");
 
-mi_lock_t         _mi_arena_lock;
+mi_lock_t         _mi_region_lock;
 mi_atomic(size_t) _mi_region_end;
 size_t            _mi_region_n_shared;
 size_t            _mi_region_n_bound;
@@ -61,9 +61,9 @@ static void region_track_open(mi_region_t* region, size_t open, size_t n) {
   if (open == 0) mi_track_reserved((void*)region->base, region->n_chunks * MI_CHUNK_SIZE);
   mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
   _mi_prim_hide(region->table, mi_align_up(table_size, _mi_prim_os_page_size()));
-  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
+  _mi_prim_hide(_mi_region_all, sizeof(_mi_region_all));
   _mi_prim_hide(region_bounds, sizeof(region_bounds));
-  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
+  _mi_prim_hide(&_mi_stat_live, sizeof(_mi_stat_live)); // numbers that look like addresses
 }
 
 // What of a region counts as reserved: bands of the span are as large as they are open.
@@ -124,22 +124,22 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align) {
     return false;
   }
   region->reserved_size = size + at.end;
-  _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
+  _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
   MI_PROBE2(region_new, start, size);
   return true;
 }
 
 // Region 0 is one reservation, and region 1 its upper half if it is large.
 static bool region_reserve_first(void) {
-  mi_region_t* low = &_mi_regions[0];
+  mi_region_t* low = &_mi_region_all[0];
   size_t       limit = _mi_prim_address_space_limit(); // what we reserve is missing elsewhere: thread stacks, files
   size_t       size = mi_clamp(mi_align_down(limit / 16, MI_BAND_SIZE_MIN), MI_BAND_SIZE_MIN, REGION_RESERVE_MAX);
   while (size >= MI_BAND_SIZE_MIN && !region_reserve(low, size, MI_CHUNK_SIZE)) size /= 2;
   if (size < MI_BAND_SIZE_MIN) return false;
   size_t n = mi_align_down(low->n_chunks / 2, REGION_SPLIT_MIN / MI_CHUNK_SIZE);
   if (n > 0) {
-    _mi_part_fill(&_mi_regions[MI_REGION_HUGE], n, low->n_chunks - n);
-    _mi_regions[MI_REGION_HUGE].is_huge = true;
+    _mi_part_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
+    _mi_region_all[MI_REGION_HUGE].is_huge = true;
     low->n_chunks = low->n_usable = n;
   }
   // Where huge pages are given unasked, the first touch of each 2 MiB would cost them all.
@@ -150,7 +150,7 @@ static bool region_reserve_first(void) {
 bool _mi_region_init(void) {
   if (!_mi_part_plan() && !region_reserve_first()) return false;
   mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
-  _mi_stat_count(&_mi_stats.arena_count, 1);
+  _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return true;
 }
 
@@ -168,13 +168,13 @@ static bool region_is_unused(mi_region_t* region) {
 static mi_region_t* region_find_entry(void) {
   size_t i = MI_REGION_HUGE + 1;
   size_t n = _mi_region_count();
-  while (i < n && !region_is_unused(&_mi_regions[i])) i++;
-  return i < MI_REGION_MAPPED ? &_mi_regions[i] : NULL;
+  while (i < n && !region_is_unused(&_mi_region_all[i])) i++;
+  return i < MI_REGION_MAPPED ? &_mi_region_all[i] : NULL;
 }
 
 // Where the list of our own regions of that kind has this one, or its end for NULL.
 static mi_region_t** region_link(bool is_huge, const mi_region_t* region) {
-  mi_region_t** link = &_mi_regions[is_huge].next;
+  mi_region_t** link = &_mi_region_all[is_huge].next;
   while (*link != region) link = &(*link)->next;
   return link;
 }
@@ -185,7 +185,7 @@ static mi_region_t* region_install(mi_region_t* region, const mi_region_t* made)
   if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, NULL) = region;
   if (!_mi_part_overlaps((void*)made->base, 1)) region_publish(i, made->base, made->n_slices);
   if (i >= _mi_region_count()) mi_store_release(&_mi_region_end, i + 1);
-  _mi_stat_count(&_mi_stats.arena_count, 1);
+  _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return region;
 }
 
@@ -227,7 +227,7 @@ static bool region_reserve_part(mi_region_t* region, size_t size, size_t align) 
   _mi_part_fill(region, i, size / MI_CHUNK_SIZE);
   region->reserved_size = size;
   if (_mi_part_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
+    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
     return true;
   }
   memset(region, 0, sizeof(*region));
@@ -259,7 +259,7 @@ mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit) {
   if (has_commit) made.uncommitted = (uint32_t*)(void*)(made.free_chunks + mi_div_up(n_chunks, 64));
   made.reserved_size = at.end;
   made.is_fixed = true;
-  _mi_stat_increase(&_mi_stats.reserved, (int64_t)(n_chunks * MI_CHUNK_SIZE));
+  _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)(n_chunks * MI_CHUNK_SIZE));
   return region_install_arena(region, &made, MI_REGION_GIVEN);
 }
 
@@ -306,7 +306,7 @@ void _mi_region_remove(mi_region_t* region) {
   if (MI_TRACK) region_track_remove(region);
   region_count_arena(region, false);
   _mi_region_count_committed(region, -(int64_t)region->committed);
-  _mi_stat_decrease(&_mi_stats.reserved, (int64_t)region_reserved(region));
+  _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)region_reserved(region));
   region_publish(_mi_region_index(region), 0, 0);
   if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, region) = region->next;
   if (region->is_damaged) {
@@ -342,16 +342,16 @@ static size_t region_find(const void* p) {
 // Whoever has an address without an order between its making and now may have seen an old n_slices.
 static bool region_is_covered(const void* p) {
   mi_fence_acquire();
-  return ((uintptr_t)p - _mi_regions[0].base) >> MI_SLICE_SHIFT < mi_load_growing(&_mi_regions[0].n_slices);
+  return ((uintptr_t)p - _mi_region_all[0].base) >> MI_SLICE_SHIFT < mi_load_growing(&_mi_region_all[0].n_slices);
 }
 
 mi_region_t* _mi_region_search(const void* p) {
   int n_spins = 0;
-  if (mi_unlikely(region_is_covered(p))) return &_mi_regions[0];
+  if (mi_unlikely(region_is_covered(p))) return &_mi_region_all[0];
   for (;;) {
     uint32_t version = mi_load_acquire(&region_version);
     size_t   i = region_find(p);
-    if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return i == 0 ? NULL : &_mi_regions[i];
+    if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return i == 0 ? NULL : &_mi_region_all[i];
     if ((version & 1) != 0) _mi_lock_pause(&region_version, version, &n_spins);
   }
 }
@@ -363,7 +363,7 @@ static bool region_ranges_meet(uintptr_t a, size_t a_size, const void* b, size_t
 bool _mi_region_overlaps(const void* start, size_t size) {
   if (_mi_part_overlaps(start, size) || _mi_mapped_overlaps(start, size)) return true;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     size_t             n = region->n_slices << MI_SLICE_SHIFT;
     bool               is_apart = (region->origin == MI_REGION_GIVEN); // its metadata
     if (region->base != 0 &&
@@ -395,8 +395,8 @@ static int region_cover(mi_region_t* region, size_t n) {
 
 void _mi_region_count_committed(mi_region_t* region, int64_t n) {
   region->committed += (size_t)n;
-  if (n >= 0) _mi_stat_increase(&_mi_stats.committed, n);
-  else _mi_stat_decrease(&_mi_stats.committed, -n);
+  if (n >= 0) _mi_stat_increase(&_mi_stat_live.committed, n);
+  else _mi_stat_decrease(&_mi_stat_live.committed, -n);
 }
 
 // Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
@@ -404,7 +404,7 @@ void _mi_region_count_committed(mi_region_t* region, int64_t n) {
 // each 2 MiB would cost them all: so a process gets none for its first blocks.
 static void region_advise(const mi_region_t* region, size_t open, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
-  bool is_first = (region == &_mi_regions[0] && open * MI_CHUNK_SIZE < REGION_HUGE_FROM);
+  bool is_first = (region == &_mi_region_all[0] && open * MI_CHUNK_SIZE < REGION_HUGE_FROM);
   bool is_wanted =
       region->is_huge || region->wants_huge || allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0;
   if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
@@ -425,7 +425,7 @@ static int region_open_memory(mi_region_t* region, size_t n) {
   _mi_region_count_committed(region, (int64_t)added);
   if (region->is_planned) {
     region->reserved_size = n * MI_CHUNK_SIZE;
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)added);
+    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)added);
   }
   return 0;
 }
@@ -443,7 +443,7 @@ static int region_open_to(mi_region_t* region, size_t n) {
 bool _mi_region_open_heap_links(mi_region_t* region) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE;
   int          err = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
   if (n > region->n_heap_links) {
     bool is_part = _mi_part_overlaps((void*)region->base, 1);
@@ -451,7 +451,7 @@ bool _mi_region_open_heap_links(mi_region_t* region) {
                   : region_commit(region->heap_links, region->n_heap_links * per_chunk, n * per_chunk);
     if (err == 0) region->n_heap_links = n;
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return err == 0;
 }
 
@@ -475,7 +475,7 @@ bool _mi_region_close(mi_region_t* region, size_t n) {
   if (_mi_prim_release(start, size) != 0) return false;
   if (MI_TRACK) mi_track_writable(start, size);
   _mi_region_count_committed(region, -(int64_t)size);
-  _mi_stat_decrease(&_mi_stats.reserved, (int64_t)size);
+  _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)size);
   region->reserved_size = n * MI_CHUNK_SIZE;
   region->n_open = n;
   return true;

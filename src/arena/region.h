@@ -122,8 +122,8 @@ mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cac
 #define MI_ARENA_ANY        0                          // no region in particular
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
-extern mi_region_t       _mi_regions[MI_REGION_COUNT];
-extern mi_lock_t         _mi_arena_lock;      // guards all regions but for what R1 says
+extern mi_region_t       _mi_region_all[MI_REGION_COUNT];
+extern mi_lock_t         _mi_region_lock;     // guards all regions but for what R1 says
 extern mi_atomic(size_t) _mi_region_end;      // regions from here on were never used
 extern size_t            _mi_region_n_shared; // arenas that are not exclusive
 extern size_t            _mi_region_n_bound;  // those of them that have a NUMA node
@@ -194,7 +194,7 @@ static inline char* _mi_region_slice_start(const mi_region_t* region, size_t sli
 }
 
 static inline size_t _mi_region_index(const mi_region_t* region) {
-  return (size_t)(region - _mi_regions);
+  return (size_t)(region - _mi_region_all);
 }
 
 static inline size_t _mi_region_count(void) {
@@ -212,6 +212,6 @@ static inline bool _mi_region_is_arena(const mi_region_t* region) {
 }
 
 // Is this region the only one that may serve a request?
-static inline bool _mi_arena_is_bound(size_t arena) {
+static inline bool _mi_region_is_bound(size_t arena) {
   return arena != MI_ARENA_ANY && arena < MI_REGION_COUNT;
 }

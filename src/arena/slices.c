@@ -16,7 +16,7 @@
 // Fewer chunks are not worth unmapping: 32 MiB.
 #define SLICES_SHRINK_MIN 16
 
-mi_lock_t _mi_purge_lock;
+mi_lock_t _mi_region_purge_lock;
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
@@ -57,9 +57,9 @@ static void slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hol
 }
 
 static void slices_free(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   slices_put(region, slice, n, hold);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 // ---- allocation -----------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ static bool slices_shrink(mi_region_t* region, bool only_clean) {
 bool _mi_slices_release_regions(void) {
   bool any = false;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    mi_region_t* region = &_mi_regions[i];
+    mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->origin != MI_REGION_OWN) continue;
     if (region->is_planned) {
       if (slices_shrink(region, false)) any = true;
@@ -163,17 +163,17 @@ bool _mi_slices_release_regions(void) {
 }
 
 void _mi_slices_shrink(void) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_regions[i].is_planned) slices_shrink(&_mi_regions[i], true);
+    if (_mi_region_all[i].is_planned) slices_shrink(&_mi_region_all[i], true);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 // From the regions of our own, dense ones or others.
 static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
                                                mi_run_t* run) {
-  for (mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
+  for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (slices_alloc_in(region, n, align, kind, is_new, run)) return true;
   }
   return false;
@@ -182,7 +182,7 @@ static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t al
 // Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
 // not help: each failure would only add another region.
 static bool slices_have_space(bool is_huge, size_t n) {
-  for (const mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
+  for (const mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
   }
   return false;
@@ -207,7 +207,7 @@ bool _mi_slices_may_be_huge(void) {
 
 // From wholly free chunks of other kinds that are backed.
 static bool slices_alloc_backed(size_t n, mi_run_t* run) {
-  for (mi_region_t* region = &_mi_regions[0]; region != NULL; region = region->next) {
+  for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
     bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
     if (is_backed && slices_alloc_in(region, n, 1, MI_CHUNK_SMALL, true, run)) return true;
   }
@@ -217,7 +217,7 @@ static bool slices_alloc_backed(size_t n, mi_run_t* run) {
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
 static bool slices_alloc_huge(size_t n, mi_run_t* run) {
-  if (_mi_regions[0].n_used < CHUNK_HUGE_FROM || !_mi_slices_may_be_huge()) return false;
+  if (_mi_region_all[0].n_used < CHUNK_HUGE_FROM || !_mi_slices_may_be_huge()) return false;
   return slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
          slices_alloc_each(false, n, 1, MI_CHUNK_SMALL, false, run) || slices_alloc_backed(n, run) ||
          slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, true, run) || slices_alloc_added(true, n, 1, MI_CHUNK_HUGE, run);
@@ -258,7 +258,7 @@ static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kin
   }
   for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
     for (size_t i = MI_REGION_HUGE + 1; i < _mi_region_count(); i++) {
-      mi_region_t* region = &_mi_regions[i];
+      mi_region_t* region = &_mi_region_all[i];
       int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
       if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;
       if (slices_alloc_bound(region, n, align, kind, run)) return true;
@@ -302,7 +302,7 @@ static mi_cold bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t 
 static mi_cold void slices_alloc_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    mi_region_t* region = &_mi_regions[i];
+    mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->is_exclusive) continue;
     if (_mi_region_is_arena(region) && !may_share) continue;
     if (slices_alloc_anywhere(region, n, align, kind, run)) return;
@@ -317,26 +317,26 @@ static const mi_run_t slices_none = {NULL, 0, 0, false};
 static mi_cold mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
   if (_mi_commit_run(&run)) return run;
   size_t n = run.n_slices;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   slices_put(run.region, run.slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
   run = slices_none;
-  if (!_mi_arena_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
-  _mi_lock_release(&_mi_arena_lock);
+  if (!_mi_region_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
+  _mi_lock_release(&_mi_region_lock);
   return run;
 }
 
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
   mi_run_t run = slices_none;
-  _mi_lock_acquire(&_mi_arena_lock);
-  if (mi_unlikely(_mi_arena_is_bound(arena))) {
-    mi_region_t* region = &_mi_regions[arena];
+  _mi_lock_acquire(&_mi_region_lock);
+  if (mi_unlikely(_mi_region_is_bound(arena))) {
+    mi_region_t* region = &_mi_region_all[arena];
     if (!slices_alloc_bound(region, n, align, kind, &run)) slices_alloc_anywhere(region, n, align, kind, &run);
   }
   else if (mi_likely(_mi_region_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
     slices_alloc_own(n, align, kind, &run);
     if (mi_unlikely(run.region == NULL)) slices_alloc_last(n, align, kind, &run);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, kind, arena);
 }
@@ -344,16 +344,16 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
 // What is freed after the system has refused memory goes back at once: it may be address space that is short, and others
 // in the process need some too.
 static mi_cold void slices_free_short(mi_region_t* region) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   if (region->n_used > 0 && _mi_chunk_is_free(region, region->n_used - 1)) slices_shrink(region, false);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
   mi_run_t run = slices_none;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   if (mi_unlikely(_mi_region_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, MI_CHUNK_MIXED, arena);
 }
@@ -378,11 +378,11 @@ static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
 }
 
 bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   mi_run_t run = {region, slice, n, false};
   bool     ok = slices_are_free(region, slice, n);
   if (ok) run.is_zero = slices_take(region, slice, n, MI_CHUNK_MIXED);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (ok && mi_unlikely(region->uncommitted != NULL) && !_mi_commit_run(&run)) {
     slices_free(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
     ok = false;
@@ -399,11 +399,11 @@ static bool slice_is_dirty(const mi_region_t* region, size_t slice) {
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero) {
   size_t n_dirty = 0;
   size_t end = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   while (n_dirty < n && slice_is_dirty(region, slice + n_dirty)) n_dirty++;
   end = n_dirty;
   while (end < n && !slice_is_dirty(region, slice + end)) end++;
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   *n_zero = end - n_dirty;
   return n_dirty;
 }
@@ -427,11 +427,11 @@ size_t _mi_slices_reused(void) {
 }
 
 size_t _mi_slices_purgeable_low(size_t* swing) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   size_t low = _mi_chunk_purgeable_low;
   *swing = _mi_chunk_purgeable_high - low;
   _mi_chunk_purgeable_low = _mi_chunk_purgeable_high = mi_load_relaxed(&_mi_chunk_purgeable);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return low;
 }
 
@@ -484,9 +484,9 @@ static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, s
 // False if there are none that are dirty.  *n_given is how many went back.
 static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
   size_t i = 0, n_dirty = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   size_t n = purge_take_free(region, most, &i, &n_dirty);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (n == 0) return false;
   _mi_hole_close(region, i, n);
   if (slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
@@ -506,7 +506,7 @@ static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_g
 static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
   size_t   i = SIZE_MAX, best = 0;
   uint32_t bits = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
     uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
     if (buckets == 0 || mi_msb64(buckets) <= best) continue;
@@ -517,7 +517,7 @@ static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
     bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
     _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (bits != 0) _mi_hole_open(region, i);
   purge_bits(region, i, bits, n_given);
   return bits != 0;
@@ -534,11 +534,11 @@ static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_
   for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
     size_t n_given = 0;
     // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
-    _mi_lock_acquire(&_mi_purge_lock);
+    _mi_lock_acquire(&_mi_region_purge_lock);
     size_t now = _mi_slices_purgeable();
     size_t n = mi_min(most - done, now - mi_min(now, stay));
     any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
-    _mi_lock_release(&_mi_purge_lock);
+    _mi_lock_release(&_mi_region_purge_lock);
     done += n_given;
     if (n_given == 0) n_refused++;
   }
@@ -551,7 +551,7 @@ static size_t slices_purge(size_t n, size_t stay) {
   n = mi_min(n, _mi_slices_purgeable());
   for (int partial = 0; partial <= 1; partial++) {
     for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
-      if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], partial != 0, n - done, stay);
+      if (!_mi_region_all[i].is_pinned) done += purge_region(&_mi_region_all[i], partial != 0, n - done, stay);
     }
   }
   return done;

@@ -56,7 +56,7 @@ size_t _mi_slices_reused(void);
 // The least that the first of these was since the last call of this, and how much more it was at most.
 size_t _mi_slices_purgeable_low(size_t* swing);
 
-extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken before the arena lock
+extern mi_lock_t _mi_region_purge_lock; // held while slices are out for purging; taken before the arena lock
 
 // Gives up to n purgeable slices back to the system; returns how many were given.
 size_t _mi_slices_purge(size_t n);

@@ -35,7 +35,7 @@ static int64_t background_round_ms(void) {
 }
 
 static bool background_is_worth(void) {
-  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
+  int64_t pages = mi_load_relaxed(&_mi_stat_live.page_committed.current);
   return pages + (int64_t)(_mi_purge_n_backed() * MI_SLICE_SIZE) >= (int64_t)BACKGROUND_WORTH;
 }
 

@@ -118,7 +118,7 @@ void _mi_heap_init(void) {
   _mi_subproc_main.main = &_mi_heap_main;
   _mi_heap_main.subproc = &_mi_subproc_main;
   mi_store_release(&_mi_heap_main.id, heap_new_id()); // MI_HEAP_MAIN_ID
-  _mi_stat_increase(&_mi_stats.heaps, 1);
+  _mi_stat_increase(&_mi_stat_live.heaps, 1);
 }
 
 // Memory for a heap, all zero; caller holds the registry lock.
@@ -181,7 +181,7 @@ static mi_heap_t* heap_make_in(mi_subproc_t* subproc, int tag, bool allow_destro
   heap->subproc = subproc;
   mi_store_release(&heap->id, heap_new_id());
   heap_enlist(heap);
-  _mi_stat_increase(&_mi_stats.heaps, 1);
+  _mi_stat_increase(&_mi_stat_live.heaps, 1);
   return heap;
 }
 
@@ -206,7 +206,7 @@ static bool heap_end(mi_heap_t* heap) {
   heap_unlist(heap);
   heap->n_users = 1;
   mi_store_release(&heap->id, (uint64_t)0);
-  _mi_stat_decrease(&_mi_stats.heaps, 1);
+  _mi_stat_decrease(&_mi_stat_live.heaps, 1);
   return true;
 }
 
@@ -299,7 +299,7 @@ static void heap_destroy_page(mi_page_t* page) {
     return;
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
-    _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+    _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
   if (MI_TRACK) heap_untrack_page(page);
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // Q7
   _mi_page_set_used(page, 0);

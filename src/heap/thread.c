@@ -172,7 +172,7 @@ static mi_theap_t* theap_get(mi_heap_t* heap, mi_theap_t* thread) {
   mi_store_relaxed(&theap->thread, thread != NULL ? thread : theap);
   mi_store_release(&theap->is_live,
                    true); // release: a round may look at it from here on, before its thread has entered it
-  _mi_stat_increase(&_mi_stats.theaps, 1);
+  _mi_stat_increase(&_mi_stat_live.theaps, 1);
   return theap;
 }
 
@@ -249,7 +249,7 @@ mi_theap_t* _mi_thread_theap(void) {
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   MI_PROBE1(thread_start, theap);
-  _mi_stat_increase(&_mi_stats.threads, 1);
+  _mi_stat_increase(&_mi_stat_live.threads, 1);
   // From here on this thread can allocate, as what follows may.
   if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
   if (mi_fetch_add_relaxed(&_mi_thread_count, 1) == 0) thread_install_hooks();
@@ -281,7 +281,7 @@ static void theap_detach(mi_theap_t* theap) {
     _mi_directory_remove(&thread->directory, theap->heap_id);
     if (_mi_theap_default == theap) _mi_theap_default = thread;
   }
-  _mi_stat_decrease(&_mi_stats.theaps, 1);
+  _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   _mi_sampler_reset(theap);
   _mi_thread_set_vacant(theap);
 }
@@ -312,7 +312,7 @@ static void thread_let_go(mi_theap_t* theap) {
   mi_store_relaxed(&theap->has_retired, false);
   theap_detach(theap);
   _mi_lock_release(&_mi_registry_lock);
-  _mi_stat_decrease(&_mi_stats.threads, 1);
+  _mi_stat_decrease(&_mi_stat_live.threads, 1);
   mi_fetch_sub_relaxed(&_mi_thread_count, 1);
 }
 

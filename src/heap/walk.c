@@ -58,7 +58,7 @@ static mi_page_t* walk_next_mapped(mi_walk_t* walk) {
 
 mi_page_t* _mi_walk_some(mi_walk_t* walk, size_t* n_steps) {
   for (; walk->region < _mi_region_count(); walk->region++, walk->slice = 0) {
-    const mi_region_t* region = &_mi_regions[walk->region];
+    const mi_region_t* region = &_mi_region_all[walk->region];
     size_t             end = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
     while (walk->slice < end) {
       if (*n_steps == 0) return NULL;
@@ -224,10 +224,10 @@ bool _mi_walk_view(mi_walk_t* walk, mi_view_t* view) {
   _mi_fork_adopt_orphans();
   _mi_lock_acquire(&_mi_idle_lock);
   _mi_lock_acquire(&_mi_registry_lock);
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   mi_page_t* page = _mi_walk_next(walk);
   if (page != NULL) _mi_view_make(view, page, NULL);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_registry_lock);
   _mi_lock_release(&_mi_idle_lock);
   return page != NULL;

@@ -119,7 +119,7 @@ static bool format_convert(format_sink_t* sink, const format_spec_t* spec, char 
   }
 }
 
-size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) {
+size_t _mi_format_v(char* buf, size_t size, const char* fmt, va_list args) {
   if (size == 0) return 0;
   format_sink_t sink = {buf, buf + size - 1};
   format_args_t copy;
@@ -143,7 +143,7 @@ size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) {
 size_t _mi_format(char* buf, size_t size, const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  size_t n = _mi_vformat(buf, size, fmt, args);
+  size_t n = _mi_format_v(buf, size, fmt, args);
   va_end(args);
   return n;
 }

@@ -153,7 +153,7 @@ void _mi_message_write(mi_output_fun* out, void* arg, const char* text) {
 static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
   char   line[MESSAGE_MAX];
   size_t n = _mi_format(line, sizeof(line) - 1, "%s", prefix);
-  n += _mi_vformat(line + n, sizeof(line) - 1 - n, fmt, args);
+  n += _mi_format_v(line + n, sizeof(line) - 1 - n, fmt, args);
   if (line[n - 1] != '\n') line[n++] = '\n';
   line[n] = 0;
   _mi_message_write(NULL, NULL, line);
@@ -163,7 +163,7 @@ void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) {
   char    text[MESSAGE_MAX];
   va_list args;
   va_start(args, fmt);
-  _mi_vformat(text, sizeof(text), fmt, args);
+  _mi_format_v(text, sizeof(text), fmt, args);
   va_end(args);
   _mi_message_write(out, arg, text);
 }
@@ -221,7 +221,7 @@ static bool message_is_fatal(int err) {
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 
-void _mi_error_report(int err, const char* fmt, ...) {
+void _mi_message_error(int err, const char* fmt, ...) {
   int saved = errno;
   MI_PROBE2(error, err, fmt);
   void*         arg;

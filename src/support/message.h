@@ -25,7 +25,7 @@ mi_cold void _mi_message_warning(const char* fmt, ...) mi_printf(1, 2);
 
 // Prints as a warning does (max_errors times; always if the process is going to end), and calls the registered handler,
 // or does what the build does by default: aborts, or returns.  err is a code of mi_register_error.
-mi_cold void _mi_error_report(int err, const char* fmt, ...) mi_printf(2, 3);
+mi_cold void _mi_message_error(int err, const char* fmt, ...) mi_printf(2, 3);
 
 // Identifies the calling thread among those that live.
 uintptr_t _mi_message_thread_id(void);

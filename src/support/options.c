@@ -185,7 +185,8 @@ void mi_option_set(mi_option_t option, long value) {
 void mi_option_set_default(mi_option_t option, long value) {
   mi_store_relaxed(&options_is_chosen, true);
   if (!options_accepts(option, value)) return;
-  mi_option_get(option);
+  _mi_option_read(option);
+  options_warn();
   mi_option_cell_t* cell = &_mi_option_cells[option];
   if (mi_load_acquire(&cell->state) > MI_OPTION_DEFAULTED) return;
   mi_store_relaxed(&cell->base, value);

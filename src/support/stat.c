@@ -1,4 +1,4 @@
-// Statistics of the process.  Layer: support.  Owns _mi_stats.
+// Statistics of the process.  Layer: support.  Owns _mi_stat_live.
 #include "stat.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
                  "programs have the layouts of these versions compiled in");
 
-mi_live_stats_t _mi_stats;
+mi_live_stats_t _mi_stat_live;
 
 static int64_t stat_max(int64_t a, int64_t b) {
   return a > b ? a : b;
@@ -50,12 +50,12 @@ static void stat_reset_calls(void) {
   mi_store_relaxed(&stat_calls_before.n_discarded, mi_load_relaxed(&_mi_prim_calls.n_discarded));
 }
 
-void _mi_stats_snapshot(mi_stats_t* out) {
+void _mi_stat_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
   out->size = sizeof(*out);
   out->version = MI_STAT_VERSION;
-#define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stats.name);
-#define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stats.name.total));
+#define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stat_live.name);
+#define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stat_live.name.total));
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
@@ -70,15 +70,15 @@ static void stat_reset_count(mi_live_count_t* live) {
   mi_store_relaxed(&live->total, current);
 }
 
-void _mi_stats_reset(void) {
-#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stats.name);
-#define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stats.name.total, 0);
+void _mi_stat_reset(void) {
+#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stat_live.name);
+#define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stat_live.name.total, 0);
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
   stat_reset_calls();
 #if MI_API_LEVEL < 3
-  stat_reset_count(&_mi_stats.heaps);
-  stat_reset_count(&_mi_stats.theaps);
+  stat_reset_count(&_mi_stat_live.heaps);
+  stat_reset_count(&_mi_stat_live.theaps);
 #endif
 }

@@ -54,7 +54,7 @@ static void reserve(size_t size, bool commit, bool allow_large) {
   int    err = _mi_arena_reserve(size, commit, allow_large, true, &index);
   CHECK(is_told(err == 0) ? index != 0 && _mi_arena_exists(index) : err == ENOMEM && index == 0);
   if (err != 0) return;
-  CHECK_EQ(_mi_regions[index].n_open, commit ? _mi_regions[index].n_usable : 0);
+  CHECK_EQ(_mi_region_all[index].n_open, commit ? _mi_region_all[index].n_usable : 0);
   use(index, 40);
   use(index, 90);
   end_arena(index);
@@ -96,22 +96,22 @@ static void script(void) {
 
 static size_t count_lost(void) {
   size_t n = 0;
-  for (size_t i = 0; i < _mi_region_count(); i++) n += (_mi_regions[i].origin == MI_REGION_LOST);
+  for (size_t i = 0; i < _mi_region_count(); i++) n += (_mi_region_all[i].origin == MI_REGION_LOST);
   return n;
 }
 
 // What is committed but for our own memory, which may grow.
 static int64_t committed_in_arenas(void) {
-  int64_t sum = _mi_stats.committed.current;
-  for (size_t i = 0; i <= MI_REGION_HUGE; i++) sum -= (int64_t)_mi_regions[i].committed;
+  int64_t sum = _mi_stat_live.committed.current;
+  for (size_t i = 0; i <= MI_REGION_HUGE; i++) sum -= (int64_t)_mi_region_all[i].committed;
   return sum;
 }
 
 // The same for what is reserved: bands are as large as they are open.
 static int64_t reserved_in_arenas(void) {
-  int64_t sum = _mi_stats.reserved.current;
+  int64_t sum = _mi_stat_live.reserved.current;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_regions[i].is_planned) sum -= (int64_t)_mi_regions[i].reserved_size;
+    if (_mi_region_all[i].is_planned) sum -= (int64_t)_mi_region_all[i].reserved_size;
   }
   return sum;
 }

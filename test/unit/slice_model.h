@@ -10,7 +10,7 @@
 
 enum { max_chunks = 256, max_slices = max_chunks * MI_CHUNK_SLICES, max_live = 400, max_live_slices = 2000 };
 
-static mi_region_t* region = &_mi_regions[0];
+static mi_region_t* region = &_mi_region_all[0];
 static size_t       arena = MI_ARENA_ANY; // what is asked for
 static bool         is_bounded;           // requests may be refused when the region is full
 static bool         purged_is_stale;      // what was purged is not known to be zero
@@ -228,7 +228,7 @@ static size_t map_first(size_t n, mi_chunk_kind_t kind) {
 static size_t map_fullest_backed(size_t n, mi_chunk_kind_t kind) {
   if (n > MI_CHUNK_SLICES || kind == MI_CHUNK_MIXED) return 0;
   size_t backed = map_fullest(kind, n, MI_CHUNK_BY_BACKED);
-  if (backed == 0 && region == &_mi_regions[MI_REGION_HUGE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
+  if (backed == 0 && region == &_mi_region_all[MI_REGION_HUGE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
     backed = map_fullest(MI_CHUNK_NONE, n, MI_CHUNK_BY_BACKED);
   return backed;
 }
@@ -278,7 +278,7 @@ static void take_random(rng_t* r) {
   size_t align = 1;
   switch (rng_below(r, 5)) {
     case 0:
-      if (region == &_mi_regions[MI_REGION_HUGE]) run.kind = MI_CHUNK_HUGE;
+      if (region == &_mi_region_all[MI_REGION_HUGE]) run.kind = MI_CHUNK_HUGE;
       break;
     case 1:
       run.kind = MI_CHUNK_MEDIUM;

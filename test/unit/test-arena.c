@@ -26,7 +26,7 @@ static mi_arena_spec_t spec_with(bool is_committed, bool is_pinned, bool is_zero
 // ---- against the map ------------------------------------------------------------------------------------------------
 
 static void begin_map(const given_t* g, size_t index, const mi_arena_spec_t* spec) {
-  region = &_mi_regions[index];
+  region = &_mi_region_all[index];
   arena = index;
   is_bounded = true;
   CHECK_EQ(region->base, (uintptr_t)g->first);
@@ -55,7 +55,7 @@ static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinne
     spec.commit_arg = &g;
     g.says_zero = (commit == 1);
   }
-  int64_t before = _mi_stats.committed.current;
+  int64_t before = _mi_stat_live.committed.current;
   size_t  index = _mi_arena_manage(g.start, g.size, &spec);
   CHECK(index > MI_REGION_HUGE);
   if (index == 0) return;
@@ -68,7 +68,7 @@ static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinne
   end_map(index);
   if (commit != 0 && !is_pinned) CHECK(g.n_decommits > 0);
   if (commit != 0 && is_pinned) CHECK_EQ(g.n_decommits, 0);
-  CHECK_EQ(_mi_stats.committed.current, before);
+  CHECK_EQ(_mi_stat_live.committed.current, before);
   given_end(&g);
 }
 
@@ -106,7 +106,7 @@ static void check_refusals(rng_t* r) {
     if (i % 5 == 0) _mi_slices_purge(SIZE_MAX);
   }
   CHECK(n_none > 20 && n_none < 480 && g.n_refused > n_none / 2);
-  CHECK_EQ(_mi_regions[index].committed, given_committed(&g) * MI_SLICE_SIZE);
+  CHECK_EQ(_mi_region_all[index].committed, given_committed(&g) * MI_SLICE_SIZE);
   // Who is not bound gets other memory.
   g.refuse_every = 1;
   _mi_slices_purge(SIZE_MAX);
@@ -116,7 +116,7 @@ static void check_refusals(rng_t* r) {
   spec.is_exclusive = false;
   index = _mi_arena_manage(g.start, g.size, &spec);
   mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
-  CHECK(run.region == &_mi_regions[0]);
+  CHECK(run.region == &_mi_region_all[0]);
   _mi_slices_free(run.region, run.slice, 1, false);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
   CHECK(_mi_arena_unload(index));
@@ -200,11 +200,11 @@ static void check_refused(rng_t* r) {
   CHECK_EQ(manage(g.first, SIZE_MAX), 0);
   CHECK_EQ(manage((void*)(UINTPTR_MAX - 100), 50), 0);
   // Region 0, all of it or an end, used or not; and a block of ours.
-  char* zero = (char*)_mi_regions[0].base;
+  char* zero = (char*)_mi_region_all[0].base;
   CHECK_EQ(manage(zero, 4 * MiB), 0);
   CHECK_EQ(manage(zero - 4 * MiB, 8 * MiB), 0);
   CHECK_EQ(manage(zero - GiB, (size_t)1 << 42), 0);
-  CHECK_EQ(manage(_mi_regions[0].table, 4 * MiB), 0);
+  CHECK_EQ(manage(_mi_region_all[0].table, 4 * MiB), 0);
   void* block = mi_malloc(8 * MiB);
   CHECK_EQ(manage(block, 8 * MiB), 0);
   mi_free(block);
@@ -215,7 +215,7 @@ static void check_refused(rng_t* r) {
   CHECK_EQ(manage(g.first, 2 * MI_CHUNK_SIZE), 0);
   CHECK_EQ(manage(g.first + MI_CHUNK_SIZE, 2 * MI_CHUNK_SIZE), 0);
   CHECK_EQ(manage(g.first - 3 * MI_SLICE_SIZE, MI_CHUNK_SIZE + 3 * MI_SLICE_SIZE), 0);
-  CHECK_EQ(manage((char*)_mi_regions[index].table - MiB, 4 * MiB), 0);
+  CHECK_EQ(manage((char*)_mi_region_all[index].table - MiB, 4 * MiB), 0);
   // Its neighbour is free to have, and so is it when it is forgotten.
   size_t next = manage(g.first + 2 * MI_CHUNK_SIZE, MI_CHUNK_SIZE);
   CHECK(next != 0 && next != index);
@@ -304,7 +304,7 @@ static void check_blocks(rng_t* r) {
     n_shared += (page != NULL && page->region == index);
   }
   CHECK(n_shared > 100);
-  CHECK_EQ(_mi_regions[own].n_used, 0);
+  CHECK_EQ(_mi_region_all[own].n_used, 0);
   for (size_t k = 0; k < n_blocks; k++) {
     if (blocks[k] != NULL) CHECK_EQ(pattern_check(blocks[k], sizes[k], k), sizes[k]);
     mi_free(blocks[k]);
@@ -464,12 +464,12 @@ static void check_discard(void) {
 static void check_disallow(rng_t* r) {
   static given_t  g;
   static mi_run_t runs[4096];
-  size_t          n = 0, open = _mi_regions[0].n_open;
+  size_t          n = 0, open = _mi_region_all[0].n_open;
   mi_arena_spec_t spec = spec_with(true, false, true, false);
   mi_option_set(mi_option_disallow_os_alloc, 1);
   while (n < COUNT_OF(runs) && (runs[n] = run_of(8, MI_CHUNK_MIXED, MI_ARENA_ANY)).region != NULL) n++;
   CHECK(n > 0 && n < COUNT_OF(runs));
-  CHECK_EQ(_mi_regions[0].n_open, open);
+  CHECK_EQ(_mi_region_all[0].n_open, open);
   errno = 0;
   CHECK(mi_malloc(400 * MiB) == NULL && errno == ENOMEM);
   CHECK(mi_malloc((size_t)1 << 39) == NULL && mi_malloc_aligned(1, 64 * MiB) == NULL);

@@ -86,7 +86,7 @@ static void check_purge(void) {
 
 // ---- region 1 -------------------------------------------------------------------------------------------------------
 
-static mi_region_t* const dense = &_mi_regions[MI_REGION_HUGE];
+static mi_region_t* const dense = &_mi_region_all[MI_REGION_HUGE];
 
 static mi_run_t take_huge(void) {
   return _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);

@@ -250,7 +250,7 @@ static void check_together(void) {
 // A chunk that was closed has no holes any more: the system is not asked about it, and once it is open again it is as others are.
 static void check_closed_holes(void) {
   const size_t dense = MI_REGION_HUGE;
-  mi_region_t* region = &_mi_regions[dense];
+  mi_region_t* region = &_mi_region_all[dense];
   if (!region->is_planned || !_mi_slices_may_be_huge()) return;
   for (int round = 0; round < 2; round++) {
     mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_HUGE, dense);
@@ -262,9 +262,9 @@ static void check_closed_holes(void) {
     CHECK_EQ(_mi_prim_fail_nth(0, false), 2); // no huge page, and the purge
     CHECK(region->chunks[i].has_holes != 0);
     _mi_slices_free(region, run.slice + 1, MI_CHUNK_SLICES - 1, false);
-    _mi_lock_acquire(&_mi_arena_lock);
+    _mi_lock_acquire(&_mi_region_lock);
     CHECK(_mi_slices_release_regions());
-    _mi_lock_release(&_mi_arena_lock);
+    _mi_lock_release(&_mi_region_lock);
     CHECK(region->n_open <= i);
     if (round == 0) continue;
     _mi_prim_fail_nth(0, false);
@@ -281,7 +281,7 @@ static void check_refused(void) {
   mi_arena_id_t id;
   CHECK_EQ(mi_reserve_os_memory_ex(n_chunks * MI_CHUNK_SIZE, false, false, true, &id), 0);
   size_t       arena = (size_t)(uintptr_t)id;
-  mi_region_t* region = &_mi_regions[arena];
+  mi_region_t* region = &_mi_region_all[arena];
   size_t       n = 0;
   while (n < many_chunks && (runs[n] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, arena)).region != NULL) n++;
   CHECK_EQ(n, n_chunks);
