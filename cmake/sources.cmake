@@ -21,7 +21,7 @@ set(mi_sources
   src/arena/hole.c
   src/arena/mapped.c
   src/arena/numa.c
-  src/arena/part.c
+  src/arena/subregion.c
   src/arena/purge.c
   src/arena/range.c
   src/arena/region.c

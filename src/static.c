@@ -30,7 +30,7 @@
 #include "arena/hole.c"
 #include "arena/mapped.c"
 #include "arena/numa.c"
-#include "arena/part.c"
+#include "arena/subregion.c"
 #include "arena/purge.c"
 #include "arena/range.c"
 #include "arena/region.c"

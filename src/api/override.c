@@ -178,7 +178,7 @@ MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   info.arena = pages;
   info.hblkhd = large;
   info.uordblks = pages + large;
-  info.fordblks = _mi_slices_purgeable() * MI_SLICE_SIZE;
+  info.fordblks = _mi_chunk_purgeable() * MI_SLICE_SIZE;
   info.keepcost = info.fordblks;
   return info;
 }
@@ -189,7 +189,7 @@ MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
   info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
   info.uordblks = info.arena + info.hblkhd;
-  info.fordblks = info.keepcost = (int)(_mi_slices_purgeable() * MI_SLICE_SIZE);
+  info.fordblks = info.keepcost = (int)(_mi_chunk_purgeable() * MI_SLICE_SIZE);
   return info;
 }
 

@@ -44,11 +44,11 @@ size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
     return 0;
   }
   _mi_lock_acquire(&_mi_region_lock);
-  bool         is_ours = _mi_region_overlaps(start, size);
-  mi_region_t* region = is_ours ? NULL : _mi_region_add_given(start, size, spec->commit != NULL);
+  bool         is_ours = _mi_space_overlaps(start, size);
+  mi_region_t* region = is_ours ? NULL : _mi_space_add_given(start, size, spec->commit != NULL);
   if (region != NULL) {
     arena_describe(region, spec);
-    _mi_region_start(region, region->n_chunks);
+    _mi_space_start(region, region->n_chunks);
     index = _mi_region_index(region);
   }
   _mi_lock_release(&_mi_region_lock);
@@ -75,7 +75,7 @@ typedef struct arena_new_s {
 // A warning and false if there is none to be had.
 static bool arena_add(arena_new_t* made, size_t size, size_t align, bool is_exclusive) {
   _mi_lock_acquire(&_mi_region_lock);
-  mi_region_t* region = _mi_region_add_reserved(size, align);
+  mi_region_t* region = _mi_space_add_reserved(size, align);
   _mi_lock_release(&_mi_region_lock);
   made->region = region;
   made->n_chunks = 0;
@@ -95,7 +95,7 @@ static size_t arena_start(const arena_new_t* made) {
   region->is_exclusive = made->is_exclusive;
   region->is_damaged = made->is_lost;
   region->is_fixed = region->is_pinned = region->is_committed = made->is_large;
-  _mi_region_start(region, made->n_chunks);
+  _mi_space_start(region, made->n_chunks);
   _mi_lock_release(&_mi_region_lock);
   _mi_message_print(1, "reserved %zu KiB memory%s\n", made->n_chunks * (MI_CHUNK_SIZE / MI_KiB),
                     made->is_large ? " in large OS pages" : "");
@@ -105,7 +105,7 @@ static size_t arena_start(const arena_new_t* made) {
 static int arena_drop(const arena_new_t* made) {
   _mi_lock_acquire(&_mi_region_lock);
   made->region->is_damaged = made->is_lost;
-  _mi_region_remove(made->region);
+  _mi_space_remove(made->region);
   _mi_lock_release(&_mi_region_lock);
   return ENOMEM;
 }
@@ -123,7 +123,7 @@ static bool arena_open(arena_new_t* made, size_t n_chunks, bool commit, bool wan
   _mi_lock_acquire(&_mi_region_lock);
   region->wants_huge = wants_huge;
   region->n_usable = n_chunks;
-  bool ok = !commit || _mi_region_open(region, n_chunks);
+  bool ok = !commit || _mi_space_open(region, n_chunks);
   region->n_usable = 0;
   _mi_lock_release(&_mi_region_lock);
   return ok;
@@ -220,7 +220,7 @@ bool _mi_arena_unload(size_t arena) {
   _mi_lock_acquire(&_mi_region_lock);
   mi_region_t* region = arena_region(arena);
   bool         ok = (region != NULL && _mi_slices_forget(region));
-  if (ok) _mi_region_remove(region);
+  if (ok) _mi_space_remove(region);
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_region_purge_lock);
   return ok;

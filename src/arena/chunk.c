@@ -4,8 +4,8 @@
 #include "../support/assert.h"
 #include "../support/option.h"
 
-mi_atomic(size_t) _mi_chunk_purgeable;
-size_t            _mi_chunk_purgeable_low, _mi_chunk_purgeable_high;
+mi_atomic(size_t) _mi_chunk_n_purgeable;
+size_t            _mi_chunk_low, _mi_chunk_high;
 mi_atomic(size_t) _mi_chunk_freed;
 
 #define GROUP_UNKNOWN UINT8_MAX // so many, or more, or who knows
@@ -69,12 +69,12 @@ static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind
 static void chunk_count_purgeable(const mi_region_t* region, uint32_t bits, bool add) {
   if (bits == 0 || mi_unlikely(region->is_pinned)) return;
   size_t n = mi_popcount32(bits);
-  size_t now = mi_load_relaxed(&_mi_chunk_purgeable);
+  size_t now = mi_load_relaxed(&_mi_chunk_n_purgeable);
   now = add ? now + n : now - n;
   if (add) mi_store_relaxed(&_mi_chunk_freed, mi_load_relaxed(&_mi_chunk_freed) + n);
-  mi_store_relaxed(&_mi_chunk_purgeable, now);
-  if (now < _mi_chunk_purgeable_low) _mi_chunk_purgeable_low = now;
-  if (now > _mi_chunk_purgeable_high) _mi_chunk_purgeable_high = now;
+  mi_store_relaxed(&_mi_chunk_n_purgeable, now);
+  if (now < _mi_chunk_low) _mi_chunk_low = now;
+  if (now > _mi_chunk_high) _mi_chunk_high = now;
 }
 
 // ---- whole chunks ---------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ static bool chunk_may_open(const mi_region_t* region, mi_chunk_kind_t kind) {
 }
 
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind) {
-  if (end > region->n_open && !(chunk_may_open(region, kind) && _mi_region_open(region, end))) return false;
+  if (end > region->n_open && !(chunk_may_open(region, kind) && _mi_space_open(region, end))) return false;
   for (size_t i = region->n_used; i < end; i++) {
     region->chunks[i].free_bits = UINT32_MAX;
     chunk_set_free(region, i);

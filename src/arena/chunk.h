@@ -14,9 +14,9 @@
 
 #include "region.h"
 
-extern mi_atomic(size_t) _mi_chunk_purgeable;      // A4
-extern size_t            _mi_chunk_purgeable_low;  // its minimum since the last restart
-extern size_t            _mi_chunk_purgeable_high; // ... and its maximum
+extern mi_atomic(size_t) _mi_chunk_n_purgeable;      // A4
+extern size_t            _mi_chunk_low;  // its minimum since the last restart
+extern size_t            _mi_chunk_high; // ... and its maximum
 extern mi_atomic(size_t) _mi_chunk_freed;          // how many slices became purgeable, ever
 
 // What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is

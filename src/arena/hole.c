@@ -47,7 +47,7 @@ static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
   bool        had_holes = ((chunk->has_holes & HOLE_HAS) != 0);
   if (!has_holes && !had_holes) return;
   if (has_holes && chunk->has_holes == 0 && !hole_may_list(i)) return;
-  if (!has_holes && !_mi_slices_may_be_huge()) return;
+  if (!has_holes && !_mi_region_may_be_huge()) return;
   // Even if it had holes: it may have been closed and opened since, and then it asks for a huge page.
   if (_mi_prim_advise_huge(start, MI_CHUNK_SIZE, !has_holes) != 0) return; // asked again at the next occasion
   if (has_holes == had_holes) return;

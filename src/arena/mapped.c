@@ -7,7 +7,7 @@
 #include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "part.h"
+#include "subregion.h"
 #include "range.h"
 #include "slices.h"
 
@@ -255,7 +255,7 @@ static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) 
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
   bool        ok = (from == NULL ? mapped_map(range, size, align) : mapped_move_from(range, from, old_size, size));
-  if (ok && from == NULL && mi_unlikely(_mi_part_overlaps((void*)range->start, range->size))) ok = false; // R4
+  if (ok && from == NULL && mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) ok = false; // R4
   if (!ok) {
     mapped_unmap(slot);
     return NULL;

@@ -56,7 +56,7 @@ static size_t purge_allowance(void) {
 }
 
 size_t _mi_purge_n_backed(void) {
-  return _mi_slices_purgeable() + mi_load_relaxed(&purge_n_kept);
+  return _mi_chunk_purgeable() + mi_load_relaxed(&purge_n_kept);
 }
 
 bool _mi_purge_has_more(void) {
@@ -89,16 +89,16 @@ static void purge_down_to(size_t n) {
   if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_slices_taken_fresh());
   size_t given = _mi_slices_purge_to(n / 2 - mi_min(n / 2, n_kept));
   mi_fetch_add_relaxed(&purge_n_given, given);
-  if (given > 0 || _mi_slices_purgeable() > n) purge_note(given); // or another thread was faster
+  if (given > 0 || _mi_chunk_purgeable() > n) purge_note(given); // or another thread was faster
 }
 
 void _mi_purge_by_amount(void) {
-  if (mi_likely(_mi_slices_purgeable() < PURGE_MIN_SLICES)) return;
+  if (mi_likely(_mi_chunk_purgeable() < PURGE_MIN_SLICES)) return;
   int64_t interval = _mi_purge_interval();
   if (interval < 0 || (interval > 0 && mi_load_relaxed(&_mi_purge_has_thread)) || purge_is_refused()) return;
   if (interval == 0) {
-    size_t given = _mi_slices_purge(SIZE_MAX);
-    if (given > 0 || _mi_slices_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
+    size_t given = _mi_purge_slices(SIZE_MAX);
+    if (given > 0 || _mi_chunk_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
     return;
   }
   // First: what was used again long after it was given back was no mistake.
@@ -125,11 +125,11 @@ void _mi_purge_round(bool is_idle) {
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
-  size_t low = _mi_slices_purgeable_low(&swing);
+  size_t low = _mi_chunk_purgeable_low(&swing);
   purge_begin(swing, last);
-  size_t n = (is_idle ? _mi_slices_purgeable() : low);
+  size_t n = (is_idle ? _mi_chunk_purgeable() : low);
   if (n > 0) {
-    purge_note(_mi_slices_purge(n));
+    purge_note(_mi_purge_slices(n));
     _mi_slices_shrink();
     _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }

@@ -10,7 +10,7 @@
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "mapped.h"
-#include "part.h"
+#include "subregion.h"
 
 // Where there is no span, region 0 is one reservation for everything, if that can be had.
 #define REGION_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : MI_GiB / 4)
@@ -28,9 +28,9 @@ mi_static_assert(2 * sizeof(mi_region_t) <= 4096, "two regions in an OS page");
 
 mi_lock_t         _mi_region_lock;
 mi_atomic(size_t) _mi_region_end;
-size_t            _mi_region_n_shared;
-size_t            _mi_region_n_bound;
-mi_atomic(bool)   _mi_region_is_short;
+size_t            _mi_space_n_shared;
+size_t            _mi_space_n_bound;
+mi_atomic(bool)   _mi_space_is_short;
 
 // What a search reads of the regions above 0: it takes no lock, so these are atomic, and `region_version` is odd while
 // one of them changes: a search that saw two values of it starts again.
@@ -118,7 +118,7 @@ static bool region_reserve(mi_region_t* region, size_t size, size_t align) {
   region_layout_t at = region_layout(size / MI_CHUNK_SIZE, false);
   void*           start;
   if (size > SIZE_MAX - at.end || _mi_prim_reserve(size + at.end, align, &start) != 0) return false;
-  if (_mi_part_overlaps(start, size + at.end) ||
+  if (_mi_subregion_overlaps(start, size + at.end) ||
       !region_describe(region, start, size / MI_CHUNK_SIZE, (char*)start + size, &at)) {
     _mi_prim_release(start, size + at.end);
     return false;
@@ -138,7 +138,7 @@ static bool region_reserve_first(void) {
   if (size < MI_BAND_SIZE_MIN) return false;
   size_t n = mi_align_down(low->n_chunks / 2, REGION_SPLIT_MIN / MI_CHUNK_SIZE);
   if (n > 0) {
-    _mi_part_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
+    _mi_subregion_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
     _mi_region_all[MI_REGION_HUGE].is_huge = true;
     low->n_chunks = low->n_usable = n;
   }
@@ -147,8 +147,8 @@ static bool region_reserve_first(void) {
   return true;
 }
 
-bool _mi_region_init(void) {
-  if (!_mi_part_plan() && !region_reserve_first()) return false;
+bool _mi_space_init(void) {
+  if (!_mi_subregion_plan() && !region_reserve_first()) return false;
   mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
   _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return true;
@@ -183,7 +183,7 @@ static mi_region_t* region_install(mi_region_t* region, const mi_region_t* made)
   size_t i = _mi_region_index(region);
   *region = *made;
   if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, NULL) = region;
-  if (!_mi_part_overlaps((void*)made->base, 1)) region_publish(i, made->base, made->n_slices);
+  if (!_mi_subregion_overlaps((void*)made->base, 1)) region_publish(i, made->base, made->n_slices);
   if (i >= _mi_region_count()) mi_store_release(&_mi_region_end, i + 1);
   _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return region;
@@ -200,21 +200,21 @@ static bool region_may_add(mi_region_t* region) {
   return region != NULL && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0;
 }
 
-mi_region_t* _mi_region_add_huge(void) {
+mi_region_t* _mi_space_add_huge(void) {
   mi_region_t* region = region_find_entry();
   mi_region_t  made;
-  if (!region_may_add(region) || !_mi_part_make_band(&made, MI_CHUNK_SIZE, true)) return NULL;
+  if (!region_may_add(region) || !_mi_subregion_make_band(&made, MI_CHUNK_SIZE, true)) return NULL;
   return region_install(region, &made);
 }
 
-mi_region_t* _mi_region_add(size_t size) {
+mi_region_t* _mi_space_add(size_t size) {
   mi_region_t* region = region_find_entry();
   mi_region_t  made;
   if (!region_may_add(region)) return NULL;
   size = mi_align_up(size, MI_CHUNK_SIZE);
-  if (_mi_part_make_band(&made, size, false)) return region_install(region, &made);
+  if (_mi_subregion_make_band(&made, size, false)) return region_install(region, &made);
   memset(&made, 0, sizeof(made));
-  size_t wanted = _mi_part_band_size(false);
+  size_t wanted = _mi_subregion_band_size(false);
   while (wanted > size && !region_reserve(&made, wanted, MI_CHUNK_SIZE)) wanted /= 2;
   if (made.base == 0 && !region_reserve(&made, size, MI_CHUNK_SIZE)) return NULL;
   return region_install(region, &made);
@@ -222,11 +222,11 @@ mi_region_t* _mi_region_add(size_t size) {
 
 // An arena in the span.  It is reserved for the program at once.
 static bool region_reserve_part(mi_region_t* region, size_t size, size_t align) {
-  size_t i = _mi_part_find(size / MI_CHUNK_SIZE, align);
+  size_t i = _mi_subregion_find(size / MI_CHUNK_SIZE, align);
   if (i == SIZE_MAX) return false;
-  _mi_part_fill(region, i, size / MI_CHUNK_SIZE);
+  _mi_subregion_fill(region, i, size / MI_CHUNK_SIZE);
   region->reserved_size = size;
-  if (_mi_part_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
+  if (_mi_subregion_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
     _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
     return true;
   }
@@ -234,17 +234,17 @@ static bool region_reserve_part(mi_region_t* region, size_t size, size_t align) 
   return false;
 }
 
-mi_region_t* _mi_region_add_reserved(size_t size, size_t align) {
+mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
   mi_region_t* region = region_find_entry();
   mi_region_t  made;
   if (region == NULL) return NULL;
   memset(&made, 0, sizeof(made));
-  if (region_reserve_part(&made, size, align)) return region_install_arena(region, &made, MI_REGION_PART);
+  if (region_reserve_part(&made, size, align)) return region_install_arena(region, &made, MI_REGION_SUBREGION);
   if (!region_reserve(&made, size, align)) return NULL;
   return region_install_arena(region, &made, MI_REGION_RESERVED);
 }
 
-mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit) {
+mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit) {
   mi_region_t*    region = region_find_entry();
   size_t          n_chunks = size / MI_CHUNK_SIZE;
   region_layout_t at = region_layout(n_chunks, has_commit);
@@ -265,11 +265,11 @@ mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit) {
 
 static void region_count_arena(const mi_region_t* region, bool is_added) {
   if (region->is_exclusive || region->n_usable == 0 || !_mi_region_is_arena(region)) return;
-  _mi_region_n_shared += is_added ? 1 : (size_t)-1;
-  if (region->numa_node >= 0) _mi_region_n_bound += is_added ? 1 : (size_t)-1;
+  _mi_space_n_shared += is_added ? 1 : (size_t)-1;
+  if (region->numa_node >= 0) _mi_space_n_bound += is_added ? 1 : (size_t)-1;
 }
 
-void _mi_region_start(mi_region_t* region, size_t n) {
+void _mi_space_start(mi_region_t* region, size_t n) {
   region->n_usable = n;
   if (region->is_committed) _mi_region_count_committed(region, (int64_t)(n * MI_CHUNK_SIZE));
   region_count_arena(region, true);
@@ -286,10 +286,10 @@ static void region_lose(mi_region_t* region) {
 // Nobody finds it any more.  If the system does not take its address space back (it has too many mappings to split one), it
 // takes the memory, and the rest stays ours until it can be had back.
 static bool region_give_back(mi_region_t* region) {
-  bool   is_part = _mi_part_overlaps((void*)region->base, 1);
+  bool   is_part = _mi_subregion_overlaps((void*)region->base, 1);
   void*  start = (void*)(region->origin == MI_REGION_GIVEN ? (uintptr_t)region->table : region->base);
   size_t size = region->reserved_size;
-  bool   ok = (is_part ? _mi_part_clear(region) : _mi_prim_release(start, size) == 0);
+  bool   ok = (is_part ? _mi_subregion_clear(region) : _mi_prim_release(start, size) == 0);
   if (ok) {
     memset(region, 0, sizeof(*region));
     return true;
@@ -301,7 +301,7 @@ static bool region_give_back(mi_region_t* region) {
   return false;
 }
 
-void _mi_region_remove(mi_region_t* region) {
+void _mi_space_remove(mi_region_t* region) {
   MI_PROBE2(region_free, (void*)region->base, region->reserved_size);
   if (MI_TRACK) region_track_remove(region);
   region_count_arena(region, false);
@@ -360,8 +360,8 @@ static bool region_ranges_meet(uintptr_t a, size_t a_size, const void* b, size_t
   return a - (uintptr_t)b < b_size || (uintptr_t)b - a < a_size;
 }
 
-bool _mi_region_overlaps(const void* start, size_t size) {
-  if (_mi_part_overlaps(start, size) || _mi_mapped_overlaps(start, size)) return true;
+bool _mi_space_overlaps(const void* start, size_t size) {
+  if (_mi_subregion_overlaps(start, size) || _mi_mapped_overlaps(start, size)) return true;
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_region_all[i];
     size_t             n = region->n_slices << MI_SLICE_SHIFT;
@@ -387,7 +387,7 @@ static int region_commit(char* start, size_t from, size_t to) {
 static int region_cover(mi_region_t* region, size_t n) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   size_t       open = region->n_open;
-  if (_mi_part_overlaps((void*)region->base, 1)) return _mi_part_cover(region, n);
+  if (_mi_subregion_overlaps((void*)region->base, 1)) return _mi_subregion_cover(region, n);
   int err = region_commit(region->table, open * per_chunk, n * per_chunk);
   if (err != 0) return err;
   return region_commit((char*)region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t));
@@ -418,7 +418,7 @@ static void region_advise(const mi_region_t* region, size_t open, size_t size) {
 static int region_open_memory(mi_region_t* region, size_t n) {
   size_t open = region->n_open;
   size_t added = (n - open) * MI_CHUNK_SIZE;
-  int    err = region->is_planned ? _mi_part_map(region, n)
+  int    err = region->is_planned ? _mi_subregion_map(region, n)
                                   : region_commit((char*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE);
   if (err != 0) return err;
   region_advise(region, open, added);
@@ -440,14 +440,14 @@ static int region_open_to(mi_region_t* region, size_t n) {
   return 0;
 }
 
-bool _mi_region_open_heap_links(mi_region_t* region) {
+bool _mi_space_open_heap_links(mi_region_t* region) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE;
   int          err = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
   if (n > region->n_heap_links) {
-    bool is_part = _mi_part_overlaps((void*)region->base, 1);
-    err = is_part ? _mi_part_map_heap_links(region, n)
+    bool is_part = _mi_subregion_overlaps((void*)region->base, 1);
+    err = is_part ? _mi_subregion_map_heap_links(region, n)
                   : region_commit(region->heap_links, region->n_heap_links * per_chunk, n * per_chunk);
     if (err == 0) region->n_heap_links = n;
   }
@@ -455,7 +455,7 @@ bool _mi_region_open_heap_links(mi_region_t* region) {
   return err == 0;
 }
 
-bool _mi_region_open(mi_region_t* region, size_t n) {
+bool _mi_space_open(mi_region_t* region, size_t n) {
   mi_assert_internal(n > region->n_open);
   if (n > region->n_usable) return false;
   // An eighth ahead: few calls, and little counts towards the limits of the process that is not used.
@@ -465,11 +465,11 @@ bool _mi_region_open(mi_region_t* region, size_t n) {
   int err = region_open_to(region, ahead);
   if (err != 0 && ahead > n) err = region_open_to(region, n);
   if (err == EEXIST) region->n_usable = region->n_open; // S3
-  else mi_store_relaxed(&_mi_region_is_short, err != 0);
+  else mi_store_relaxed(&_mi_space_is_short, err != 0);
   return err == 0;
 }
 
-bool _mi_region_close(mi_region_t* region, size_t n) {
+bool _mi_space_close(mi_region_t* region, size_t n) {
   size_t size = (region->n_open - n) * MI_CHUNK_SIZE;
   char*  start = (char*)region->base + n * MI_CHUNK_SIZE;
   if (_mi_prim_release(start, size) != 0) return false;

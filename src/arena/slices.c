@@ -141,7 +141,7 @@ static bool slices_shrink(mi_region_t* region, bool only_clean) {
   size_t n = region->n_used;
   while (n > 0 && _mi_chunk_is_free(region, n - 1) && (!only_clean || chunk_is_clean(&region->chunks[n - 1]))) n--;
   if (n == region->n_open || (only_clean && region->n_open - n < SLICES_SHRINK_MIN + n / 8)) return false;
-  if (!_mi_region_close(region, n)) return false;
+  if (!_mi_space_close(region, n)) return false;
   _mi_chunk_use_less(region, n);
   return true;
 }
@@ -155,7 +155,7 @@ bool _mi_slices_release_regions(void) {
       if (slices_shrink(region, false)) any = true;
     }
     else if (i > MI_REGION_HUGE && _mi_slices_forget(region)) {
-      _mi_region_remove(region);
+      _mi_space_remove(region);
       any = true;
     }
   }
@@ -194,14 +194,14 @@ static bool slices_have_space(bool is_huge, size_t n) {
 static bool slices_alloc_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
   for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_huge, n + align - 1); i++) {
-    mi_region_t* region = is_huge ? _mi_region_add_huge() : _mi_region_add((n + align) * MI_SLICE_SIZE);
+    mi_region_t* region = is_huge ? _mi_space_add_huge() : _mi_space_add((n + align) * MI_SLICE_SIZE);
     if (region == NULL) return false;
     if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }
   return false;
 }
 
-bool _mi_slices_may_be_huge(void) {
+bool _mi_region_may_be_huge(void) {
   return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
@@ -217,7 +217,7 @@ static bool slices_alloc_backed(size_t n, mi_run_t* run) {
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
 static bool slices_alloc_huge(size_t n, mi_run_t* run) {
-  if (_mi_region_all[0].n_used < CHUNK_HUGE_FROM || !_mi_slices_may_be_huge()) return false;
+  if (_mi_region_all[0].n_used < CHUNK_HUGE_FROM || !_mi_region_may_be_huge()) return false;
   return slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
          slices_alloc_each(false, n, 1, MI_CHUNK_SMALL, false, run) || slices_alloc_backed(n, run) ||
          slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, true, run) || slices_alloc_added(true, n, 1, MI_CHUNK_HUGE, run);
@@ -253,7 +253,7 @@ static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_c
 static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
   if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
   int node = -1;
-  if (_mi_region_n_bound > 0) {
+  if (_mi_space_n_bound > 0) {
     node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
   }
   for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
@@ -332,7 +332,7 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
     mi_region_t* region = &_mi_region_all[arena];
     if (!slices_alloc_bound(region, n, align, kind, &run)) slices_alloc_anywhere(region, n, align, kind, &run);
   }
-  else if (mi_likely(_mi_region_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
+  else if (mi_likely(_mi_space_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
     slices_alloc_own(n, align, kind, &run);
     if (mi_unlikely(run.region == NULL)) slices_alloc_last(n, align, kind, &run);
   }
@@ -352,7 +352,7 @@ static mi_cold void slices_free_short(mi_region_t* region) {
 mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
   mi_run_t run = slices_none;
   _mi_lock_acquire(&_mi_region_lock);
-  if (mi_unlikely(_mi_region_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
+  if (mi_unlikely(_mi_space_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
   _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, MI_CHUNK_MIXED, arena);
@@ -360,7 +360,7 @@ mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
 
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
   slices_free(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
-  if (mi_unlikely(mi_load_relaxed(&_mi_region_is_short)) && region->is_planned) slices_free_short(region);
+  if (mi_unlikely(mi_load_relaxed(&_mi_space_is_short)) && region->is_planned) slices_free_short(region);
 }
 
 static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
@@ -410,8 +410,8 @@ size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, 
 
 // ---- purging --------------------------------------------------------------------------------------------------------
 
-size_t _mi_slices_purgeable(void) {
-  return mi_load_relaxed(&_mi_chunk_purgeable);
+size_t _mi_chunk_purgeable(void) {
+  return mi_load_relaxed(&_mi_chunk_n_purgeable);
 }
 
 size_t _mi_slices_freed(void) {
@@ -426,11 +426,11 @@ size_t _mi_slices_reused(void) {
   return mi_load_relaxed(&slices_n_reused);
 }
 
-size_t _mi_slices_purgeable_low(size_t* swing) {
+size_t _mi_chunk_purgeable_low(size_t* swing) {
   _mi_lock_acquire(&_mi_region_lock);
-  size_t low = _mi_chunk_purgeable_low;
-  *swing = _mi_chunk_purgeable_high - low;
-  _mi_chunk_purgeable_low = _mi_chunk_purgeable_high = mi_load_relaxed(&_mi_chunk_purgeable);
+  size_t low = _mi_chunk_low;
+  *swing = _mi_chunk_high - low;
+  _mi_chunk_low = _mi_chunk_high = mi_load_relaxed(&_mi_chunk_n_purgeable);
   _mi_lock_release(&_mi_region_lock);
   return low;
 }
@@ -535,7 +535,7 @@ static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_
     size_t n_given = 0;
     // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
     _mi_lock_acquire(&_mi_region_purge_lock);
-    size_t now = _mi_slices_purgeable();
+    size_t now = _mi_chunk_purgeable();
     size_t n = mi_min(most - done, now - mi_min(now, stay));
     any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
     _mi_lock_release(&_mi_region_purge_lock);
@@ -548,7 +548,7 @@ static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_
 // O(n) for n slices, however many there are.
 static size_t slices_purge(size_t n, size_t stay) {
   size_t done = 0;
-  n = mi_min(n, _mi_slices_purgeable());
+  n = mi_min(n, _mi_chunk_purgeable());
   for (int partial = 0; partial <= 1; partial++) {
     for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
       if (!_mi_region_all[i].is_pinned) done += purge_region(&_mi_region_all[i], partial != 0, n - done, stay);
@@ -557,7 +557,7 @@ static size_t slices_purge(size_t n, size_t stay) {
   return done;
 }
 
-size_t _mi_slices_purge(size_t n) {
+size_t _mi_purge_slices(size_t n) {
   return slices_purge(n, 0);
 }
 

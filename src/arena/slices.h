@@ -35,7 +35,7 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
 // Does memory for pages in huge-page chunks ask for huge OS pages?  Otherwise there is none.
-bool _mi_slices_may_be_huge(void);
+bool _mi_region_may_be_huge(void);
 
 // Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (part.h); true if
 // there were any.  For when address space is short: it is what a limit on it counts.  Caller holds the arena lock.
@@ -49,17 +49,17 @@ mi_cold bool _mi_slices_forget(mi_region_t* region);
 
 // Slices that are free and backed now; how many ever became so; how many were ever handed out that were not backed; and that
 // were.
-size_t _mi_slices_purgeable(void);
+size_t _mi_chunk_purgeable(void);
 size_t _mi_slices_freed(void);
 size_t _mi_slices_taken_fresh(void);
 size_t _mi_slices_reused(void);
 // The least that the first of these was since the last call of this, and how much more it was at most.
-size_t _mi_slices_purgeable_low(size_t* swing);
+size_t _mi_chunk_purgeable_low(size_t* swing);
 
 extern mi_lock_t _mi_region_purge_lock; // held while slices are out for purging; taken before the arena lock
 
 // Gives up to n purgeable slices back to the system; returns how many were given.
-size_t _mi_slices_purge(size_t n);
+size_t _mi_purge_slices(size_t n);
 // The same until no more than so many are purgeable, whoever else purges meanwhile.
 size_t _mi_slices_purge_to(size_t stay);
 

@@ -53,7 +53,7 @@ static void heap_remove(mi_heap_t* heap, mi_page_t* page) {
 
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   if (heap == &_mi_heap_main) return true;
-  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
+  if (!_mi_space_open_heap_links(_mi_page_region(page))) return false;
   _mi_lock_acquire(&heap->lock);
   bool is_live = _mi_heap_is_live(heap); // if it is, whoever ends it waits for this lock before he looks at its pages
   if (is_live) heap_link(heap, page);
@@ -63,7 +63,7 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
 }
 
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
-  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
+  if (!_mi_space_open_heap_links(_mi_page_region(page))) return false;
   for (mi_heap_t* heap; (heap = _mi_page_heap(other)) != &_mi_heap_main;) {
     _mi_lock_acquire(&heap->lock);
     bool is_still = (_mi_page_heap(other) == heap); // Q2

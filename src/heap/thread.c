@@ -113,7 +113,7 @@ static bool thread_process_init(void) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
       thread_resolve_early();
-      bool ok = _mi_region_init();
+      bool ok = _mi_space_init();
       if (ok) {
         _mi_block_init();
         _mi_heap_init();

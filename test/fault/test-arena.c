@@ -37,10 +37,10 @@ static void use(size_t index, size_t n) {
   size_t more = (is_told(_mi_slices_extend(run.region, run.slice + n, 3, &says_zero)) ? 3 : 0);
   mi_track_writable(p + n * MI_SLICE_SIZE, more * MI_SLICE_SIZE);
   if (more > 0) memset(p + n * MI_SLICE_SIZE, 1, more * MI_SLICE_SIZE);
-  is_told(_mi_region_open_heap_links(run.region));
+  is_told(_mi_space_open_heap_links(run.region));
   for (size_t i = 0; i < n; i++) CHECK_FOR(p[i * MI_SLICE_SIZE + 4095] == (char)i, "slice %zu", i);
   _mi_slices_free(run.region, run.slice, n + more, false);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
 }
 
 static void end_arena(size_t index) {
@@ -138,8 +138,8 @@ static void check_script(void (*script)(void), bool repeat, const char* name) {
     script();
     // ... but memory that the system has put where an arena was lost cannot be had.
     CHECK(n_refused == n_usual || (count_lost() > 0 && n_refused <= n_usual + 3));
-    _mi_slices_purge(SIZE_MAX);
-    CHECK_EQ(_mi_slices_purgeable(), 0);
+    _mi_purge_slices(SIZE_MAX);
+    CHECK_EQ(_mi_chunk_purgeable(), 0);
     CHECK_EQ(reserved_in_arenas(), reserved);
     CHECK_EQ(committed_in_arenas(), 0);
     for (size_t i = 0; i < 5 * MiB; i += 4096) CHECK(witness[i] == 0x77);

@@ -144,7 +144,7 @@ static void map_begin(void) {
     map_dirty[i] = ((chunk->dirty_bits >> (i % MI_CHUNK_SLICES)) & 1) != 0;
     map_stale[i] = ((chunk->stale_bits >> (i % MI_CHUNK_SLICES)) & 1) != 0;
   }
-  map_elsewhere = _mi_slices_purgeable() - map_purgeable();
+  map_elsewhere = _mi_chunk_purgeable() - map_purgeable();
 }
 
 // ---- the invariants -------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ static void check_all(void) {
   CHECK(region->n_used <= max_chunks);
   for (size_t c = 0; c < region->n_used && c < max_chunks; c++) check_chunk(c);
   for (size_t c = region->n_used; c < max_chunks; c++) CHECK_EQ(map_free_bits(c), UINT32_MAX);
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere + map_purgeable()); // A4
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere + map_purgeable()); // A4
 }
 
 // ---- contents -------------------------------------------------------------------------------------------------------
@@ -373,11 +373,11 @@ static size_t map_purged(size_t chunk) {
 // Which of the slices go back is the arena's choice; only those that are free, and as many as it says.
 static void purge(size_t n) {
   size_t before = map_purgeable() + map_elsewhere;
-  size_t done = _mi_slices_purge(n);
+  size_t done = _mi_purge_slices(n);
   size_t cleaned = 0;
   CHECK_FOR(done >= (n < before ? n : before), "%zu of %zu, wanted %zu", done, before, n);
   for (size_t c = 0; c < map_n_used; c++) cleaned += map_purged(c);
-  size_t elsewhere = _mi_slices_purgeable() - map_purgeable();
+  size_t elsewhere = _mi_chunk_purgeable() - map_purgeable();
   CHECK_EQ(cleaned + map_elsewhere - elsewhere, done);
   map_elsewhere = elsewhere;
 }

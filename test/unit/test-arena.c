@@ -40,10 +40,10 @@ static void begin_map(const given_t* g, size_t index, const mi_arena_spec_t* spe
 
 static void end_map(size_t index) {
   purge(SIZE_MAX);
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere);
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
   CHECK(_mi_arena_unload(index));
   CHECK(!_mi_arena_exists(index) && !_mi_arena_unload(index));
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere);
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
 }
 
 static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinned, bool is_zero, int commit) {
@@ -103,13 +103,13 @@ static void check_refusals(rng_t* r) {
     if (more > 0 && says_zero)
       CHECK(is_zero_memory(_mi_region_slice_start(run.region, run.slice + n), 2 * MI_SLICE_SIZE));
     _mi_slices_free(run.region, run.slice, n + more, false);
-    if (i % 5 == 0) _mi_slices_purge(SIZE_MAX);
+    if (i % 5 == 0) _mi_purge_slices(SIZE_MAX);
   }
   CHECK(n_none > 20 && n_none < 480 && g.n_refused > n_none / 2);
   CHECK_EQ(_mi_region_all[index].committed, given_committed(&g) * MI_SLICE_SIZE);
   // Who is not bound gets other memory.
   g.refuse_every = 1;
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   CHECK(_mi_arena_unload(index));
   memset(g.is_committed, false, sizeof(g.is_committed));
   CHECK_EQ(mprotect(g.first, g.n_chunks * MI_CHUNK_SIZE, PROT_NONE), 0);
@@ -287,7 +287,7 @@ static void check_blocks(rng_t* r) {
   given_make(&shared, 12, r, true, true);
   given_make(&exclusive, 4, r, true, true);
   size_t own = _mi_arena_manage(exclusive.start, exclusive.size, &plain);
-  CHECK_EQ(_mi_region_n_shared, 0); // nobody looks for one
+  CHECK_EQ(_mi_space_n_shared, 0); // nobody looks for one
   size_t index = _mi_arena_manage(shared.start, shared.size, &spec);
   memset(blocks, 0, sizeof(blocks));
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
@@ -347,8 +347,8 @@ static void check_nodes(rng_t* r) {
     CHECK(_mi_arena_unload(index[i]));
     given_end(&memory[i]);
   }
-  CHECK_EQ(_mi_region_n_shared, 0);
-  CHECK_EQ(_mi_region_n_bound, 0);
+  CHECK_EQ(_mi_space_n_shared, 0);
+  CHECK_EQ(_mi_space_n_bound, 0);
   mi_option_set(mi_option_use_numa_nodes, 0);
 }
 
@@ -366,15 +366,15 @@ static void check_pinned(rng_t* r) {
   CHECK_EQ(_mi_page_of(p)->region, index);
   memset(p, 0x5A, 7 * MiB);
   mi_free(p);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   // What is purged lies behind it, so that it is come across.
   static given_t other;
   given_make(&other, 1, r, true, true);
   size_t behind = _mi_arena_manage(other.start, other.size, &plain);
   free_run(run_of(5, MI_CHUNK_MIXED, behind));
-  CHECK(behind > index && _mi_slices_purgeable() == 5);
+  CHECK(behind > index && _mi_chunk_purgeable() == 5);
   mi_collect(true);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK(_mi_arena_unload(behind));
   given_end(&other);
   CHECK(is_filled(p, 7 * MiB, 0x5A));
@@ -444,7 +444,7 @@ static void check_discard(void) {
   memset(p, 7, 24 * MiB);
   mi_free(p);
   mi_collect(true);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK(_mi_prim_calls.n_discarded - before >= (int64_t)(24 * MiB));
   mi_run_t run = run_of(24 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(!run.is_zero);
@@ -530,7 +530,7 @@ static void check_threads(rng_t* r) {
       n_unloaded++;
     }
     _mi_arena_get_info(rng_below(r, 8), &info);
-    if (i % 16 == 0) _mi_slices_purge(SIZE_MAX);
+    if (i % 16 == 0) _mi_purge_slices(SIZE_MAX);
     sleep_ms(1);
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

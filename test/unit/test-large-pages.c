@@ -77,7 +77,7 @@ static void check_large(void) {
   CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
   CHECK(!_mi_arena_unload(_mi_region_index(region)));
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   mi_collect(true);
   for (size_t i = 0; i < 16 * MiB; i += 4096) CHECK(p[i] == 1);
   CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
@@ -90,9 +90,9 @@ static void check_large(void) {
   CHECK_EQ(mapping_number((void*)other->base, NULL, " hg"), 1);
   fill_arena(other, n * MI_CHUNK_SLICES);
   _mi_slices_free(other, 0, n * MI_CHUNK_SLICES, false);
-  CHECK_EQ(_mi_slices_purgeable(), n * MI_CHUNK_SLICES);
+  CHECK_EQ(_mi_chunk_purgeable(), n * MI_CHUNK_SLICES);
   CHECK(_mi_arena_unload(_mi_region_index(other)) && _mi_arena_unload(_mi_region_index(region)));
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK_EQ(os_pages_free(os_pages_large), n_free);
   CHECK(mapping_count() <= mappings + 12); // what describes the two arenas stays usable
   // The place is ordinary memory again.
@@ -169,7 +169,7 @@ static void check_huge(void) {
   fill_arena(region, n * GiB / MI_SLICE_SIZE);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL); // the last has no memory
   _mi_slices_free(region, 0, n * GiB / MI_SLICE_SIZE, false);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   // None are left.
   size_t none, nothing;
   reserve_huge(1, -1, 0, &none, &nothing);

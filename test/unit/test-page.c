@@ -224,9 +224,9 @@ static void check_gaps(void) {
   for (size_t i = 0; i <= MI_REGION_HUGE; i++) _mi_region_all[i].n_usable = _mi_region_all[i].n_open;
   CHECK(check_gaps_of(0, false) > MI_REGION_HUGE);
   CHECK(check_gaps_of(several, false) > MI_REGION_HUGE);
-  _mi_slices_purge(SIZE_MAX); // what is backed comes first
+  _mi_purge_slices(SIZE_MAX); // what is backed comes first
   size_t highest = check_gaps_of(0, true);
-  if (_mi_slices_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_region_all[highest].is_huge);
+  if (_mi_region_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_region_all[highest].is_huge);
 }
 
 // ---- pages of one block ---------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 3; round++) { // on fresh memory, and on memory that was used
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(&r, cls);
     check_larges();
-    if (round == 1) _mi_slices_purge(SIZE_MAX);
+    if (round == 1) _mi_purge_slices(SIZE_MAX);
   }
   check_elsewhere();
   check_gaps();

@@ -9,7 +9,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/arena.h"
-#include "arena/part.h"
+#include "arena/subregion.h"
 #include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
@@ -25,11 +25,11 @@ static size_t reserve(size_t size, bool commit) {
 }
 
 static bool is_in_span(size_t index) {
-  return _mi_part_overlaps((void*)_mi_region_all[index].base, 1);
+  return _mi_subregion_overlaps((void*)_mi_region_all[index].base, 1);
 }
 
 static bool is_part(size_t index) {
-  return _mi_region_all[index].origin == MI_REGION_PART && is_in_span(index);
+  return _mi_region_all[index].origin == MI_REGION_SUBREGION && is_in_span(index);
 }
 
 static size_t first_chunk(size_t index) {
@@ -49,7 +49,7 @@ static void use(size_t index, size_t n_chunks) {
     start[i] = (char)0xA5;
     CHECK(_mi_page_at(start + i) == (mi_page_t*)_mi_region_descriptor(region, i / MI_SLICE_SIZE));
   }
-  CHECK(_mi_region_open_heap_links(region));
+  CHECK(_mi_space_open_heap_links(region));
   char* owner = (char*)_mi_region_heap_link(region, n_chunks * MI_CHUNK_SLICES - 1);
   CHECK(is_zero(_mi_region_heap_link(region, 0), 0, MI_HEAP_LINK_SIZE) && is_zero(owner, 0, MI_HEAP_LINK_SIZE));
   memset(_mi_region_heap_link(region, 0), 1, MI_HEAP_LINK_SIZE);
@@ -131,9 +131,9 @@ static void check_alignment(void) {
   size_t index[3];
   for (size_t i = 0; i < COUNT_OF(index); i++) {
     _mi_lock_acquire(&_mi_region_lock);
-    mi_region_t* region = _mi_region_add_reserved(GiB + i * 20 * MiB, GiB);
+    mi_region_t* region = _mi_space_add_reserved(GiB + i * 20 * MiB, GiB);
     CHECK(region != NULL && region->base % GiB == 0);
-    _mi_region_start(region, region->n_chunks);
+    _mi_space_start(region, region->n_chunks);
     _mi_lock_release(&_mi_region_lock);
     index[i] = _mi_region_index(region);
     CHECK(is_part(index[i]));
@@ -268,12 +268,12 @@ static void check_cover(void) {
   mi_track_writable(_mi_region_slice_start(whole, slice), MI_SLICE_SIZE);
   memset(_mi_region_slice_start(whole, slice), 1, MI_SLICE_SIZE);
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
-  size_t purgeable = _mi_slices_purgeable();
+  size_t purgeable = _mi_chunk_purgeable();
   _mi_lock_acquire(&_mi_region_lock);
   CHECK(_mi_slices_release_regions());
   _mi_lock_release(&_mi_region_lock);
   CHECK(whole->n_open < open && !is_mapped(whole->base + whole->n_open * MI_CHUNK_SIZE));
-  CHECK(_mi_slices_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
+  CHECK(_mi_chunk_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
   CHECK_EQ(whole->committed, whole->n_open * MI_CHUNK_SIZE);
   run = run_of(100, MI_CHUNK_MIXED);
   CHECK(run.region == whole && run.slice == slice && run.is_zero);
@@ -401,7 +401,7 @@ static void check_unmap_fails_given(void) {
   _mi_prim_fail_nth(0, false);
   CHECK(region->origin == MI_REGION_LOST && region->base == table && region->reserved_size == described);
   _mi_lock_acquire(&_mi_region_lock);
-  CHECK(_mi_region_overlaps((void*)table, 1));
+  CHECK(_mi_space_overlaps((void*)table, 1));
   CHECK(region->n_slices << MI_SLICE_SHIFT <= described);
   _mi_lock_release(&_mi_region_lock);
   munmap(memory, size);

@@ -29,33 +29,33 @@
 #define MI_BAND_SIZE_MIN (64 * MI_CHUNK_SIZE)
 
 // Plans the span, and its first two bands: regions 0 and 1.  False where there can be none.
-bool _mi_part_plan(void);
+bool _mi_subregion_plan(void);
 
 // How large the next region of our own should be.
-size_t _mi_part_band_size(bool is_huge);
+size_t _mi_subregion_band_size(bool is_huge);
 
 // Makes a band for at least `size` bytes, as large as it should be if the span has such a place.  False if it has none.
-mi_cold bool _mi_part_make_band(mi_region_t* made, size_t size, bool is_huge);
+mi_cold bool _mi_subregion_make_band(mi_region_t* made, size_t size, bool is_huge);
 
 // Is the address in the span, or in what describes it?  Nothing else of ours may lie there, nor may an arena of the program.
-bool _mi_part_overlaps(const void* start, size_t size);
+bool _mi_subregion_overlaps(const void* start, size_t size);
 
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.
-void _mi_part_fill(mi_region_t* region, size_t i, size_t n);
+void _mi_subregion_fill(mi_region_t* region, size_t i, size_t n);
 
 // The lowest n chunks of the span of which no part has any and which start at a multiple of `align` bytes; SIZE_MAX if there
 // are none.
-mi_cold size_t _mi_part_find(size_t n, size_t align);
+mi_cold size_t _mi_subregion_find(size_t n, size_t align);
 
 // The first n chunks of a part have descriptors that can be written.  0, EEXIST or another errno value.
-int _mi_part_cover(const mi_region_t* part, size_t n);
+int _mi_subregion_cover(const mi_region_t* part, size_t n);
 
 // Maps the next chunks of a planned part, up to the n-th.  The same results.
-int _mi_part_map(const mi_region_t* part, size_t n);
+int _mi_subregion_map(const mi_region_t* part, size_t n);
 
 // Maps the heap links of the first n chunks.  The same results.
-int _mi_part_map_heap_links(const mi_region_t* part, size_t n);
+int _mi_subregion_map_heap_links(const mi_region_t* part, size_t n);
 
 // Unmaps a part in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
 // system refuses: then the place is still taken.
-mi_cold bool _mi_part_clear(mi_region_t* part);
+mi_cold bool _mi_subregion_clear(mi_region_t* part);
