@@ -26,6 +26,7 @@ set(mi_sources
   src/arena/range.c
   src/arena/region.c
   src/arena/slices.c
+  src/arena/space.c
 
   src/page/guard_page.c
   src/page/page.c

@@ -35,6 +35,7 @@
 #include "arena/range.c"
 #include "arena/region.c"
 #include "arena/slices.c"
+#include "arena/space.c"
 
 #include "page/guard_page.c"
 #include "page/page.c"

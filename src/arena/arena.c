@@ -5,7 +5,10 @@
 
 #include "../support/message.h"
 #include "../support/option.h"
+#include "mapped.h"
 #include "numa.h"
+#include "space.h"
+#include "subregion.h"
 
 #define ARENA_HUGE_SIZE    MI_GiB // the largest OS pages
 #define ARENA_HUGE_WAIT_MS 500    // for each of those that an option asks for: to clear one takes about 200
@@ -34,6 +37,10 @@ static void arena_describe(mi_region_t* region, const mi_arena_spec_t* spec) {
   region->commit_arg = spec->commit_arg;
 }
 
+static bool arena_is_ours(const void* start, size_t size) {
+  return _mi_subregion_overlaps(start, size) || _mi_region_overlaps(start, size) || _mi_mapped_overlaps(start, size);
+}
+
 size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
   void*  given = start;
   size_t index = 0;
@@ -44,7 +51,7 @@ size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
     return 0;
   }
   _mi_lock_acquire(&_mi_region_lock);
-  bool         is_ours = _mi_space_overlaps(start, size);
+  bool         is_ours = arena_is_ours(start, size);
   mi_region_t* region = is_ours ? NULL : _mi_space_add_given(start, size, spec->commit != NULL);
   if (region != NULL) {
     arena_describe(region, spec);
@@ -198,35 +205,15 @@ int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_m
   return *n_got > 0 ? 0 : ENOMEM;
 }
 
-// ---- the end of an arena --------------------------------------------------------------------------------------------
-
-// Caller holds the arena lock.
-static mi_region_t* arena_region(size_t arena) {
-  if (arena <= MI_REGION_HUGE || arena >= _mi_region_count()) return NULL;
-  mi_region_t* region = &_mi_region_all[arena];
-  return _mi_region_is_arena(region) && region->n_usable > 0 ? region : NULL;
-}
+// ---- nodes, options -------------------------------------------------------------------------------------------------
 
 bool _mi_arena_exists(size_t arena) {
   _mi_lock_acquire(&_mi_region_lock);
-  bool exists = (arena_region(arena) != NULL);
+  bool is_index = (arena > MI_REGION_HUGE && arena < _mi_region_count());
+  bool exists = (is_index && _mi_region_is_arena(&_mi_region_all[arena]) && _mi_region_all[arena].n_usable > 0);
   _mi_lock_release(&_mi_region_lock);
   return exists;
 }
-
-bool _mi_arena_unload(size_t arena) {
-  // Nothing of it is out for purging then.
-  _mi_lock_acquire(&_mi_region_purge_lock);
-  _mi_lock_acquire(&_mi_region_lock);
-  mi_region_t* region = arena_region(arena);
-  bool         ok = (region != NULL && _mi_slices_forget(region));
-  if (ok) _mi_space_remove(region);
-  _mi_lock_release(&_mi_region_lock);
-  _mi_lock_release(&_mi_region_purge_lock);
-  return ok;
-}
-
-// ---- nodes, options -------------------------------------------------------------------------------------------------
 
 size_t _mi_arena_near(int node) {
   return node < 0 ? MI_ARENA_ANY : MI_ARENA_NEAR((size_t)node % _mi_numa_node_count());

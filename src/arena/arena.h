@@ -33,9 +33,6 @@ mi_cold int _mi_arena_reserve_huge(size_t n, int node, size_t timeout_ms, bool i
 // The same on each of so many nodes (0: all).
 mi_cold int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_ms, size_t* n_got);
 
-// Forgets an arena in which nothing is in use; false otherwise.  What the program brought is as it was left.
-mi_cold bool _mi_arena_unload(size_t arena);
-
 mi_cold bool _mi_arena_exists(size_t arena);
 
 // What to ask _mi_slices_alloc for in order to get memory of a node first; node < 0: MI_ARENA_ANY.

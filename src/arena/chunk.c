@@ -3,10 +3,10 @@
 
 #include "../support/assert.h"
 #include "../support/option.h"
+#include "space.h"
 
-mi_atomic(size_t) _mi_chunk_n_purgeable;
-size_t            _mi_chunk_low, _mi_chunk_high;
-mi_atomic(size_t) _mi_chunk_freed;
+static mi_atomic(size_t) chunk_n_purgeable, chunk_n_freed;
+static size_t            chunk_low, chunk_high; // of the first, since the last restart
 
 #define GROUP_UNKNOWN UINT8_MAX // so many, or more, or who knows
 
@@ -69,12 +69,29 @@ static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind
 static void chunk_count_purgeable(const mi_region_t* region, uint32_t bits, bool add) {
   if (bits == 0 || mi_unlikely(region->is_pinned)) return;
   size_t n = mi_popcount32(bits);
-  size_t now = mi_load_relaxed(&_mi_chunk_n_purgeable);
+  size_t now = mi_load_relaxed(&chunk_n_purgeable);
   now = add ? now + n : now - n;
-  if (add) mi_store_relaxed(&_mi_chunk_freed, mi_load_relaxed(&_mi_chunk_freed) + n);
-  mi_store_relaxed(&_mi_chunk_n_purgeable, now);
-  if (now < _mi_chunk_low) _mi_chunk_low = now;
-  if (now > _mi_chunk_high) _mi_chunk_high = now;
+  if (add) mi_store_relaxed(&chunk_n_freed, mi_load_relaxed(&chunk_n_freed) + n);
+  mi_store_relaxed(&chunk_n_purgeable, now);
+  if (now < chunk_low) chunk_low = now;
+  if (now > chunk_high) chunk_high = now;
+}
+
+size_t _mi_chunk_purgeable(void) {
+  return mi_load_relaxed(&chunk_n_purgeable);
+}
+
+size_t _mi_chunk_freed(void) {
+  return mi_load_relaxed(&chunk_n_freed);
+}
+
+size_t _mi_chunk_purgeable_low(size_t* swing) {
+  _mi_lock_acquire(&_mi_region_lock);
+  size_t low = chunk_low;
+  *swing = chunk_high - low;
+  chunk_low = chunk_high = mi_load_relaxed(&chunk_n_purgeable);
+  _mi_lock_release(&_mi_region_lock);
+  return low;
 }
 
 // ---- whole chunks ---------------------------------------------------------------------------------------------------

@@ -14,10 +14,11 @@
 
 #include "region.h"
 
-extern mi_atomic(size_t) _mi_chunk_n_purgeable;      // A4
-extern size_t            _mi_chunk_low;  // its minimum since the last restart
-extern size_t            _mi_chunk_high; // ... and its maximum
-extern mi_atomic(size_t) _mi_chunk_freed;          // how many slices became purgeable, ever
+// Slices that are free and backed now (A4), and how many ever became so.
+size_t _mi_chunk_purgeable(void);
+size_t _mi_chunk_freed(void);
+// The least that the first of these was since the last call of this, and how much more it was at most.
+size_t _mi_chunk_purgeable_low(size_t* swing);
 
 // What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
 // as it was before they were taken.

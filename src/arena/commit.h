@@ -5,7 +5,7 @@
 // C2  The function is called without the arena lock: it is the program's, and may take long.
 #pragma once
 
-#include "slices.h"
+#include "region.h"
 
 // Commits what of the run is not, and says in run->is_zero whether all of it reads as zero.  False if the function refuses;
 // what was committed by then stays so.

@@ -2,7 +2,6 @@
 #include "hole.h"
 
 #include "../support/option.h"
-#include "slices.h"
 
 // Each chunk that has some costs up to two of the kernel's mappings, of which a process may have 65530; in the full level of
 // security gaps and guarded blocks need most of those.

@@ -10,6 +10,7 @@
 #include "subregion.h"
 #include "range.h"
 #include "slices.h"
+#include "subregion.h"
 
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
 #define MAPPED_RETRIES 2

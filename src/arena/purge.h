@@ -20,7 +20,8 @@
 #include "slices.h"
 
 // Is there a thread that calls _mi_purge_round every interval?
-extern mi_atomic(bool) _mi_purge_has_thread;
+bool _mi_purge_has_thread(void);
+void _mi_purge_set_has_thread(bool has_thread);
 
 // Milliseconds between rounds; 0: memory goes back at once; < 0: never.
 int64_t _mi_purge_interval(void);
@@ -31,6 +32,9 @@ void _mi_purge_by_amount(void);
 // By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody allocates
 // or frees.  Takes locks.
 void _mi_purge_round(bool is_idle);
+
+// Gives up to n purgeable slices back to the system, or a few more; returns how many were given.
+size_t _mi_purge_slices(size_t n);
 
 // Gives everything back that is free now, or all of it but so many slices (or up to a chunk less); returns how many went back.
 void   _mi_purge_all(void);

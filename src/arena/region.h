@@ -66,11 +66,11 @@ typedef struct mi_chunk_s {
 
 // Where the memory of a region comes from.
 typedef enum mi_region_origin_e {
-  MI_REGION_OWN,      // made because it was needed; goes back when nothing of it is in use
-  MI_REGION_RESERVED, // an arena that the program asked for
-  MI_REGION_SUBREGION,     // the same, in the span
-  MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
-  MI_REGION_LOST      // address space that the system does not take back, or that may belong to somebody else by now
+  MI_REGION_OWN,       // made because it was needed; goes back when nothing of it is in use
+  MI_REGION_RESERVED,  // an arena that the program asked for
+  MI_REGION_SUBREGION, // the same, in the span
+  MI_REGION_GIVEN,     // an arena of the program's own memory; only the table and what follows it is ours
+  MI_REGION_LOST       // address space that the system does not take back, or that may belong to somebody else by now
 } mi_region_origin_t;
 
 typedef struct mi_region_s {
@@ -116,6 +116,14 @@ typedef struct mi_region_s {
   uint32_t buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
 } mi_region_t;
 
+// Slices that are handed out together.
+typedef struct mi_run_s {
+  mi_region_t* region; // NULL: out of memory
+  size_t       slice;  // index of the first
+  size_t       n_slices;
+  bool         is_zero;
+} mi_run_t;
+
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
 #define MI_REGION_HUGE      1                          // index of the first that is dense
@@ -123,53 +131,24 @@ mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cac
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
 extern mi_region_t       _mi_region_all[MI_REGION_COUNT];
-extern mi_lock_t         _mi_region_lock;     // guards all regions but for what R1 says
-extern mi_atomic(size_t) _mi_region_end;      // regions from here on were never used
-extern size_t            _mi_space_n_shared; // arenas that are not exclusive
-extern size_t            _mi_space_n_bound;  // those of them that have a NUMA node
-extern mi_atomic(bool)   _mi_space_is_short; // the last time that memory was to be opened the system refused
-
-// Makes regions 0 and 1.  False when the system gives no address space at all.
-bool _mi_space_init(void);
-
-// The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
-// are exclusive and have nothing usable until they are started.
-
-// Adds a region with room for at least `size` bytes.
-mi_cold mi_region_t* _mi_space_add(size_t size);
-// Adds one for pages in huge-page chunks; NULL also where the span has no room for it.
-mi_cold mi_region_t* _mi_space_add_huge(void);
-// Adds an arena of whole chunks, reserved by us: in the span if that has room.
-mi_cold mi_region_t* _mi_space_add_reserved(size_t size, size_t align);
-// Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
-mi_cold mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit);
-
-// The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
-mi_cold void _mi_space_start(mi_region_t* region, size_t n);
-
-// Gives a region back to the system, or the program; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena
-// lock.
-mi_cold void _mi_space_remove(mi_region_t* region);
-
-// Makes the first n chunks of a region usable.  Caller holds the arena lock.
-bool _mi_space_open(mi_region_t* region, size_t n);
-
-// Unmaps all but the first n chunks of a planned region; nothing of the rest is in use.  False if the system refuses.  Caller
-// holds the arena lock.
-mi_cold bool _mi_space_close(mi_region_t* region, size_t n);
-
-// Makes the heap links of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
-// have one heap and never need them.
-bool _mi_space_open_heap_links(mi_region_t* region);
+extern mi_lock_t         _mi_region_lock;       // guards all regions but for what R1 says
+extern mi_atomic(size_t) _mi_region_end;        // regions from here on were never used
+extern mi_lock_t         _mi_region_purge_lock; // held while slices are out for purging; taken before the other
 
 // So many bytes were committed; negative: are no longer.
 void _mi_region_count_committed(mi_region_t* region, int64_t n);
 
+// The region has moved, or is there or not any more: for those who search.  Caller holds the arena lock.
+void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slices);
+
 // The region of any address, or NULL; region 0 for all parts of the span.  Searches the others.
 mi_region_t* _mi_region_search(const void* p);
 
-// Has any region a part of this range?  Caller holds the arena lock.
-mi_cold bool _mi_space_overlaps(const void* start, size_t size);
+// Has any region a part of this range, or its metadata?  Caller holds the arena lock.
+mi_cold bool _mi_region_overlaps(const void* start, size_t size);
+
+// Hides what is written here from leak checkers (prim.h).
+void _mi_region_hide(void);
 
 // Groups of chunks: as many as there can be, of 64 words of bits or more.
 static inline void _mi_region_set_groups(mi_region_t* region) {
@@ -206,6 +185,9 @@ static inline size_t _mi_region_count(void) {
 static inline bool _mi_region_fits_huge(size_t os_page_size) {
   return os_page_size / 8 * os_page_size <= MI_CHUNK_SIZE;
 }
+
+// Does memory for pages in huge-page chunks ask for huge OS pages?  Otherwise there is none.
+bool _mi_region_may_be_huge(void);
 
 static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;

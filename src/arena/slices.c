@@ -5,18 +5,15 @@
 
 #include "../support/assert.h"
 #include "../support/option.h"
-#include "chunk.h"
 #include "commit.h"
-#include "hole.h"
 #include "numa.h"
+#include "space.h"
 
 // So many chunks of region 0 were used before the first dense one is opened.
 #define CHUNK_HUGE_FROM 4
 
 // Fewer chunks are not worth unmapping: 32 MiB.
 #define SLICES_SHRINK_MIN 16
-
-mi_lock_t _mi_region_purge_lock;
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
@@ -56,7 +53,7 @@ static void slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hol
   }
 }
 
-static void slices_free(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
   _mi_lock_acquire(&_mi_region_lock);
   slices_put(region, slice, n, hold);
   _mi_lock_release(&_mi_region_lock);
@@ -199,10 +196,6 @@ static bool slices_alloc_added(bool is_huge, size_t n, size_t align, mi_chunk_ki
     if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }
   return false;
-}
-
-bool _mi_region_may_be_huge(void) {
-  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
 // From wholly free chunks of other kinds that are backed.
@@ -359,7 +352,7 @@ mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
 }
 
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
-  slices_free(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
+  _mi_slices_put(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
   if (mi_unlikely(mi_load_relaxed(&_mi_space_is_short)) && region->is_planned) slices_free_short(region);
 }
 
@@ -384,7 +377,7 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
   if (ok) run.is_zero = slices_take(region, slice, n, MI_CHUNK_MIXED);
   _mi_lock_release(&_mi_region_lock);
   if (ok && mi_unlikely(region->uncommitted != NULL) && !_mi_commit_run(&run)) {
-    slices_free(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+    _mi_slices_put(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
     ok = false;
   }
   *is_zero = run.is_zero;
@@ -408,159 +401,10 @@ size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, 
   return n_dirty;
 }
 
-// ---- purging --------------------------------------------------------------------------------------------------------
-
-size_t _mi_chunk_purgeable(void) {
-  return mi_load_relaxed(&_mi_chunk_n_purgeable);
-}
-
-size_t _mi_slices_freed(void) {
-  return mi_load_relaxed(&_mi_chunk_freed);
-}
-
 size_t _mi_slices_taken_fresh(void) {
   return mi_load_relaxed(&slices_n_fresh);
 }
 
 size_t _mi_slices_reused(void) {
   return mi_load_relaxed(&slices_n_reused);
-}
-
-size_t _mi_chunk_purgeable_low(size_t* swing) {
-  _mi_lock_acquire(&_mi_region_lock);
-  size_t low = _mi_chunk_low;
-  *swing = _mi_chunk_high - low;
-  _mi_chunk_low = _mi_chunk_high = mi_load_relaxed(&_mi_chunk_n_purgeable);
-  _mi_lock_release(&_mi_region_lock);
-  return low;
-}
-
-// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
-// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
-static mi_chunk_hold_t slices_purge_contents(mi_region_t* region, size_t slice, size_t n) {
-  char*  start = _mi_region_slice_start(region, slice);
-  size_t size = n * MI_SLICE_SIZE;
-  if (region->commit != NULL) {
-    _mi_commit_undo(region, slice, n);
-    return MI_CHUNK_HOLDS_STALE;
-  }
-  if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
-    return MI_CHUNK_HOLDS_STALE;
-  }
-  int err = _mi_prim_purge(start, size);
-  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
-  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
-}
-
-// False if the system refuses.
-static bool slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
-  mi_chunk_hold_t hold = slices_purge_contents(region, slice, n);
-  slices_free(region, slice, n, hold);
-  return hold != MI_CHUNK_HOLDS_DIRTY;
-}
-
-#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
-
-static bool purge_wants(const mi_region_t* region, size_t i) {
-  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
-}
-
-// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
-// for up to PURGE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
-static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
-  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
-  if (i == SIZE_MAX) return 0;
-  size_t end = i + 1;
-  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && purge_wants(region, end))
-    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && i > 0 && purge_wants(region, i - 1))
-    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
-  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
-  *first = i;
-  return end - i;
-}
-
-// False if there are none that are dirty.  *n_given is how many went back.
-static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
-  size_t i = 0, n_dirty = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  size_t n = purge_take_free(region, most, &i, &n_dirty);
-  _mi_lock_release(&_mi_region_lock);
-  if (n == 0) return false;
-  _mi_hole_close(region, i, n);
-  if (slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
-  return true;
-}
-
-static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
-  while (bits != 0) {
-    size_t at = mi_ctz32(bits);
-    size_t n = (~(bits >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(bits >> at)));
-    if (slices_purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
-    bits &= ~(mi_mask32(n) << at);
-  }
-}
-
-// The same for a partly used chunk: one of those that have most to give.
-static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
-  size_t   i = SIZE_MAX, best = 0;
-  uint32_t bits = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
-    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
-    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
-    best = mi_msb64(buckets);
-    i = _mi_chunk_most_backed(region, kind);
-  }
-  if (i != SIZE_MAX) {
-    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
-    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
-  }
-  _mi_lock_release(&_mi_region_lock);
-  if (bits != 0) _mi_hole_open(region, i);
-  purge_bits(region, i, bits, n_given);
-  return bits != 0;
-}
-
-// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
-// alone: a system that refuses memory which is locked, or the call, does so with all of it.
-#define PURGE_REFUSALS 8
-
-// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
-static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_t stay) {
-  size_t done = 0;
-  int    n_refused = 0;
-  for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
-    size_t n_given = 0;
-    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
-    _mi_lock_acquire(&_mi_region_purge_lock);
-    size_t now = _mi_chunk_purgeable();
-    size_t n = mi_min(most - done, now - mi_min(now, stay));
-    any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
-    _mi_lock_release(&_mi_region_purge_lock);
-    done += n_given;
-    if (n_given == 0) n_refused++;
-  }
-  return done;
-}
-
-// O(n) for n slices, however many there are.
-static size_t slices_purge(size_t n, size_t stay) {
-  size_t done = 0;
-  n = mi_min(n, _mi_chunk_purgeable());
-  for (int partial = 0; partial <= 1; partial++) {
-    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
-      if (!_mi_region_all[i].is_pinned) done += purge_region(&_mi_region_all[i], partial != 0, n - done, stay);
-    }
-  }
-  return done;
-}
-
-size_t _mi_purge_slices(size_t n) {
-  return slices_purge(n, 0);
-}
-
-size_t _mi_slices_purge_to(size_t stay) {
-  return slices_purge(SIZE_MAX, stay);
 }

@@ -205,7 +205,8 @@ static int subregion_extend(void* array, size_t* size, size_t wanted) {
 static int subregion_cover(size_t n) {
   mi_region_t* whole = &_mi_region_all[0];
   int          err = subregion_extend(whole->chunks, &subregion_span.chunks_size, n * sizeof(mi_chunk_t));
-  if (err == 0) err = subregion_extend(whole->table, &subregion_span.table_size, n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
+  if (err == 0)
+    err = subregion_extend(whole->table, &subregion_span.table_size, n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
   if (err == 0) mi_store_growing(&whole->n_slices, n * MI_CHUNK_SLICES);
   return err;
 }

@@ -7,8 +7,8 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../unload.h"
 #include "../os_pages.h"
-#include "arena/arena.h"
 #include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
@@ -45,7 +45,7 @@ static void use(size_t index, size_t n) {
 
 static void end_arena(size_t index) {
   if (index == 0) return;
-  CHECK(_mi_arena_unload(index)); // the program is rid of it in any case
+  CHECK(arena_unload(index)); // the program is rid of it in any case
   CHECK(!_mi_arena_exists(index));
 }
 

@@ -5,6 +5,7 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/purge.h"
 #include "arena/slices.h"
 #include "base/track.h"
 

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "../unload.h"
 #include "given_memory.h"
 #include "slice_model.h"
 #include "arena/numa.h"
@@ -41,8 +42,8 @@ static void begin_map(const given_t* g, size_t index, const mi_arena_spec_t* spe
 static void end_map(size_t index) {
   purge(SIZE_MAX);
   CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
-  CHECK(_mi_arena_unload(index));
-  CHECK(!_mi_arena_exists(index) && !_mi_arena_unload(index));
+  CHECK(arena_unload(index));
+  CHECK(!_mi_arena_exists(index) && !arena_unload(index));
   CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
 }
 
@@ -110,7 +111,7 @@ static void check_refusals(rng_t* r) {
   // Who is not bound gets other memory.
   g.refuse_every = 1;
   _mi_purge_slices(SIZE_MAX);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   memset(g.is_committed, false, sizeof(g.is_committed));
   CHECK_EQ(mprotect(g.first, g.n_chunks * MI_CHUNK_SIZE, PROT_NONE), 0);
   spec.is_exclusive = false;
@@ -119,7 +120,7 @@ static void check_refusals(rng_t* r) {
   CHECK(run.region == &_mi_region_all[0]);
   _mi_slices_free(run.region, run.slice, 1, false);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -219,9 +220,9 @@ static void check_refused(rng_t* r) {
   // Its neighbour is free to have, and so is it when it is forgotten.
   size_t next = manage(g.first + 2 * MI_CHUNK_SIZE, MI_CHUNK_SIZE);
   CHECK(next != 0 && next != index);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(manage(g.first, 2 * MI_CHUNK_SIZE), index);
-  CHECK(_mi_arena_unload(index) && _mi_arena_unload(next));
+  CHECK(arena_unload(index) && arena_unload(next));
   given_end(&g);
 }
 
@@ -269,9 +270,9 @@ static void check_shared(rng_t* r) {
   CHECK_EQ(index_of_run(large), 0);
   CHECK_EQ(index_of_run(run_of(MI_CHUNK_SLICES, MI_CHUNK_MIXED, index)), SIZE_MAX);
   free_run(large);
-  CHECK(!_mi_arena_unload(index));
+  CHECK(!arena_unload(index));
   for (size_t i = 0; i < COUNT_OF(kinds); i++) free_run(runs[i]);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -310,8 +311,8 @@ static void check_blocks(rng_t* r) {
     mi_free(blocks[k]);
   }
   mi_collect(true);
-  CHECK(_mi_arena_unload(own));
-  CHECK(_mi_arena_unload(index)); // no page of this thread is left in it
+  CHECK(arena_unload(own));
+  CHECK(arena_unload(index)); // no page of this thread is left in it
   given_end(&shared);
   given_end(&exclusive);
 }
@@ -344,7 +345,7 @@ static void check_nodes(rng_t* r) {
     for (size_t i = 0; i < 4; i++) free_run(runs[i]);
   }
   for (size_t i = 0; i < 3; i++) {
-    CHECK(_mi_arena_unload(index[i]));
+    CHECK(arena_unload(index[i]));
     given_end(&memory[i]);
   }
   CHECK_EQ(_mi_space_n_shared, 0);
@@ -375,7 +376,7 @@ static void check_pinned(rng_t* r) {
   CHECK(behind > index && _mi_chunk_purgeable() == 5);
   mi_collect(true);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
-  CHECK(_mi_arena_unload(behind));
+  CHECK(arena_unload(behind));
   given_end(&other);
   CHECK(is_filled(p, 7 * MiB, 0x5A));
   CHECK_EQ(mincore(g.first, sizeof(resident) * 4096, resident), 0);
@@ -384,7 +385,7 @@ static void check_pinned(rng_t* r) {
   CHECK_EQ(_mi_page_of(q)->region, index);
   CHECK(is_zero(q, 0, 7 * MiB));
   mi_free(q);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -431,7 +432,7 @@ static void check_mapping_stays(void) {
   CHECK(_mi_page_of(again)->region == index && is_zero(again, 0, 20 * MiB));
   mi_free(again);
   CHECK(mapping_count() <= mappings + 4);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   munmap(start, size);
   close(fd);
 }
@@ -479,7 +480,7 @@ static void check_disallow(rng_t* r) {
   CHECK(p != NULL && _mi_page_of(p)->region == index);
   mi_free(p);
   mi_collect(true);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   mi_option_set(mi_option_disallow_os_alloc, 0);
   while (n > 0) free_run(runs[--n]);
   given_end(&g);
@@ -525,7 +526,7 @@ static void check_threads(rng_t* r) {
       index[k] = _mi_arena_manage(memory[k].start, memory[k].size, &spec);
       CHECK(index[k] != 0);
     }
-    else if (_mi_arena_unload(index[k])) {
+    else if (arena_unload(index[k])) {
       index[k] = 0;
       n_unloaded++;
     }
@@ -537,7 +538,7 @@ static void check_threads(rng_t* r) {
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
   mi_collect(true);
   for (size_t i = 0; i < n_arenas; i++) {
-    if (index[i] != 0) CHECK(_mi_arena_unload(index[i]));
+    if (index[i] != 0) CHECK(arena_unload(index[i]));
     given_end(&memory[i]);
   }
   CHECK(n_unloaded > 10);
@@ -556,11 +557,11 @@ static void check_fork(rng_t* r) {
   if (pid == 0) {
     bool  ok = is_filled(p, 3 * MiB, 9);
     char* q = (char*)mi_malloc(2 * MiB);
-    ok = ok && q != NULL && _mi_page_of(q)->region == index && !_mi_arena_unload(index);
+    ok = ok && q != NULL && _mi_page_of(q)->region == index && !arena_unload(index);
     mi_free(q);
     mi_free(p);
     mi_collect(true);
-    _exit(ok && _mi_arena_unload(index) ? 0 : 1);
+    _exit(ok && arena_unload(index) ? 0 : 1);
   }
   int status = 0;
   waitpid(pid, &status, 0);
@@ -568,7 +569,7 @@ static void check_fork(rng_t* r) {
   CHECK(is_filled(p, 3 * MiB, 9));
   mi_free(p);
   mi_collect(true);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 

@@ -7,9 +7,9 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../unload.h"
 #include "../os_pages.h"
 #include "base/track.h"
-#include "arena/arena.h"
 #include "mimalloc.h"
 #include "page/page.h"
 #include "support/stat.h"
@@ -75,7 +75,7 @@ static void check_large(void) {
   CHECK_EQ(os_page_kib((void*)region->base), os_pages_large);
   char* p = fill_arena(region, 8 * MI_CHUNK_SLICES);
   CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
-  CHECK(!_mi_arena_unload(_mi_region_index(region)));
+  CHECK(!arena_unload(_mi_region_index(region)));
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
   mi_collect(true);
@@ -91,7 +91,7 @@ static void check_large(void) {
   fill_arena(other, n * MI_CHUNK_SLICES);
   _mi_slices_free(other, 0, n * MI_CHUNK_SLICES, false);
   CHECK_EQ(_mi_chunk_purgeable(), n * MI_CHUNK_SLICES);
-  CHECK(_mi_arena_unload(_mi_region_index(other)) && _mi_arena_unload(_mi_region_index(region)));
+  CHECK(arena_unload(_mi_region_index(other)) && arena_unload(_mi_region_index(region)));
   CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK_EQ(os_pages_free(os_pages_large), n_free);
   CHECK(mapping_count() <= mappings + 12); // what describes the two arenas stays usable
@@ -101,7 +101,7 @@ static void check_large(void) {
   CHECK_EQ(os_page_kib((void*)_mi_region_all[index].base), 4);
   fill_arena(&_mi_region_all[index], 8 * MI_CHUNK_SLICES);
   _mi_slices_free(&_mi_region_all[index], 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   os_pages_end(&pages);
 }
 
@@ -112,7 +112,7 @@ static void check_no_large(void) {
   fill_arena(region, 8 * MI_CHUNK_SLICES);
   if (TEST_SANITIZED == 0) CHECK_EQ(mapping_number((void*)region->base, NULL, " hg"), 1);
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK(_mi_arena_unload(_mi_region_index(region)));
+  CHECK(arena_unload(_mi_region_index(region)));
 }
 
 // With option allow_large_os_pages our own memory asks for huge pages too, from 32 MiB of it on.
@@ -174,7 +174,7 @@ static void check_huge(void) {
   size_t none, nothing;
   reserve_huge(1, -1, 0, &none, &nothing);
   CHECK_EQ(none, 0);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(os_pages_free(os_pages_huge), n);
   // Time is up after the first.
   reserve_huge(2, 0, 1, &index, &got);
@@ -182,14 +182,14 @@ static void check_huge(void) {
   CHECK_EQ(_mi_region_all[index].numa_node, 0);
   CHECK(is_bound_to((void*)_mi_region_all[index].base, 0));
   CHECK_EQ(os_pages_free(os_pages_huge), n - 1);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   // Spread over two nodes, one each.
   mi_option_set(mi_option_use_numa_nodes, 2);
   CHECK_EQ(_mi_arena_reserve_huge_interleave(2, 0, 10000, &got), 0);
   CHECK_EQ(got, 2);
   size_t last = _mi_region_count() - 1;
   CHECK_EQ(_mi_region_all[last - 1].numa_node + _mi_region_all[last].numa_node, 1);
-  CHECK(_mi_arena_unload(last) && _mi_arena_unload(last - 1));
+  CHECK(arena_unload(last) && arena_unload(last - 1));
   mi_option_set(mi_option_use_numa_nodes, 0);
   CHECK_EQ(os_pages_free(os_pages_huge), n);
   os_pages_end(&pages);

@@ -6,6 +6,7 @@
 #include "../modes/support.h"
 #include "mimalloc.h"
 #include "page/guard_page.h"
+#include "arena/purge.h"
 #include "page/page.h"
 #include "support/stat.h"
 

@@ -8,7 +8,7 @@
 
 #include "../check.h"
 #include "../modes/support.h"
-#include "arena/arena.h"
+#include "../unload.h"
 #include "arena/subregion.h"
 #include "base/track.h"
 #include "mimalloc.h"
@@ -86,7 +86,7 @@ static void check_one(void) {
   size_t place = first_chunk(index);
   use(index, 6);
   CHECK_EQ(_mi_stat_live.committed.current - committed, (int64_t)(12 * MiB));
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(_mi_stat_live.committed.current, committed);
   CHECK_EQ(_mi_stat_live.reserved.current, reserved);
   // Committed at once, in the same place, and again zero.
@@ -96,7 +96,7 @@ static void check_one(void) {
   CHECK_EQ(_mi_region_all[index].n_open, 6);
   CHECK_EQ(_mi_stat_live.committed.current - committed, (int64_t)(12 * MiB));
   use(again, 6);
-  CHECK(_mi_arena_unload(again));
+  CHECK(arena_unload(again));
   CHECK_EQ(_mi_stat_live.committed.current, committed);
   CHECK_EQ(_mi_stat_live.reserved.current, reserved);
 }
@@ -115,7 +115,7 @@ static void check_many(rng_t* r) {
     }
     else if (n > 0) {
       size_t k = rng_below(r, n);
-      CHECK(_mi_arena_unload(index[k]));
+      CHECK(arena_unload(index[k]));
       index[k] = index[--n];
       size[k] = size[n];
     }
@@ -123,7 +123,7 @@ static void check_many(rng_t* r) {
     if (end > highest) highest = end;
   }
   CHECK_FOR(highest - first <= n_max * 320 * 2, "%zu chunks", highest - first);
-  while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+  while (n > 0) CHECK(arena_unload(index[--n]));
   CHECK_EQ(check_places(), first);
 }
 
@@ -142,7 +142,7 @@ static void check_alignment(void) {
     CHECK(run.region == region && run.slice == 0);
     _mi_slices_free(region, 0, 1, false);
   }
-  for (size_t i = 0; i < COUNT_OF(index); i++) CHECK(_mi_arena_unload(index[i]));
+  for (size_t i = 0; i < COUNT_OF(index); i++) CHECK(arena_unload(index[i]));
 }
 
 // What is larger than the span.
@@ -160,9 +160,9 @@ static void check_outside(void) {
   mi_track_readable(p, MI_CHUNK_SIZE);
   CHECK(_mi_region_search(p) == &_mi_region_all[index] && _mi_region_search(p + size) != &_mi_region_all[index]);
   memset(p, 1, MI_CHUNK_SIZE);
-  CHECK(!_mi_arena_unload(index));
+  CHECK(!arena_unload(index));
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK(_mi_region_search(p) == NULL);
   if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 1); // it keeps the shadow of what was touched
   CHECK_EQ(reserve((size_t)1 << 47, false), 0);
@@ -190,7 +190,7 @@ static void check_as_many(void) {
     CHECK(_mi_page_region(page) == run.region && _mi_page_start(page) == (char*)run.region->base);
     _mi_page_delete_large(page);
     _mi_slices_free(run.region, run.slice, run.n_slices, false);
-    while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+    while (n > 0) CHECK(arena_unload(index[--n]));
     check_places();
     if (round == 0) mappings = mapping_count();
     if (round == 0) rss = rss_now();
@@ -220,7 +220,7 @@ static void check_as_many_given(void) {
     if (round == 0) n_first = n;
     CHECK(n == n_first && n >= 250);
     for (size_t i = 0; i < n; i++) CHECK(_mi_region_search(memory + i * MI_CHUNK_SIZE) == &_mi_region_all[index[i]]);
-    while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+    while (n > 0) CHECK(arena_unload(index[--n]));
     if (round == 0) mappings = mapping_count();
   }
   CHECK(mapping_count() <= mappings);
@@ -397,15 +397,15 @@ static void check_unmap_fails_given(void) {
   uintptr_t    table = (uintptr_t)region->table;
   size_t       described = region->reserved_size;
   _mi_prim_fail_nth(1, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   _mi_prim_fail_nth(0, false);
   CHECK(region->origin == MI_REGION_LOST && region->base == table && region->reserved_size == described);
   _mi_lock_acquire(&_mi_region_lock);
-  CHECK(_mi_space_overlaps((void*)table, 1));
+  CHECK(_mi_region_overlaps((void*)table, 1));
   CHECK(region->n_slices << MI_SLICE_SHIFT <= described);
   _mi_lock_release(&_mi_region_lock);
   munmap(memory, size);
-  CHECK(_mi_arena_unload(reserve(MI_CHUNK_SIZE, false))); // had back with the next one
+  CHECK(arena_unload(reserve(MI_CHUNK_SIZE, false))); // had back with the next one
 }
 
 // The system refuses to take address space back (it has too many mappings to split one): the memory goes back all the
@@ -416,7 +416,7 @@ static void check_unmap_fails(void) {
   memset((void*)_mi_region_all[index].base, 1, 10 * MiB);
   size_t rss = rss_now();
   _mi_prim_fail_nth(1, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(_mi_prim_fail_nth(0, false) > 0, true);
   CHECK(_mi_region_all[index].origin == MI_REGION_LOST && !_mi_arena_exists(index));
   if (rss_is_meaningful()) CHECK(rss_now() + 8 * MiB <= rss);
@@ -428,7 +428,7 @@ static void check_unmap_fails(void) {
   size_t third = reserve(10 * MiB, true);
   CHECK(third == index && first_chunk(third) == place);
   use(third, 5);
-  CHECK(_mi_arena_unload(third) && _mi_arena_unload(other));
+  CHECK(arena_unload(third) && arena_unload(other));
   check_places();
 }
 
@@ -449,7 +449,7 @@ static void check_unmap_at_the_limit(void) {
     mappings[n] = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mappings[n] == MAP_FAILED) break;
   }
-  CHECK(_mi_arena_unload(index[1]));
+  CHECK(arena_unload(index[1]));
   CHECK((n < n_max) == (_mi_region_all[index[1]].origin == MI_REGION_LOST));
   if (rss_is_meaningful()) CHECK(rss_now() + 15 * MiB <= rss);
   for (size_t i = 0; i < n; i++) munmap(mappings[i], 4096);
