@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../arena/space.h"
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../page/padding.h"

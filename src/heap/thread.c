@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "../arena/space.h"
 #include "../base/probe.h"
 #include "../support/stat.h"
 #include "background.h"
