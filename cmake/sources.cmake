@@ -3,6 +3,7 @@
 set(mi_sources
   src/prim/linux.c
   src/prim/linux_fault.c
+  src/prim/linux_process.c
   src/prim/lock.c
   src/prim/pthread.c
 

@@ -12,6 +12,7 @@
 
 #include "prim/linux.c"
 #include "prim/linux_fault.c"
+#include "prim/linux_process.c"
 #include "prim/lock.c"
 #include "prim/pthread.c"
 
