@@ -45,10 +45,7 @@ static bool commit_call(mi_region_t* region, size_t slice, size_t n, bool commit
 static bool commit_is_zero(const mi_run_t* run) {
   bool is_zero = true;
   _mi_lock_acquire(&_mi_region_lock);
-  for (size_t i = run->slice; i < run->slice + run->n_slices; i++) {
-    const mi_chunk_t* chunk = &run->region->chunks[i / MI_CHUNK_SLICES];
-    if ((((chunk->dirty_bits | chunk->stale_bits) >> (i % MI_CHUNK_SLICES)) & 1) != 0) is_zero = false;
-  }
+  for (size_t i = 0; i < run->n_slices; i++) is_zero &= _mi_region_slice_is_zero(run->region, run->slice + i);
   _mi_lock_release(&_mi_region_lock);
   return is_zero;
 }

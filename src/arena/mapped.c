@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../support/assert.h"
 #include "../base/track.h"
+#include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "subregion.h"

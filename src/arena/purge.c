@@ -97,7 +97,7 @@ static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given)
 static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
   while (bits != 0) {
     size_t at = mi_ctz32(bits);
-    size_t n = (~(bits >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(bits >> at)));
+    size_t n = mi_low_ones64(bits >> at);
     if (purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
     bits &= ~(mi_mask32(n) << at);
   }
@@ -281,10 +281,6 @@ size_t _mi_purge_to(size_t stay) {
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
   return n_given;
-}
-
-void _mi_purge_all(void) {
-  _mi_purge_to(0);
 }
 
 bool _mi_purge_keep(size_t n) {

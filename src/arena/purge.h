@@ -36,8 +36,7 @@ void _mi_purge_round(bool is_idle);
 // Gives up to n purgeable slices back to the system, or a few more; returns how many were given.
 size_t _mi_purge_slices(size_t n);
 
-// Gives everything back that is free now, or all of it but so many slices (or up to a chunk less); returns how many went back.
-void   _mi_purge_all(void);
+// Gives everything back that is free now but so many slices (or up to a chunk less); returns how many went back.
 size_t _mi_purge_to(size_t stay);
 
 // Free slices that are backed, and those that threads keep.

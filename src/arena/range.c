@@ -1,8 +1,8 @@
 // An ordered index of address ranges.  Layer: arena.
 #include "range.h"
 
-#include "../support/assert.h"
 #include "../base/bits.h"
+#include "../support/assert.h"
 
 // No range has a lower one than those below it.
 static uint64_t range_priority(const mi_range_t* range) {

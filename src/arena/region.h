@@ -172,6 +172,12 @@ static inline char* _mi_region_slice_start(const mi_region_t* region, size_t sli
   return (char*)region->base + (slice << MI_SLICE_SHIFT);
 }
 
+// Is the slice known to read as zero?  Caller holds the arena lock.
+static inline bool _mi_region_slice_is_zero(const mi_region_t* region, size_t slice) {
+  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  return (((chunk->dirty_bits | chunk->stale_bits) >> (slice % MI_CHUNK_SLICES)) & 1) == 0;
+}
+
 static inline size_t _mi_region_index(const mi_region_t* region) {
   return (size_t)(region - _mi_region_all);
 }

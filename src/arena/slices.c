@@ -81,11 +81,6 @@ static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kin
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
 
-// How many slices at the end of a chunk are free.
-static size_t chunk_free_end(uint32_t free) {
-  return free == UINT32_MAX ? MI_CHUNK_SLICES : MI_CHUNK_SLICES - 1 - mi_msb64((uint32_t)~free);
-}
-
 // The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
 // before; in our own regions that is left for blocks to grow into.
 static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
@@ -94,7 +89,7 @@ static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kin
   size_t n_before = 0;
   if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
     const mi_chunk_t* before = &region->chunks[i - 1];
-    if (before->kind == MI_CHUNK_MIXED) n_before = chunk_free_end(before->free_bits);
+    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones64((uint64_t)before->free_bits << 32);
   }
   return i * MI_CHUNK_SLICES - n_before;
 }
@@ -269,11 +264,11 @@ static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_
   if (region->refused != 0 && n >= region->refused && region->n_usable == region->refused_end) return SIZE_MAX;
   for (size_t i = 0; i < region->n_used; i++) {
     uint32_t free = region->chunks[i].free_bits;
-    size_t   n_low = (free == UINT32_MAX ? MI_CHUNK_SLICES : mi_ctz32(~free));
+    size_t   n_low = mi_low_ones64(free);
     if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
     uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
     if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
-    found = chunk_free_end(free) + (free == UINT32_MAX ? found : 0);
+    found = mi_high_ones64((uint64_t)free << 32) + (free == UINT32_MAX ? found : 0);
   }
   size_t slice = region->n_used * MI_CHUNK_SLICES - found;
   size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
@@ -384,18 +379,12 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
   return ok;
 }
 
-static bool slice_is_dirty(const mi_region_t* region, size_t slice) {
-  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
-  return (((chunk->dirty_bits | chunk->stale_bits) >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-}
-
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero) {
   size_t n_dirty = 0;
-  size_t end = 0;
   _mi_lock_acquire(&_mi_region_lock);
-  while (n_dirty < n && slice_is_dirty(region, slice + n_dirty)) n_dirty++;
-  end = n_dirty;
-  while (end < n && !slice_is_dirty(region, slice + end)) end++;
+  while (n_dirty < n && !_mi_region_slice_is_zero(region, slice + n_dirty)) n_dirty++;
+  size_t end = n_dirty;
+  while (end < n && _mi_region_slice_is_zero(region, slice + end)) end++;
   _mi_lock_release(&_mi_region_lock);
   *n_zero = end - n_dirty;
   return n_dirty;

@@ -4,12 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../support/assert.h"
 #include "../base/probe.h"
 #include "../base/track.h"
+#include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "mapped.h"
 #include "subregion.h"
 
 // Where there is no span, region 0 is one reservation for everything, if that can be had.

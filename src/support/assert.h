@@ -4,8 +4,8 @@
 // and costs nothing below its level (MI_DEBUG).
 #pragma once
 
-#include "../base/mode.h"
 #include "../base/compiler.h"
+#include "../base/mode.h"
 
 // Prints and aborts.
 mi_cold void _mi_assert_fail(const char* expr, const char* file, unsigned line, const char* func);

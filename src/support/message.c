@@ -63,17 +63,18 @@ typedef struct message_thread_s {
 static mi_thread_local message_thread_t message_thread;
 static mi_atomic(uintptr_t)             message_main_thread; // 0: not known yet
 
-uintptr_t _mi_message_thread_id(void) {
+// Identifies the calling thread among those that live.
+static uintptr_t message_thread_id(void) {
   return (uintptr_t)&message_thread;
 }
 
 void _mi_message_init(void) {
-  mi_store_relaxed(&message_main_thread, _mi_message_thread_id());
+  mi_store_relaxed(&message_main_thread, message_thread_id());
 }
 
 static bool message_is_main_thread(void) {
   uintptr_t main_thread = mi_load_relaxed(&message_main_thread);
-  return main_thread == 0 || main_thread == _mi_message_thread_id();
+  return main_thread == 0 || main_thread == message_thread_id();
 }
 
 // ---- output ---------------------------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ static bool message_may_show(mi_option_t max_option, mi_atomic(long)* n_shown) {
 static void message_vwrite_fault(const char* word, const char* fmt, va_list args) {
   char prefix[64];
   if (message_is_main_thread()) _mi_format(prefix, sizeof(prefix), "mimalloc: %s: ", word);
-  else _mi_format(prefix, sizeof(prefix), "mimalloc: %s: thread %p: ", word, (void*)_mi_message_thread_id());
+  else _mi_format(prefix, sizeof(prefix), "mimalloc: %s: thread %p: ", word, (void*)message_thread_id());
   message_vwrite(prefix, fmt, args);
 }
 

@@ -10,8 +10,8 @@
 // Messages are lines: a newline is added where there is none, except by _mi_message_raw and _mi_message_write.
 #pragma once
 
-#include "../base/public.h"
 #include "../base/compiler.h"
+#include "../base/public.h"
 
 // To `out`, or where all output goes if that is NULL.
 void _mi_message_write(mi_output_fun* out, void* arg, const char* text);
@@ -26,9 +26,6 @@ mi_cold void _mi_message_warning(const char* fmt, ...) mi_printf(1, 2);
 // Prints as a warning does (max_errors times; always if the process is going to end), and calls the registered handler,
 // or does what the build does by default: aborts, or returns.  err is a code of mi_register_error.
 mi_cold void _mi_message_error(int err, const char* fmt, ...) mi_printf(2, 3);
-
-// Identifies the calling thread among those that live.
-uintptr_t _mi_message_thread_id(void);
 
 // The calling thread is the main thread: its errors do not say which thread they come from.
 void _mi_message_init(void);

@@ -24,31 +24,15 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
 
 // System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the difference to what
 // the first were at the last reset.
-static struct {
-  mi_atomic(int64_t) map, commit, purge, discard, n_purged, n_discarded;
-} stat_calls_before;
+static mi_prim_calls_t stat_calls_before;
 
-static int64_t stat_calls(mi_atomic(int64_t)* now, mi_atomic(int64_t)* before) {
-  return stat_max(0, mi_load_relaxed(now) - mi_load_relaxed(before));
-}
-
-static void stat_add_calls(mi_stats_t* out) {
-  out->mmap_calls.total += stat_calls(&_mi_prim_calls.map, &stat_calls_before.map);
-  out->commit_calls.total += stat_calls(&_mi_prim_calls.commit, &stat_calls_before.commit);
-  out->purge_calls.total += stat_calls(&_mi_prim_calls.purge, &stat_calls_before.purge);
-  out->reset_calls.total += stat_calls(&_mi_prim_calls.discard, &stat_calls_before.discard);
-  out->purged.total += stat_calls(&_mi_prim_calls.n_purged, &stat_calls_before.n_purged);
-  out->reset.total += stat_calls(&_mi_prim_calls.n_discarded, &stat_calls_before.n_discarded);
-}
-
-static void stat_reset_calls(void) {
-  mi_store_relaxed(&stat_calls_before.map, mi_load_relaxed(&_mi_prim_calls.map));
-  mi_store_relaxed(&stat_calls_before.commit, mi_load_relaxed(&_mi_prim_calls.commit));
-  mi_store_relaxed(&stat_calls_before.purge, mi_load_relaxed(&_mi_prim_calls.purge));
-  mi_store_relaxed(&stat_calls_before.discard, mi_load_relaxed(&_mi_prim_calls.discard));
-  mi_store_relaxed(&stat_calls_before.n_purged, mi_load_relaxed(&_mi_prim_calls.n_purged));
-  mi_store_relaxed(&stat_calls_before.n_discarded, mi_load_relaxed(&_mi_prim_calls.n_discarded));
-}
+#define STAT_CALLS(X) \
+  X(mmap_calls, map) \
+  X(commit_calls, commit) \
+  X(purge_calls, purge) \
+  X(reset_calls, discard) \
+  X(purged, n_purged) \
+  X(reset, n_discarded)
 
 void _mi_stat_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
@@ -59,7 +43,9 @@ void _mi_stat_snapshot(mi_stats_t* out) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stat_add_calls(out);
+#define STAT_ADD_CALLS(field, call) \
+  out->field.total += stat_max(0, mi_load_relaxed(&_mi_prim_calls.call) - mi_load_relaxed(&stat_calls_before.call));
+  STAT_CALLS(STAT_ADD_CALLS)
   out->pages_retire.total =
       out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
@@ -76,7 +62,8 @@ void _mi_stat_reset(void) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stat_reset_calls();
+#define STAT_RESET_CALLS(field, call) mi_store_relaxed(&stat_calls_before.call, mi_load_relaxed(&_mi_prim_calls.call));
+  STAT_CALLS(STAT_RESET_CALLS)
 #if MI_API_LEVEL < 3
   stat_reset_count(&_mi_stat_live.heaps);
   stat_reset_count(&_mi_stat_live.theaps);

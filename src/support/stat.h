@@ -8,9 +8,9 @@
 // _mi_stat_snapshot promises that nothing is negative and current <= peak <= total.
 #pragma once
 
-#include "../base/public.h"
 #include "../base/atomic.h"
 #include "../base/mode.h"
+#include "../base/public.h"
 
 typedef struct mi_live_count_s {
   mi_atomic(int64_t) total;
