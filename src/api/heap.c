@@ -72,7 +72,7 @@ void mi_heap_destroy(mi_heap_t* heap) {
 void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
   if (theap != NULL) _mi_theap_release(theap);
-  if (force) _mi_purge_all();
+  if (force) _mi_purge_to(0);
 }
 
 // A heap that is bound to an arena has no choice.

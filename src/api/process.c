@@ -95,7 +95,7 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 void mi_collect(bool force) mi_attr_noexcept {
   _mi_hooks_deferred_free(force);
   _mi_thread_collect();
-  if (force) _mi_purge_all();
+  if (force) _mi_purge_to(0);
 }
 
 // Bytes of pages and large blocks, and what other threads keep: what cannot go back here.
