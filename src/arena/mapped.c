@@ -183,7 +183,7 @@ static mapped_slot_t* mapped_take_stuck(void) {
   return range == NULL ? NULL : mapped_slot_of_range(range);
 }
 
-// Gives the mapping of a slot that is out back, and the slot, or keeps both (B3).
+// Gives the mapping of a slot that is out back, and the slot, or keeps both (MB3).
 static void mapped_unmap(mapped_slot_t* slot) {
   void*  start = (void*)slot->range.start;
   size_t size = slot->range.size;

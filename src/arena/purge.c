@@ -9,7 +9,7 @@
 
 // What stays in any case: less is not worth the system calls.
 #define PURGE_MIN_SLICES (MI_MiB / MI_SLICE_SIZE)
-// P1
+// PG1
 #define PURGE_MAX_SLICES ((32 * MI_MiB) / MI_SLICE_SIZE)
 #define PURGE_SHARE      16
 
@@ -24,14 +24,14 @@
 #define PURGE_HOLES 256
 
 static mi_atomic(bool)    purge_has_thread;
-static mi_atomic(size_t)  purge_n_kept;        // P2
+static mi_atomic(size_t)  purge_n_kept;        // PG2
 static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
 static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
 static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
 static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
 static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
 static mi_atomic(int64_t) purge_last_ms;       // when this interval began
-static mi_atomic(size_t)  purge_refused_ms;    // P4: how long to wait; 0: the system takes what it is given
+static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until; // ... and until when
 
 // ---- giving slices back ---------------------------------------------------------------------------------------------

@@ -8,13 +8,13 @@
 //   by the amount   Without a thread of ours (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
 //
-// P1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again during the last
-//     interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at most 32 MiB.
-// P2  What threads keep for their next request of a large block (heap/large.c, L3) counts as free memory that is backed.
-// P3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
-//     again pays for it once, and leaves 32 MiB.
-// P4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while, not by each
-//     free.
+// PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again during the last
+//      interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at most 32 MiB.
+// PG2  What threads keep for their next request of a large block (heap/large.c, L3) counts as free memory that is backed.
+// PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
+//      again pays for it once, and leaves 32 MiB.
+// PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while, not by each
+//      free.
 #pragma once
 
 #include "slices.h"
@@ -45,7 +45,7 @@ size_t _mi_purge_n_backed(void);
 // Is there any of that which a later round may give back?  Not while the system refuses to take it.
 bool _mi_purge_has_more(void);
 
-// May a thread keep n slices more (P2)?  They are kept from then on.
+// May a thread keep n slices more (PG2)?  They are kept from then on.
 bool _mi_purge_keep(size_t n);
 // They are not kept any more.
 void _mi_purge_unkeep(size_t n);

@@ -1,7 +1,7 @@
 // Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
 //
 // A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most regions
-// are parts of the span (part.h) and share its table.  One that lies elsewhere is one reserved range, or a range that the
+// are subregions of the span (subregion.h) and share its table.  One that lies elsewhere is one reserved range, or a range that the
 // program brought and a reserved one for what describes it:
 //
 //   base                                    table                          chunks        free_chunks  owners
@@ -17,7 +17,7 @@
 //     in use".
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 // R4  `base`, `table` and `n_slices` of region 0 are those of the whole span, so the fast paths, which look at region 0, find
-//     the blocks of all parts.
+//     the blocks of all subregions.
 // R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
 // Huge-page regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
@@ -36,7 +36,7 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  32
-#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many parts
+#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
 #define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
 #define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing
 
@@ -141,7 +141,7 @@ void _mi_region_count_committed(mi_region_t* region, int64_t n);
 // The region has moved, or is there or not any more: for those who search.  Caller holds the arena lock.
 void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slices);
 
-// The region of any address, or NULL; region 0 for all parts of the span.  Searches the others.
+// The region of any address, or NULL; region 0 for all subregions of the span.  Searches the others.
 mi_region_t* _mi_region_search(const void* p);
 
 // Has any region a part of this range, or its metadata?  Caller holds the arena lock.

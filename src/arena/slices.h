@@ -27,7 +27,7 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 // slices that the caller has.
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
-// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (part.h); true if
+// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (subregion.h); true if
 // there were any.  For when address space is short: it is what a limit on it counts.  Caller holds the arena lock.
 bool _mi_slices_release_regions(void);
 

@@ -372,7 +372,7 @@ bool _mi_space_open(mi_region_t* region, size_t n) {
   if (n - region->n_open > ahead - n) ahead = n;
   int err = space_open_to(region, ahead);
   if (err != 0 && ahead > n) err = space_open_to(region, n);
-  if (err == EEXIST) region->n_usable = region->n_open; // S3
+  if (err == EEXIST) region->n_usable = region->n_open; // SR3
   else mi_store_relaxed(&_mi_space_is_short, err != 0);
   return err == 0;
 }

@@ -1,4 +1,4 @@
-// The span and its parts.  Layer: arena.
+// The span and its subregions.  Layer: arena.
 #include "subregion.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #include "../support/option.h"
 
-// A part has whole words of the bits of the span (S4).
+// A subregion has whole words of the bits of the span (SR4).
 #define SUBREGION_CHUNKS 64
 
 // More than any process has memory.  Of a smaller range of addresses half is planned, so that half of it is left to choose
@@ -107,19 +107,19 @@ void _mi_subregion_fill(mi_region_t* region, size_t i, size_t n) {
   subregion_fill_chunks(region, i, n);
 }
 
-// The first chunk of a part, counted from the base of the span.
-static size_t subregion_first(const mi_region_t* part) {
-  return (part->base - _mi_region_all[0].base) / MI_CHUNK_SIZE;
+// The first chunk of a subregion, counted from the base of the span.
+static size_t subregion_first(const mi_region_t* region) {
+  return (region->base - _mi_region_all[0].base) / MI_CHUNK_SIZE;
 }
 
-// Where the highest part ends that has any of the words of bits of the chunks [begin, end); 0 if none has.
+// Where the highest subregion ends that has any of the words of bits of the chunks [begin, end); 0 if none has.
 static size_t subregion_in_the_way(size_t begin, size_t end) {
   size_t highest = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* part = &_mi_region_all[i];
-    size_t             first = subregion_first(part);
-    if (part->base < _mi_region_all[0].base || first >= subregion_span.n_chunks) continue;
-    size_t last = mi_align_up(first + part->n_chunks, SUBREGION_CHUNKS);
+    const mi_region_t* region = &_mi_region_all[i];
+    size_t             first = subregion_first(region);
+    if (region->base < _mi_region_all[0].base || first >= subregion_span.n_chunks) continue;
+    size_t last = mi_align_up(first + region->n_chunks, SUBREGION_CHUNKS);
     if (mi_align_down(first, SUBREGION_CHUNKS) < end && last > begin) highest = mi_max(highest, last);
   }
   return highest;
@@ -155,7 +155,7 @@ size_t _mi_subregion_band_size(bool is_huge) {
 bool _mi_subregion_plan(void) {
   if (!subregion_plan_span()) return false;
   size_t n = mi_min(_mi_subregion_band_size(false) / MI_CHUNK_SIZE, subregion_span.n_chunks / 4);
-  subregion_fill_chunks(&_mi_region_all[0], 0, n); // its n_slices is 0: as far as the span is covered (S2)
+  subregion_fill_chunks(&_mi_region_all[0], 0, n); // its n_slices is 0: as far as the span is covered (SR2)
   _mi_region_all[0].is_planned = true;
   _mi_subregion_fill(&_mi_region_all[MI_REGION_HUGE], n, n);
   _mi_region_all[MI_REGION_HUGE].is_planned = _mi_region_all[MI_REGION_HUGE].is_huge = true;
@@ -211,31 +211,31 @@ static int subregion_cover(size_t n) {
   return err;
 }
 
-int _mi_subregion_cover(const mi_region_t* part, size_t n) {
+int _mi_subregion_cover(const mi_region_t* region, size_t n) {
   size_t covered = _mi_region_all[0].n_slices / MI_CHUNK_SLICES;
-  size_t end = mi_align_up(subregion_first(part) + n, SUBREGION_COVER_CHUNKS);
+  size_t end = mi_align_up(subregion_first(region) + n, SUBREGION_COVER_CHUNKS);
   if (end <= covered) return 0;
   size_t ahead = mi_align_up(covered + covered / 8, SUBREGION_COVER_CHUNKS);
   if (ahead > end && ahead <= subregion_span.n_chunks && subregion_cover(ahead) == 0) return 0;
   return subregion_cover(end);
 }
 
-int _mi_subregion_map(const mi_region_t* part, size_t n) {
-  size_t open = part->n_open;
-  return subregion_map((char*)part->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE, open > 0);
+int _mi_subregion_map(const mi_region_t* region, size_t n) {
+  size_t open = region->n_open;
+  return subregion_map((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE, open > 0);
 }
 
 // What is mapped of the heap links when those of n chunks can be used.
-static size_t subregion_heap_links_end(const mi_region_t* part, size_t n) {
+static size_t subregion_heap_links_end(const mi_region_t* region, size_t n) {
   uintptr_t page = _mi_prim_os_page_size();
-  uintptr_t start = (uintptr_t)part->heap_links;
+  uintptr_t start = (uintptr_t)region->heap_links;
   if (n == 0) return mi_align_down(start, page);
   return mi_align_up(start + n * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
 }
 
-int _mi_subregion_map_heap_links(const mi_region_t* part, size_t n) {
-  size_t from = subregion_heap_links_end(part, part->n_heap_links);
-  return subregion_map((void*)from, subregion_heap_links_end(part, n) - from, part->n_heap_links > 0);
+int _mi_subregion_map_heap_links(const mi_region_t* region, size_t n) {
+  size_t from = subregion_heap_links_end(region, region->n_heap_links);
+  return subregion_map((void*)from, subregion_heap_links_end(region, n) - from, region->n_heap_links > 0);
 }
 
 // ---- unmapping ------------------------------------------------------------------------------------------------------
@@ -245,20 +245,20 @@ static bool subregion_unmap(uintptr_t start, size_t size) {
 }
 
 // Of the table what lies in whole OS pages, for that is what gets large.
-static void subregion_clear_descriptors(const mi_region_t* part) {
+static void subregion_clear_descriptors(const mi_region_t* region) {
   uintptr_t page = _mi_prim_os_page_size();
-  uintptr_t from = mi_align_up((uintptr_t)part->table, page);
-  uintptr_t to = mi_align_down((uintptr_t)part->table + part->n_open * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
+  uintptr_t from = mi_align_up((uintptr_t)region->table, page);
+  uintptr_t to = mi_align_down((uintptr_t)region->table + region->n_open * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
   if (from < to) _mi_prim_purge((void*)from, to - from);
-  memset(part->chunks, 0, part->n_open * sizeof(mi_chunk_t));
-  memset(part->free_chunks, 0, mi_div_up(part->n_open, 64) * sizeof(uint64_t));
+  memset(region->chunks, 0, region->n_open * sizeof(mi_chunk_t));
+  memset(region->free_chunks, 0, mi_div_up(region->n_open, 64) * sizeof(uint64_t));
 }
 
-bool _mi_subregion_clear(mi_region_t* part) {
-  uintptr_t heap_links = subregion_heap_links_end(part, 0);
-  if (!subregion_unmap(heap_links, subregion_heap_links_end(part, part->n_heap_links) - heap_links)) return false;
-  part->n_heap_links = 0;
-  if (!subregion_unmap(part->base, part->reserved_size)) return false;
-  subregion_clear_descriptors(part);
+bool _mi_subregion_clear(mi_region_t* region) {
+  uintptr_t heap_links = subregion_heap_links_end(region, 0);
+  if (!subregion_unmap(heap_links, subregion_heap_links_end(region, region->n_heap_links) - heap_links)) return false;
+  region->n_heap_links = 0;
+  if (!subregion_unmap(region->base, region->reserved_size)) return false;
+  subregion_clear_descriptors(region);
   return true;
 }

@@ -1,4 +1,4 @@
-// The span: the range of addresses that the fast paths know, and its parts.  Layer: arena.
+// The span: the range of addresses that the fast paths know, and its subregions.  Layer: arena.
 //
 // The fast paths know region 0 only: its base, its table, and how many slices the table describes.  These are those of the
 // span, which has room for all that a process may need, and costs nothing: it is planned, not reserved.  Its address is
@@ -10,15 +10,15 @@
 //   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | dense   |          |
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
 //
-// A part is a region of its own: its chunks and their descriptors are those of the span, its buckets and limits are not.
-// It is a band of our own, opened by need, or an arena that the program reserves.
+// A subregion is a region of its own: its chunks and their descriptors are those of the span, its buckets and limits are
+// not.  It is a band of our own, opened by need, or an arena that the program reserves.
 //
-// S1  What is mapped lies in few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
-//     array of chunks, the table, and of each part its chunks and its heap links.
-// S2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
-//     than all that is open.  They are never unmapped.
-// S3  Nobody else's mapping is replaced.  Where one is in the way the part ends; if that is so for a table, the span does.
-// S4  Each part has whole words of free_chunks.  So no two have heap links in the same OS page.
+// SR1  What is mapped lies in few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
+//      array of chunks, the table, and of each subregion its chunks and its heap links.
+// SR2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
+//      than all that is open.  They are never unmapped.
+// SR3  Nobody else's mapping is replaced.  Where one is in the way the subregion ends; if that is so for a table, the span does.
+// SR4  Each subregion has whole words of free_chunks.  So no two have heap links in the same OS page.
 //
 // All of this under the arena lock.
 #pragma once
@@ -43,19 +43,19 @@ bool _mi_subregion_overlaps(const void* start, size_t size);
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.
 void _mi_subregion_fill(mi_region_t* region, size_t i, size_t n);
 
-// The lowest n chunks of the span of which no part has any and which start at a multiple of `align` bytes; SIZE_MAX if there
+// The lowest n chunks of the span of which no subregion has any and which start at a multiple of `align` bytes; SIZE_MAX if there
 // are none.
 mi_cold size_t _mi_subregion_find(size_t n, size_t align);
 
-// The first n chunks of a part have descriptors that can be written.  0, EEXIST or another errno value.
-int _mi_subregion_cover(const mi_region_t* part, size_t n);
+// The first n chunks of a subregion have descriptors that can be written.  0, EEXIST or another errno value.
+int _mi_subregion_cover(const mi_region_t* region, size_t n);
 
-// Maps the next chunks of a planned part, up to the n-th.  The same results.
-int _mi_subregion_map(const mi_region_t* part, size_t n);
+// Maps the next chunks of a planned subregion, up to the n-th.  The same results.
+int _mi_subregion_map(const mi_region_t* region, size_t n);
 
 // Maps the heap links of the first n chunks.  The same results.
-int _mi_subregion_map_heap_links(const mi_region_t* part, size_t n);
+int _mi_subregion_map_heap_links(const mi_region_t* region, size_t n);
 
-// Unmaps a part in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
+// Unmaps a subregion in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
 // system refuses: then the place is still taken.
-mi_cold bool _mi_subregion_clear(mi_region_t* part);
+mi_cold bool _mi_subregion_clear(mi_region_t* region);

@@ -1,12 +1,12 @@
 // Faults on Linux: the handler, and what it asks the system for.  Layer: prim.
 //
-// F1  Up to the call of what was there before, the handler calls nothing of libc (syscall.h says why), and has no thread-local
-//     variables, whose first use may allocate.  So the compiler must find nothing to copy or to fill for which it would call
-//     memcpy or memset.
-// F2  Below the frame that the kernel makes, it takes at most MI_FAULT_STACK bytes, what prim_on_fault calls included: an
-//     alternate stack may have little more than the kernel needs (512 bytes to 11 KiB, by the registers of the processor).
-//     What was there before is called when nearly all of that is free again.
-// F3  No locks and no memory but the stack: any number of threads may be in it.
+// LF1  Up to the call of what was there before, the handler calls nothing of libc (syscall.h says why), and has no thread-local
+//      variables, whose first use may allocate.  So the compiler must find nothing to copy or to fill for which it would call
+//      memcpy or memset.
+// LF2  Below the frame that the kernel makes, it takes at most MI_FAULT_STACK bytes, what prim_on_fault calls included: an
+//      alternate stack may have little more than the kernel needs (512 bytes to 11 KiB, by the registers of the processor).
+//      What was there before is called when nearly all of that is free again.
+// LF3  No locks and no memory but the stack: any number of threads may be in it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
@@ -134,7 +134,7 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
 
 // ---- the mappings of the process ------------------------------------------------------------------------------------
 // A line of /proc/self/maps is "start-end rwxp offset major:minor inode   path".  It is read character by character, so that
-// no line needs a buffer (F2).
+// no line needs a buffer (LF2).
 
 typedef struct prim_maps_s {
   int  fd;

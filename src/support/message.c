@@ -56,7 +56,7 @@ static message_fun_t message_hook_get(message_hook_t* hook, void** arg) {
 // ---- this thread ----------------------------------------------------------------------------------------------------
 
 typedef struct message_thread_s {
-  bool is_in_output; // M1
+  bool is_in_output; // MS1
   bool is_in_error;
 } message_thread_t;
 

@@ -1,11 +1,11 @@
 // Everything the allocator says, and what happens on an error.  Layer: support.
 //
-// M1  Works before anything is initialised, at any depth (an output function may allocate, fail, and report that), and
-//     never allocates itself.  A thread is inside a registered function at most once: what it says meanwhile goes to
-//     stderr, and an error meanwhile is not reported to the handler again.
-// M2  errno is the same afterwards.
-// M3  A message is delivered in one piece, so lines of different threads do not mix.  What is over 500 characters is
-//     cut off.
+// MS1  Works before anything is initialised, at any depth (an output function may allocate, fail, and report that), and
+//      never allocates itself.  A thread is inside a registered function at most once: what it says meanwhile goes to
+//      stderr, and an error meanwhile is not reported to the handler again.
+// MS2  errno is the same afterwards.
+// MS3  A message is delivered in one piece, so lines of different threads do not mix.  What is over 500 characters is
+//      cut off.
 //
 // Messages are lines: a newline is added where there is none, except by _mi_message_raw and _mi_message_write.
 #pragma once

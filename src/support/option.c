@@ -187,7 +187,7 @@ static void option_look_up(mi_option_t option) {
     mi_store_release(&cell->is_faulty, true);
     mi_store_release(&_mi_option_has_faults, true);
   }
-  mi_cas_strong(&cell->state, &state, is_found ? MI_OPTION_FOUND : MI_OPTION_DEFAULTED, acq_rel, acquire); // O2, O3
+  mi_cas_strong(&cell->state, &state, is_found ? MI_OPTION_FOUND : MI_OPTION_DEFAULTED, acq_rel, acquire); // OP2, OP3
 }
 
 long _mi_option_read(mi_option_t option) {

@@ -6,10 +6,10 @@
 //   FOUND        base        the environment
 //   CHOSEN       chosen      mi_option_set
 //
-// O1  The state only moves down this list (DEFAULTED to CHOSEN, ...).
-// O2  A slot is written before the state (release) that makes it count.
-// O3  mi_option_set alone writes `chosen`.  Threads that read the environment at the same time write the same value to
-//     `base`, so no lock is needed and the child of a fork cannot find one held.
+// OP1  The state only moves down this list (DEFAULTED to CHOSEN, ...).
+// OP2  A slot is written before the state (release) that makes it count.
+// OP3  mi_option_set alone writes `chosen`.  Threads that read the environment at the same time write the same value to
+//      `base`, so no lock is needed and the child of a fork cannot find one held.
 //
 // This file knows values only.  What is wrong with them is said by options.c, since messages depend on options.
 #pragma once
@@ -67,7 +67,7 @@ mi_cold long _mi_option_read(mi_option_t option);
 
 static inline long _mi_option_get_fast(mi_option_t option) {
   mi_option_cell_t* cell = &_mi_option_cells[option];
-  int               state = mi_load_acquire(&cell->state); // O2
+  int               state = mi_load_acquire(&cell->state); // OP2
   if (mi_unlikely(state == MI_OPTION_UNREAD)) return _mi_option_read(option);
   return state == MI_OPTION_CHOSEN ? mi_load_relaxed(&cell->chosen) : mi_load_relaxed(&cell->base);
 }

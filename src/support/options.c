@@ -166,7 +166,7 @@ static bool options_accepts(mi_option_t option, long value) {
 static void options_choose(mi_option_t option, long value) {
   mi_option_cell_t* cell = &_mi_option_cells[option];
   mi_store_relaxed(&cell->chosen, value);
-  mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // O2
+  mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // OP2
 }
 
 void mi_option_set(mi_option_t option, long value) {

@@ -26,13 +26,8 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
 // the first were at the last reset.
 static mi_prim_calls_t stat_calls_before;
 
-#define STAT_CALLS(X) \
-  X(mmap_calls, map) \
-  X(commit_calls, commit) \
-  X(purge_calls, purge) \
-  X(reset_calls, discard) \
-  X(purged, n_purged) \
-  X(reset, n_discarded)
+#define STAT_CALLS(call)       stat_max(0, mi_load_relaxed(&_mi_prim_calls.call) - mi_load_relaxed(&stat_calls_before.call))
+#define STAT_RESET_CALLS(call) mi_store_relaxed(&stat_calls_before.call, mi_load_relaxed(&_mi_prim_calls.call))
 
 void _mi_stat_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
@@ -43,9 +38,12 @@ void _mi_stat_snapshot(mi_stats_t* out) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-#define STAT_ADD_CALLS(field, call) \
-  out->field.total += stat_max(0, mi_load_relaxed(&_mi_prim_calls.call) - mi_load_relaxed(&stat_calls_before.call));
-  STAT_CALLS(STAT_ADD_CALLS)
+  out->mmap_calls.total += STAT_CALLS(map);
+  out->commit_calls.total += STAT_CALLS(commit);
+  out->purge_calls.total += STAT_CALLS(purge);
+  out->reset_calls.total += STAT_CALLS(discard);
+  out->purged.total += STAT_CALLS(n_purged);
+  out->reset.total += STAT_CALLS(n_discarded);
   out->pages_retire.total =
       out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
@@ -62,8 +60,12 @@ void _mi_stat_reset(void) {
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-#define STAT_RESET_CALLS(field, call) mi_store_relaxed(&stat_calls_before.call, mi_load_relaxed(&_mi_prim_calls.call));
-  STAT_CALLS(STAT_RESET_CALLS)
+  STAT_RESET_CALLS(map);
+  STAT_RESET_CALLS(commit);
+  STAT_RESET_CALLS(purge);
+  STAT_RESET_CALLS(discard);
+  STAT_RESET_CALLS(n_purged);
+  STAT_RESET_CALLS(n_discarded);
 #if MI_API_LEVEL < 3
   stat_reset_count(&_mi_stat_live.heaps);
   stat_reset_count(&_mi_stat_live.theaps);

@@ -57,7 +57,7 @@ static void use(size_t index, size_t n_chunks) {
   _mi_slices_free(region, 0, run.n_slices, false);
 }
 
-// Parts have words of bits of their own, and what is open is covered (S2, S4).  Returns where the last one ends.
+// Parts have words of bits of their own, and what is open is covered (SR2, SR4).  Returns where the last one ends.
 static size_t check_places(void) {
   size_t highest = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
