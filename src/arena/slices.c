@@ -186,7 +186,7 @@ static bool slices_have_space(bool is_huge, size_t n) {
 static bool slices_alloc_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
   for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_huge, n + align - 1); i++) {
-    mi_region_t* region = is_huge ? _mi_space_add_huge() : _mi_space_add((n + align) * MI_SLICE_SIZE);
+    mi_region_t* region = _mi_space_add((n + align) * MI_SLICE_SIZE, is_huge);
     if (region == NULL) return false;
     if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }

@@ -36,11 +36,6 @@ static void space_track_open(mi_region_t* region, size_t open, size_t n) {
   _mi_prim_hide(&_mi_stat_live, sizeof(_mi_stat_live)); // numbers that look like addresses
 }
 
-// What of a region counts as reserved: bands of the span are as large as they are open.
-static size_t space_reserved(const mi_region_t* region) {
-  return region->is_planned ? region->reserved_size : region->n_slices << MI_SLICE_SHIFT;
-}
-
 static void space_track_remove(mi_region_t* region) {
   if (region->n_open == 0) return;
   mi_track_writable((void*)region->base, region->n_open * MI_CHUNK_SIZE);
@@ -166,23 +161,13 @@ static mi_region_t* space_install_arena(mi_region_t* region, mi_region_t* made, 
   return space_install(region, made);
 }
 
-static bool space_may_add(mi_region_t* region) {
-  return region != NULL && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0;
-}
-
-mi_region_t* _mi_space_add_huge(void) {
+mi_region_t* _mi_space_add(size_t size, bool is_huge) {
   mi_region_t* region = space_find_entry();
   mi_region_t  made;
-  if (!space_may_add(region) || !_mi_subregion_make_band(&made, MI_CHUNK_SIZE, true)) return NULL;
-  return space_install(region, &made);
-}
-
-mi_region_t* _mi_space_add(size_t size) {
-  mi_region_t* region = space_find_entry();
-  mi_region_t  made;
-  if (!space_may_add(region)) return NULL;
+  if (region == NULL || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
   size = mi_align_up(size, MI_CHUNK_SIZE);
-  if (_mi_subregion_make_band(&made, size, false)) return space_install(region, &made);
+  if (_mi_subregion_make_band(&made, size, is_huge)) return space_install(region, &made);
+  if (is_huge) return NULL;
   memset(&made, 0, sizeof(made));
   size_t wanted = _mi_subregion_band_size(false);
   while (wanted > size && !space_reserve(&made, wanted, MI_CHUNK_SIZE)) wanted /= 2;
@@ -191,7 +176,7 @@ mi_region_t* _mi_space_add(size_t size) {
 }
 
 // An arena in the span.  It is reserved for the program at once.
-static bool space_reserve_part(mi_region_t* region, size_t size, size_t align) {
+static bool space_reserve_in_span(mi_region_t* region, size_t size, size_t align) {
   size_t i = _mi_subregion_find(size / MI_CHUNK_SIZE, align);
   if (i == SIZE_MAX) return false;
   _mi_subregion_fill(region, i, size / MI_CHUNK_SIZE);
@@ -209,7 +194,7 @@ mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
   mi_region_t  made;
   if (region == NULL) return NULL;
   memset(&made, 0, sizeof(made));
-  if (space_reserve_part(&made, size, align)) return space_install_arena(region, &made, MI_REGION_SUBREGION);
+  if (space_reserve_in_span(&made, size, align)) return space_install_arena(region, &made, MI_REGION_SUBREGION);
   if (!space_reserve(&made, size, align)) return NULL;
   return space_install_arena(region, &made, MI_REGION_RESERVED);
 }
@@ -256,10 +241,10 @@ static void space_lose(mi_region_t* region) {
 // Nobody finds it any more.  If the system does not take its address space back (it has too many mappings to split one), it
 // takes the memory, and the rest stays ours until it can be had back.
 static bool space_give_back(mi_region_t* region) {
-  bool   is_part = _mi_subregion_overlaps((void*)region->base, 1);
+  bool   is_in_span = _mi_subregion_overlaps((void*)region->base, 1);
   void*  start = (void*)(region->origin == MI_REGION_GIVEN ? (uintptr_t)region->table : region->base);
   size_t size = region->reserved_size;
-  bool   ok = (is_part ? _mi_subregion_clear(region) : _mi_prim_release(start, size) == 0);
+  bool   ok = (is_in_span ? _mi_subregion_clear(region) : _mi_prim_release(start, size) == 0);
   if (ok) {
     memset(region, 0, sizeof(*region));
     return true;
@@ -276,7 +261,9 @@ void _mi_space_remove(mi_region_t* region) {
   if (MI_TRACK) space_track_remove(region);
   space_count_arena(region, false);
   _mi_region_count_committed(region, -(int64_t)region->committed);
-  _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)space_reserved(region));
+  size_t size =
+      (region->is_planned ? region->reserved_size : region->n_slices << MI_SLICE_SHIFT); // what counts as reserved
+  _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)size);
   _mi_region_publish(region, 0, 0);
   if (region->origin == MI_REGION_OWN) *space_link(region->is_huge, region) = region->next;
   if (region->is_damaged) {
@@ -290,21 +277,18 @@ void _mi_space_remove(mi_region_t* region) {
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
-// Commits [from, to) of an array that lies at `start`, widened to OS pages (again for those it has in part).
-static int space_commit(char* start, size_t from, size_t to) {
-  size_t    page = _mi_prim_os_page_size();
-  uintptr_t first = mi_align_down((uintptr_t)start + from, page);
-  return _mi_prim_commit((void*)first, mi_align_up((uintptr_t)start + to, page) - first);
+static bool space_is_in_span(const mi_region_t* region) {
+  return _mi_subregion_overlaps((void*)region->base, 1);
 }
 
 // What describes the first n chunks can be used.
 static int space_cover(mi_region_t* region, size_t n) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   size_t       open = region->n_open;
-  if (_mi_subregion_overlaps((void*)region->base, 1)) return _mi_subregion_cover(region, n);
-  int err = space_commit(region->table, open * per_chunk, n * per_chunk);
+  if (space_is_in_span(region)) return _mi_subregion_cover(region, n);
+  int err = _mi_subregion_extend(region->table, open * per_chunk, n * per_chunk, false);
   if (err != 0) return err;
-  return space_commit((char*)region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t));
+  return _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
 }
 
 // Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
@@ -326,8 +310,7 @@ static void space_advise(const mi_region_t* region, size_t open, size_t size) {
 static int space_open_memory(mi_region_t* region, size_t n) {
   size_t open = region->n_open;
   size_t added = (n - open) * MI_CHUNK_SIZE;
-  int    err = region->is_planned ? _mi_subregion_map(region, n)
-                                  : space_commit((char*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE);
+  int    err = _mi_subregion_extend((void*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE, region->is_planned);
   if (err != 0) return err;
   space_advise(region, open, added);
   _mi_region_count_committed(region, (int64_t)added);
@@ -354,9 +337,8 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
   if (n > region->n_heap_links) {
-    bool is_part = _mi_subregion_overlaps((void*)region->base, 1);
-    err = is_part ? _mi_subregion_map_heap_links(region, n)
-                  : space_commit(region->heap_links, region->n_heap_links * per_chunk, n * per_chunk);
+    size_t from = region->n_heap_links * per_chunk;
+    err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, space_is_in_span(region));
     if (err == 0) region->n_heap_links = n;
   }
   _mi_lock_release(&_mi_region_lock);

@@ -13,10 +13,8 @@ bool _mi_space_init(void);
 // The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
 // are exclusive and have nothing usable until they are started.
 
-// Adds a region with room for at least `size` bytes.
-mi_cold mi_region_t* _mi_space_add(size_t size);
-// Adds one for pages in huge-page chunks; NULL also where the span has no room for it.
-mi_cold mi_region_t* _mi_space_add_huge(void);
+// Adds a region with room for at least `size` bytes.  For pages in huge-page chunks only where the span has room for it.
+mi_cold mi_region_t* _mi_space_add(size_t size, bool is_huge);
 // Adds an arena of whole chunks, reserved by us: in the span if that has room.
 mi_cold mi_region_t* _mi_space_add_reserved(size_t size, size_t align);
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.

@@ -187,16 +187,19 @@ bool _mi_subregion_make_band(mi_region_t* made, size_t size, bool is_huge) {
 
 // ---- mapping --------------------------------------------------------------------------------------------------------
 
-static int subregion_map(void* start, size_t size, bool grows) {
-  if (size == 0) return 0;
-  return _mi_prim_map_at(start, size, grows);
+int _mi_subregion_extend(void* array, size_t from, size_t to, bool is_new) {
+  size_t    page = _mi_prim_os_page_size();
+  uintptr_t start = (uintptr_t)array, end = mi_align_up(start + to, page);
+  start = (from == 0 ? mi_align_down(start, page) : mi_align_up(start + from, page));
+  if (start == end) return 0;
+  return is_new ? _mi_prim_map_at((void*)start, end - start, from > 0) : _mi_prim_commit((void*)start, end - start);
 }
 
 // Maps an array of which *size bytes are mapped up to `wanted`.
-static int subregion_extend(void* array, size_t* size, size_t wanted) {
+static int subregion_map(void* array, size_t* size, size_t wanted) {
   wanted = subregion_page_up(wanted);
   if (wanted <= *size) return 0;
-  int err = subregion_map((char*)array + *size, wanted - *size, *size > 0);
+  int err = _mi_subregion_extend(array, *size, wanted, true);
   if (err == 0) *size = wanted;
   return err;
 }
@@ -204,9 +207,8 @@ static int subregion_extend(void* array, size_t* size, size_t wanted) {
 // Covers the first n chunks of the span.
 static int subregion_cover(size_t n) {
   mi_region_t* whole = &_mi_region_all[0];
-  int          err = subregion_extend(whole->chunks, &subregion_span.chunks_size, n * sizeof(mi_chunk_t));
-  if (err == 0)
-    err = subregion_extend(whole->table, &subregion_span.table_size, n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
+  int          err = subregion_map(whole->chunks, &subregion_span.chunks_size, n * sizeof(mi_chunk_t));
+  if (err == 0) err = subregion_map(whole->table, &subregion_span.table_size, n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
   if (err == 0) mi_store_growing(&whole->n_slices, n * MI_CHUNK_SLICES);
   return err;
 }
@@ -218,24 +220,6 @@ int _mi_subregion_cover(const mi_region_t* region, size_t n) {
   size_t ahead = mi_align_up(covered + covered / 8, SUBREGION_COVER_CHUNKS);
   if (ahead > end && ahead <= subregion_span.n_chunks && subregion_cover(ahead) == 0) return 0;
   return subregion_cover(end);
-}
-
-int _mi_subregion_map(const mi_region_t* region, size_t n) {
-  size_t open = region->n_open;
-  return subregion_map((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE, open > 0);
-}
-
-// What is mapped of the heap links when those of n chunks can be used.
-static size_t subregion_heap_links_end(const mi_region_t* region, size_t n) {
-  uintptr_t page = _mi_prim_os_page_size();
-  uintptr_t start = (uintptr_t)region->heap_links;
-  if (n == 0) return mi_align_down(start, page);
-  return mi_align_up(start + n * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
-}
-
-int _mi_subregion_map_heap_links(const mi_region_t* region, size_t n) {
-  size_t from = subregion_heap_links_end(region, region->n_heap_links);
-  return subregion_map((void*)from, subregion_heap_links_end(region, n) - from, region->n_heap_links > 0);
 }
 
 // ---- unmapping ------------------------------------------------------------------------------------------------------
@@ -255,8 +239,10 @@ static void subregion_clear_descriptors(const mi_region_t* region) {
 }
 
 bool _mi_subregion_clear(mi_region_t* region) {
-  uintptr_t heap_links = subregion_heap_links_end(region, 0);
-  if (!subregion_unmap(heap_links, subregion_heap_links_end(region, region->n_heap_links) - heap_links)) return false;
+  size_t    size = region->n_heap_links * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page = _mi_prim_os_page_size();
+  uintptr_t from = mi_align_down((uintptr_t)region->heap_links, page);
+  uintptr_t to = mi_align_up((uintptr_t)region->heap_links + size, page);
+  if (size > 0 && !subregion_unmap(from, to - from)) return false;
   region->n_heap_links = 0;
   if (!subregion_unmap(region->base, region->reserved_size)) return false;
   subregion_clear_descriptors(region);

@@ -50,11 +50,9 @@ mi_cold size_t _mi_subregion_find(size_t n, size_t align);
 // The first n chunks of a subregion have descriptors that can be written.  0, EEXIST or another errno value.
 int _mi_subregion_cover(const mi_region_t* region, size_t n);
 
-// Maps the next chunks of a planned subregion, up to the n-th.  The same results.
-int _mi_subregion_map(const mi_region_t* region, size_t n);
-
-// Maps the heap links of the first n chunks.  The same results.
-int _mi_subregion_map_heap_links(const mi_region_t* region, size_t n);
+// Makes the bytes [from, to) of an array usable, up to the ends of OS pages; those before `from` are.  `is_new`: nothing is
+// reserved there.  The same results.
+int _mi_subregion_extend(void* array, size_t from, size_t to, bool is_new);
 
 // Unmaps a subregion in which nothing is in use, and makes zero of what describes it, so that its place is free.  False if the
 // system refuses: then the place is still taken.

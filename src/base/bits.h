@@ -90,16 +90,22 @@ static inline size_t mi_high_ones64(uint64_t x) {
 
 // Length of the longest run of set bits.
 static inline size_t mi_longest_run32(uint32_t x) {
-  uint32_t runs[5] = {x};   // of runs[k] bit i: 2^k bits are set from i on
-  uint32_t at = UINT32_MAX; // bit i: n bits are set from i on
-  size_t   n = 0;
-  if (x == UINT32_MAX) return 32;
-  for (size_t k = 1; k < 5; k++) runs[k] = runs[k - 1] & (runs[k - 1] >> (1u << (k - 1)));
-  for (size_t k = 5; k-- > 0;) {
-    uint32_t longer = at & (runs[k] >> n);
-    if (longer == 0) continue;
-    at = longer;
-    n += (size_t)1 << k;
+  const uint32_t two = x & (x >> 1), four = two & (two >> 2), eight = four & (four >> 4),
+                 sixteen = eight & (eight >> 8);
+  uint32_t at = (sixteen != 0 ? sixteen : UINT32_MAX); // bit i: n bits are set from i on
+  size_t   n = (sixteen != 0 ? 16 : 0);
+  if ((at & (sixteen >> n)) != 0 && n != 0) return 32;
+  if ((at & (eight >> n)) != 0) {
+    at &= eight >> n;
+    n += 8;
   }
-  return n;
+  if ((at & (four >> n)) != 0) {
+    at &= four >> n;
+    n += 4;
+  }
+  if ((at & (two >> n)) != 0) {
+    at &= two >> n;
+    n += 2;
+  }
+  return n + ((at & (x >> n)) != 0);
 }
