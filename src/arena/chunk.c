@@ -50,7 +50,7 @@ static size_t chunk_room(const mi_chunk_t* chunk, uint32_t bits) {
   return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 
-// A wholly free chunk is found by its bit, and by what of it is backed.
+// A wholly free chunk is found by its bit, and by its backed slices.
 static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
   uint32_t free = chunk->free_bits;
   uint32_t backed = free & chunk->dirty_bits;

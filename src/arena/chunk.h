@@ -1,6 +1,6 @@
 // Chunks of a region, by what they can still give.  Layer: arena.
 //
-// Chunks lie in buckets: by the number of free slices (SMALL, DENSE) or the longest free run (the other kinds), once for
+// Chunks lie in buckets: by the number of free slices (SMALL, HUGE) or the longest free run (the other kinds), once for
 // all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
 // fits", found with one bit operation; the others empty out whole.
 //

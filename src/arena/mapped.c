@@ -101,16 +101,11 @@ static void mapped_put_slot(mapped_slot_t* slot) {
 // ---- the index ------------------------------------------------------------------------------------------------------
 
 static void mapped_count(const mi_range_t* range, bool is_added) {
+  int64_t n = (is_added ? (int64_t)range->size : -(int64_t)range->size);
   mapped_sum.n_blocks += is_added ? 1 : (size_t)-1;
-  mapped_sum.size += is_added ? range->size : 0 - range->size;
-  if (is_added) {
-    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)range->size);
-    _mi_stat_increase(&_mi_stat_live.committed, (int64_t)range->size);
-  }
-  else {
-    _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)range->size);
-    _mi_stat_decrease(&_mi_stat_live.committed, (int64_t)range->size);
-  }
+  mapped_sum.size += (size_t)n;
+  _mi_stat_change(&_mi_stat_live.reserved, n);
+  _mi_stat_change(&_mi_stat_live.committed, n);
 }
 
 static void mapped_widen_bounds(const mi_range_t* range) {
@@ -228,20 +223,13 @@ static bool mapped_map_aligned(mi_range_t* range, size_t size, size_t align) {
   return _mi_prim_commit((void*)range->start, size) == 0;
 }
 
-static bool mapped_map(mi_range_t* range, size_t size, size_t align) {
+// `from`: contents to be moved there, or NULL.
+static bool mapped_map(mi_range_t* range, size_t size, size_t align, char* from, size_t old_size) {
   void* p;
   range->size = 0;
   if (align > _mi_prim_os_page_size()) return mapped_map_aligned(range, size, align);
-  if (_mi_prim_map(size, &p) != 0) return false;
-  range->start = (uintptr_t)p;
-  range->size = size;
-  return true;
-}
-
-static bool mapped_move_from(mi_range_t* range, char* from, size_t old_size, size_t size) {
-  void* p;
-  range->size = 0;
-  if (_mi_prim_move_out(from, old_size, size, &p) != 0) return false;
+  int err = (from == NULL ? _mi_prim_map(size, &p) : _mi_prim_move_out(from, old_size, size, &p));
+  if (err != 0) return false;
   range->start = (uintptr_t)p;
   range->size = size;
   return true;
@@ -255,7 +243,7 @@ static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) 
   mapped_slot_t* slot = mapped_take_slot();
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
-  bool        ok = (from == NULL ? mapped_map(range, size, align) : mapped_move_from(range, from, old_size, size));
+  bool        ok = mapped_map(range, size, align, from, old_size);
   if (ok && from == NULL && mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) ok = false; // R4
   if (!ok) {
     mapped_unmap(slot);

@@ -5,7 +5,7 @@
 //
 //   by the clock    Every interval (options purge_delay x arena_purge_mult, 100 ms) the amount that was free and backed during
 //                   the *whole* interval goes back: a program that oscillates keeps what it swings by.
-//   by the amount   Without a thread of ours (heap/background.h) nobody comes by when the program sleeps after a free.  So the
+//   by the amount   Without the library's thread (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
 //
 // PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again during the last

@@ -37,8 +37,7 @@ void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slic
 
 void _mi_region_count_committed(mi_region_t* region, int64_t n) {
   region->committed += (size_t)n;
-  if (n >= 0) _mi_stat_increase(&_mi_stat_live.committed, n);
-  else _mi_stat_decrease(&_mi_stat_live.committed, -n);
+  _mi_stat_change(&_mi_stat_live.committed, n);
 }
 
 bool _mi_region_may_be_huge(void) {

@@ -90,7 +90,7 @@ typedef struct mi_region_s {
   uint8_t     group_shift;                  // chunks of a group, as a power of two
   uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
   size_t refused, refused_end;    // so many slices were not there when the region ended there, and none was freed since
-  struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is dense, of region 1
+  struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is_huge, of region 1
   char*               heap_links; // what page/page.h calls heap links
   size_t              committed;  // bytes, for the statistics
 
@@ -107,7 +107,7 @@ typedef struct mi_region_s {
   bool             is_pinned;    // its contents do not go back
   bool             is_committed; // all of it may be used as it is
   bool             is_dirty;     // what was never handed out may hold something
-  bool             is_fixed;     // its memory is no ordinary mapping of ours, and is not to become one
+  bool             is_fixed;     // its memory is no ordinary mapping of the library, and must not become one
   bool             is_damaged;   // chunks [n_usable, n_chunks) are LOST
   bool             wants_huge;   // huge OS pages for all of it
 
@@ -126,12 +126,12 @@ typedef struct mi_run_s {
 
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
-#define MI_REGION_HUGE      1                          // index of the first that is dense
+#define MI_REGION_HUGE      1                          // index of the first huge-page region
 #define MI_ARENA_ANY        0                          // no region in particular
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
 extern mi_region_t       _mi_region_all[MI_REGION_COUNT];
-extern mi_lock_t         _mi_region_lock;       // guards all regions but for what R1 says
+extern mi_lock_t         _mi_region_lock;       // guards all regions, except for what R1 says
 extern mi_atomic(size_t) _mi_region_end;        // regions from here on were never used
 extern mi_lock_t         _mi_region_purge_lock; // held while slices are out for purging; taken before the other
 

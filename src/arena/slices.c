@@ -9,7 +9,7 @@
 #include "numa.h"
 #include "space.h"
 
-// So many chunks of region 0 were used before the first dense one is opened.
+// So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define CHUNK_HUGE_FROM 4
 
 // Fewer chunks are not worth unmapping: 32 MiB.
@@ -70,7 +70,7 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
 // The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
 // costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
 // any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
-// backed (grow: 49 MiB instead of 145); dense ones are, since no large block looks for room there.
+// backed (grow: 49 MiB instead of 145); those of huge-page regions are, since no large block looks for room there.
 static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
   if (n > MI_CHUNK_SLICES) return SIZE_MAX;
@@ -162,7 +162,7 @@ void _mi_slices_shrink(void) {
   _mi_lock_release(&_mi_region_lock);
 }
 
-// From the regions of our own, dense ones or others.
+// From the library's own regions: huge-page regions or the others.
 static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
                                                mi_run_t* run) {
   for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {

@@ -224,10 +224,6 @@ int _mi_subregion_cover(const mi_region_t* region, size_t n) {
 
 // ---- unmapping ------------------------------------------------------------------------------------------------------
 
-static bool subregion_unmap(uintptr_t start, size_t size) {
-  return size == 0 || _mi_prim_release((void*)start, size) == 0;
-}
-
 // Of the table what lies in whole OS pages, for that is what gets large.
 static void subregion_clear_descriptors(const mi_region_t* region) {
   uintptr_t page = _mi_prim_os_page_size();
@@ -242,9 +238,10 @@ bool _mi_subregion_clear(mi_region_t* region) {
   size_t    size = region->n_heap_links * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page = _mi_prim_os_page_size();
   uintptr_t from = mi_align_down((uintptr_t)region->heap_links, page);
   uintptr_t to = mi_align_up((uintptr_t)region->heap_links + size, page);
-  if (size > 0 && !subregion_unmap(from, to - from)) return false;
+  if (size > 0 && _mi_prim_release((void*)from, to - from) != 0) return false;
   region->n_heap_links = 0;
-  if (!subregion_unmap(region->base, region->reserved_size)) return false;
+  size = region->reserved_size;
+  if (size > 0 && _mi_prim_release((void*)region->base, size) != 0) return false;
   subregion_clear_descriptors(region);
   return true;
 }

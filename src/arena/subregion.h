@@ -7,7 +7,7 @@
 //                                                                             base
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
 //   | free_chunks | chunks   | table            | owners                     | band 0 | band 1  | an arena | band 2
-//   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | dense   |          |
+//   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | huge    |          |
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
 //
 // A subregion is a region of its own: its chunks and their descriptors are those of the span, its buckets and limits are
@@ -37,7 +37,7 @@ size_t _mi_subregion_band_size(bool is_huge);
 // Makes a band for at least `size` bytes, as large as it should be if the span has such a place.  False if it has none.
 mi_cold bool _mi_subregion_make_band(mi_region_t* made, size_t size, bool is_huge);
 
-// Is the address in the span, or in what describes it?  Nothing else of ours may lie there, nor may an arena of the program.
+// Is the address in the span, or in what describes it?  Nothing else may lie there, of the library or an arena of the program.
 bool _mi_subregion_overlaps(const void* start, size_t size);
 
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.

@@ -1,7 +1,7 @@
 // The operating system interface on Linux (glibc, musl, Android): memory.  Layer: prim.
 //
-// Mappings of ours grow, or are made once and then change their protection in one growing range each, so that the kernel
-// keeps a handful of them however large the heap is.  errno is saved around every libc call: malloc's callers see it.
+// The library's mappings grow, or are made once and then change their protection in one growing range each, so that the
+// kernel keeps a handful of them however large the heap is.  errno is saved around every libc call: malloc's callers see it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
@@ -244,8 +244,8 @@ static void prim_drop_kept(void) {
   }
 }
 
-// The new place is one mapping only if the system chooses it and then makes it larger.  If it does that not, the
-// contents are copied back: moving them back could be refused as well.
+// The new place is one mapping only if the system chooses it and then enlarges it.  If that fails, the contents are copied
+// back: moving them back could be refused as well.
 int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
   *start = from;
   prim_drop_kept();

@@ -2,7 +2,7 @@
 // library has an `#if` on the system.
 //
 // Sizes are in bytes and addresses are multiples of the OS page size unless said otherwise.  Calls that can fail return
-// 0 or an errno value; none of them changes errno, allocates, or takes a lock of ours.
+// 0 or an errno value; none of them changes errno, allocates, or takes a lock of the library.
 #pragma once
 
 #include "../base/atomic.h"

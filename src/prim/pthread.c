@@ -228,7 +228,7 @@ static prim_create_t prim_create_of_libc(void) {
 
 #endif
 
-// ---- a thread of ours -------------------------------------------------------------------------------------------------
+// ---- the library's thread ---------------------------------------------------------------------------------------------
 
 static mi_atomic(uintptr_t) prim_own; // the pthread_t of one that nobody joins or detaches yet; 0: there is none
 

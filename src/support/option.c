@@ -206,7 +206,7 @@ static bool option_environment_has_any(void) {
   return false;
 }
 
-// Most processes have none of ours: they shall not pay a page fault for the table.
+// Most processes set no option, and should not pay a page fault for the table.
 bool _mi_option_settle(void) {
   bool is_absent = (!option_environment_has_any() || _mi_prim_is_privileged());
   mi_store_relaxed(&option_is_settled, true);

@@ -211,25 +211,12 @@ void mi_option_disable(mi_option_t option) {
 
 // ---- printing -------------------------------------------------------------------------------------------------------
 
-static const char* options_build_type(void) {
 #if defined(MI_BUILD_RELEASE) || defined(NDEBUG)
-  return "release";
+static const char options_build[] = "release";
 #else
-  return "debug";
+static const char options_build[] = "debug";
 #endif
-}
-
-static const char* options_tracking(void) {
-#if MI_TRACK_VALGRIND
-  return "valgrind";
-#elif MI_TRACK_ASAN
-  return "asan";
-#elif defined(MI_TRACK_ETW)
-  return "etw";
-#else
-  return "none";
-#endif
-}
+static const char* const options_tracking = (MI_TRACK_VALGRIND ? "valgrind" : MI_TRACK_ASAN ? "asan" : "none");
 
 // Has somebody set it in vain?
 static bool options_is_vain(mi_option_t option) {
@@ -239,7 +226,7 @@ static bool options_is_vain(mi_option_t option) {
 void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   const char* prefix = MI_OPTION_LEVEL("mimalloc: ", "");
   _mi_message_raw(out, arg, "%sv%i.%i.%i, %s\n", prefix, MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
-                  MI_MALLOC_VERSION % 100, options_build_type());
+                  MI_MALLOC_VERSION % 100, options_build);
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     long value = _mi_option_get_fast((mi_option_t)i);
     bool is_kib = (_mi_option_descs[i].kind == MI_VALUE_KIB), is_vain = options_is_vain((mi_option_t)i);
@@ -248,7 +235,7 @@ void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   }
   _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
   _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);
-  _mi_message_raw(out, arg, "%smem tracking: %s\n", prefix, options_tracking());
+  _mi_message_raw(out, arg, "%smem tracking: %s\n", prefix, options_tracking);
   if (_mi_prim_is_privileged()) _mi_message_raw(out, arg, "%s%s\n", prefix, options_ignored);
 }
 

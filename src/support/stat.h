@@ -56,6 +56,12 @@ static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
   mi_fetch_sub_relaxed(&count->current, n);
 }
 
+// n may be negative.
+static inline void _mi_stat_change(mi_live_count_t* count, int64_t n) {
+  if (n >= 0) _mi_stat_increase(count, n);
+  else _mi_stat_decrease(count, -n);
+}
+
 // A number as it is now: not negative, and current <= peak <= total.
 mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 

@@ -31,7 +31,7 @@ void _mi_trace_know_thread(void);
 // In the child of a fork the thread has another number.
 void _mi_trace_after_fork(void);
 
-// For the calling thread.  No lock of ours is held.
+// For the calling thread, which holds no lock of the library.
 void _mi_trace_take(mi_trace_t* trace);
 
 // Says in a warning that the block was allocated (`what`) so.
