@@ -66,11 +66,10 @@ typedef struct mi_chunk_s {
 
 // Where the memory of a region comes from.
 typedef enum mi_region_origin_e {
-  MI_REGION_OWN,       // made because it was needed; goes back when nothing of it is in use
-  MI_REGION_RESERVED,  // an arena that the program asked for
-  MI_REGION_SUBREGION, // the same, in the span
-  MI_REGION_GIVEN,     // an arena of the program's own memory; only the table and what follows it is ours
-  MI_REGION_LOST       // address space that the system does not take back, or that may belong to somebody else by now
+  MI_REGION_OWN,      // made because it was needed; goes back when nothing of it is in use
+  MI_REGION_RESERVED, // an arena that the program asked for
+  MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
+  MI_REGION_LOST      // address space that the system does not take back, or that may belong to somebody else by now
 } mi_region_origin_t;
 
 typedef struct mi_region_s {

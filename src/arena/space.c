@@ -181,12 +181,10 @@ static bool space_reserve_in_span(mi_region_t* region, size_t size, size_t align
   if (i == SIZE_MAX) return false;
   _mi_subregion_fill(region, i, size / MI_CHUNK_SIZE);
   region->reserved_size = size;
-  if (_mi_subregion_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
-    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
-    return true;
-  }
-  memset(region, 0, sizeof(*region));
-  return false;
+  if (_mi_subregion_cover(region, region->n_chunks) != 0 || _mi_prim_reserve_at((void*)region->base, size) != 0)
+    return false;
+  _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
+  return true;
 }
 
 mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
@@ -194,8 +192,7 @@ mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
   mi_region_t  made;
   if (region == NULL) return NULL;
   memset(&made, 0, sizeof(made));
-  if (space_reserve_in_span(&made, size, align)) return space_install_arena(region, &made, MI_REGION_SUBREGION);
-  if (!space_reserve(&made, size, align)) return NULL;
+  if (!space_reserve_in_span(&made, size, align) && !space_reserve(&made, size, align)) return NULL;
   return space_install_arena(region, &made, MI_REGION_RESERVED);
 }
 

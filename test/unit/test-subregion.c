@@ -1,5 +1,5 @@
 // Proves: the span is covered as far as anything of it is open, and what is covered can be read; nothing else of it is mapped.
-// Somebody else's mapping that is in the way ends a part, or the span, and is left alone, and allocation goes on elsewhere.
+// Somebody else's mapping that is in the way ends a subregion, or the span, and is left alone, and allocation goes on elsewhere.
 // An arena that we reserve lies in the span, where the fast paths find it, aligned as asked, beside no other; what does not
 // fit there has address space of its own; giving arenas back leaves nothing behind, in whatever order, also when the system
 // does not take them back at once; there are as many as descriptors can tell apart, and the next is refused.
@@ -28,8 +28,8 @@ static bool is_in_span(size_t index) {
   return _mi_subregion_overlaps((void*)_mi_region_all[index].base, 1);
 }
 
-static bool is_part(size_t index) {
-  return _mi_region_all[index].origin == MI_REGION_SUBREGION && is_in_span(index);
+static bool is_subregion(size_t index) {
+  return _mi_region_all[index].origin == MI_REGION_RESERVED && is_in_span(index);
 }
 
 static size_t first_chunk(size_t index) {
@@ -57,7 +57,7 @@ static void use(size_t index, size_t n_chunks) {
   _mi_slices_free(region, 0, run.n_slices, false);
 }
 
-// Parts have words of bits of their own, and what is open is covered (SR2, SR4).  Returns where the last one ends.
+// Subregions have words of bits of their own, and what is open is covered (SR2, SR4).  Returns where the last one ends.
 static size_t check_places(void) {
   size_t highest = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
@@ -78,7 +78,7 @@ static size_t check_places(void) {
 static void check_one(void) {
   int64_t committed = _mi_stat_live.committed.current, reserved = _mi_stat_live.reserved.current;
   size_t  index = reserve(10 * MiB + 1, false);
-  CHECK(is_part(index));
+  CHECK(is_subregion(index));
   CHECK_EQ(_mi_region_all[index].n_usable, 6);
   CHECK_EQ(_mi_region_all[index].n_open, 0);
   CHECK_EQ(_mi_stat_live.reserved.current - reserved, (int64_t)(12 * MiB));
@@ -109,7 +109,7 @@ static void check_many(rng_t* r) {
     if (n < n_max && rng_below(r, 5) < 3) {
       size[n] = 1 + rng_below(r, rng_below(r, 4) == 0 ? 300 : 20);
       index[n] = reserve(size[n] * MI_CHUNK_SIZE, false);
-      CHECK(is_part(index[n]));
+      CHECK(is_subregion(index[n]));
       if (size[n] <= 20 && i % 8 == 0) use(index[n], size[n]);
       n++;
     }
@@ -136,7 +136,7 @@ static void check_alignment(void) {
     _mi_space_start(region, region->n_chunks);
     _mi_lock_release(&_mi_region_lock);
     index[i] = _mi_region_index(region);
-    CHECK(is_part(index[i]));
+    CHECK(is_subregion(index[i]));
     check_places();
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index[i]); // its bits are its own
     CHECK(run.region == region && run.slice == 0);
