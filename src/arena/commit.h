@@ -7,8 +7,8 @@
 
 #include "region.h"
 
-// Commits the slices of the run that are not committed, and says in run->is_zero whether all of it reads as zero.  False if the function refuses;
-// what was committed by then stays so.
+// Commits the slices of the run that are not committed, and says in run->is_zero whether all of it reads as zero.
+// False if the function refuses; what was committed by then stays so.
 mi_cold bool _mi_commit_run(mi_run_t* run);
 
 // Decommits those of n slices that are committed, as far as the function agrees.

@@ -7,8 +7,8 @@
 //   slot      | descriptor, 64 bytes | heap link, 32 bytes | range, 32 bytes |
 //
 // MB1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
-// MB2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in when it is
-//      there: nobody is ever told that an address is ours which the system may have given to somebody else.
+// MB2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in
+//      when it is there: nobody is ever told that an address is ours which the system may have given to somebody else.
 // MB3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
 //      contents go back, and its slot is stuck: it is tried again with later calls.
 // MB4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
@@ -29,9 +29,9 @@ void* _mi_mapped_new(size_t size, size_t align);
 // stays usable and reads as zero.  NULL if the system refuses: then nothing happened.
 void* _mi_mapped_new_from(char* from, size_t old_size, size_t size);
 
-// Frees a block in two steps.  The first takes it out of the index; false: it is out already (MB4).  Between them the descriptor
-// is made one that is not in use: so the child of a fork finds a block that is in the index, and can be freed, or one that
-// is out.  That matters, since a thread waits at the first step while another forks.
+// Frees a block in two steps.  The first takes it out of the index; false: it is out already (MB4).  Between them the
+// descriptor is made one that is not in use: so the child of a fork finds a block that is in the index, and can be
+// freed, or one that is out.  That matters, since a thread waits at the first step while another forks.
 bool _mi_mapped_take_out(void* descriptor);
 void _mi_mapped_free(void* descriptor, bool was_in);
 

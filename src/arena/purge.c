@@ -16,7 +16,8 @@
 // Who allocates again what was given back does so soon, or it was no mistake.
 #define PURGE_MISTAKE_MS 200
 
-// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each that fails.
+// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each
+// that fails.
 #define PURGE_REFUSED_MS_MIN 100
 #define PURGE_REFUSED_MS_MAX 5000
 

@@ -8,13 +8,14 @@
 //   by the amount   Without the library's thread (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
 //
-// PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again during the last
-//      interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at most 32 MiB.
+// PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again
+//      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
+//      most 32 MiB.
 // PG2  What threads keep for their next request of a large block (heap/large.c, L3) counts as free memory that is backed.
 // PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
 //      again pays for it once, and leaves 32 MiB.
-// PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while, not by each
-//      free.
+// PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
+//      not by each free.
 #pragma once
 
 #include "slices.h"
@@ -29,8 +30,8 @@ int64_t _mi_purge_interval(void);
 // To be called after slices were freed, without locks: by the amount.
 void _mi_purge_by_amount(void);
 
-// By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody allocates
-// or frees.  Takes locks.
+// By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody
+// allocates or frees.  Takes locks.
 void _mi_purge_round(bool is_idle);
 
 // Gives up to n purgeable slices back to the system, or a few more; returns how many were given.

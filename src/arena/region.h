@@ -1,8 +1,8 @@
 // Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
 //
-// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most regions
-// are subregions of the span (subregion.h) and share its table.  One that lies elsewhere is one reserved range, or a range that the
-// program brought and a reserved one for what describes it:
+// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most
+// regions are subregions of the span (subregion.h) and share its table.  One that lies elsewhere is one reserved range,
+// or a range that the program brought and a reserved one for what describes it:
 //
 //   base                                    table                          chunks        free_chunks  owners
 //   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+---------- - - -----+

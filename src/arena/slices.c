@@ -211,8 +211,8 @@ static bool slices_alloc_huge(size_t n, mi_run_t* run) {
          slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, true, run) || slices_alloc_added(true, n, 1, MI_CHUNK_HUGE, run);
 }
 
-// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else is left, so is the
-// rest of them.
+// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else
+// is left, so is the rest of them.
 static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   return slices_alloc_each(false, n, align, kind, false, run) || slices_alloc_each(true, n, align, kind, false, run) ||
          slices_alloc_each(false, n, align, kind, true, run) || slices_alloc_added(false, n, align, kind, run) ||

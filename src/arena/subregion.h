@@ -17,7 +17,8 @@
 //      array of chunks, the table, and of each subregion its chunks and its heap links.
 // SR2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
 //      than all that is open.  They are never unmapped.
-// SR3  Nobody else's mapping is replaced.  Where one is in the way the subregion ends; if that is so for a table, the span does.
+// SR3  Nobody else's mapping is replaced.  Where one is in the way the subregion ends; if that is so for a table, the
+//      span does.
 // SR4  Each subregion has whole words of free_chunks.  So no two have heap links in the same OS page.
 //
 // All of this under the arena lock.
@@ -43,8 +44,8 @@ bool _mi_subregion_overlaps(const void* start, size_t size);
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.
 void _mi_subregion_fill(mi_region_t* region, size_t i, size_t n);
 
-// The lowest n chunks of the span of which no subregion has any and which start at a multiple of `align` bytes; SIZE_MAX if there
-// are none.
+// The lowest n chunks of the span of which no subregion has any and which start at a multiple of `align` bytes;
+// SIZE_MAX if there are none.
 mi_cold size_t _mi_subregion_find(size_t n, size_t align);
 
 // The first n chunks of a subregion have descriptors that can be written.  0, EEXIST or another errno value.

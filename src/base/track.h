@@ -4,8 +4,8 @@
 // for the library as well.  What it writes there is stored and loaded by the two functions below, which no tool reports,
 // and which leave the tool's state of the place as it is.  In other builds all of this is nothing.
 //
-// Memcheck searches memory for pointers to blocks to find those that are lost.  The library's own pointers know all blocks, so it must not
-// look there: see _mi_prim_hide.  docs/design/tools.md has the rest.
+// Memcheck searches memory for pointers to blocks to find those that are lost.  The library's own pointers know all
+// blocks, so it must not look there: see _mi_prim_hide.  docs/design/tools.md has the rest.
 #pragma once
 
 #include <string.h>

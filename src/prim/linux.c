@@ -326,10 +326,10 @@ static mi_remap_t prim_hold(void* start, size_t size) {
   return prim_map_at(start, size, PROT_NONE) == 0 ? MI_REMAP_RESERVED : MI_REMAP_LOST;
 }
 
-// The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping after the other
-// and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it does that with one mapping
-// or not at all.  From there they are copied when they cannot be moved: to where they were, so that there is one mapping less when
-// the target is mapped again.
+// The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping
+// after the other and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it
+// does that with one mapping or not at all.  From there they are copied when they cannot be moved: to where they were,
+// so that there is one mapping less when the target is mapped again.
 mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
   void* between = from;
   prim_drop_kept();

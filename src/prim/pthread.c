@@ -279,7 +279,8 @@ void _mi_prim_thread_join(void) {
   if (thread != 0) pthread_join((pthread_t)thread, NULL);
 }
 
-// The scheduling is set only where it is not what it should be: filters that let a program start threads need not let it do that.
+// The scheduling is set only where it is not what it should be: filters that let a program start threads need not let
+// it do that.
 typedef struct prim_scheduling_s {
   bool has_policy; // to be set
   bool has_cpus;

@@ -64,69 +64,69 @@
   #define OPTION_VISIT_ABANDONED 0
 #endif
 
-// The table in the order of mi_option_t.  X is for rows of both levels of the interface, X2 and X3 for those of one.  An option
-// with NO_EFFECT is read by nothing: scripts/check-options.py holds that, and the same words in mimalloc.h, against the sources.
-// clang-format off
+// The table in the order of mi_option_t.  X is for rows of both levels of the interface, X2 and X3 for those of one.
+// An option with NO_EFFECT is read by nothing: scripts/check-options.py holds that, and the same words in mimalloc.h,
+// against the sources. clang-format off
 #define OPTION_TABLE(X, X2, X3) \
-  X ("show_errors",                      OPTION_SHOW_ERRORS,                       SWITCH,   EFFECT,    NULL) \
-  X ("show_stats",                       0,                                        SWITCH,   EFFECT,    NULL) \
-  X ("verbose",                          MI_DEFAULT_VERBOSE,                       COUNT,    EFFECT,    NULL) \
-  X2("eager_commit",                     MI_DEFAULT_EAGER_COMMIT,                  SWITCH,   NO_EFFECT, NULL) \
-  X3("deprecated_eager_commit",          1,                                        SWITCH,   NO_EFFECT, NULL) \
-  X ("arena_eager_commit",               MI_DEFAULT_ARENA_EAGER_COMMIT,            STEP,     EFFECT,    "eager_region_commit") \
-  X ("purge_decommits",                  1,                                        SWITCH,   EFFECT,    "reset_decommits") \
-  X ("allow_large_os_pages",             MI_DEFAULT_ALLOW_LARGE_OS_PAGES,          SWITCH,   EFFECT,    "large_os_pages") \
-  X ("reserve_huge_os_pages",            MI_DEFAULT_RESERVE_HUGE_OS_PAGES,         COUNT,    EFFECT,    NULL) \
-  X ("reserve_huge_os_pages_at",         -1,                                       OPTIONAL, EFFECT,    NULL) \
-  X ("reserve_os_memory",                MI_DEFAULT_RESERVE_OS_MEMORY,             KIB,      EFFECT,    NULL) \
-  X ("deprecated_segment_cache",         0,                                        ANY,      NO_EFFECT, NULL) \
-  X ("deprecated_page_reset",            0,                                        SWITCH,   NO_EFFECT, NULL) \
-  X2("abandoned_page_purge",             0,                                        SWITCH,   NO_EFFECT, "abandoned_page_reset") \
-  X3("deprecated_abandoned_page_purge",  0,                                        SWITCH,   NO_EFFECT, NULL) \
-  X ("deprecated_segment_reset",         0,                                        SWITCH,   NO_EFFECT, NULL) \
-  X2("eager_commit_delay",               1,                                        ANY,      NO_EFFECT, NULL) \
-  X3("deprecated_eager_commit_delay",    1,                                        ANY,      NO_EFFECT, NULL) \
-  X ("purge_delay",                      MI_OPTION_LEVEL(10, 1000),                OPTIONAL, EFFECT,    "reset_delay") \
-  X ("use_numa_nodes",                   0,                                        COUNT,    EFFECT,    NULL) \
-  X ("disallow_os_alloc",                0,                                        SWITCH,   EFFECT,    "limit_os_alloc") \
-  X ("os_tag",                           100,                                      ANY,      NO_EFFECT, NULL) \
-  X ("max_errors",                       32,                                       ANY,      EFFECT,    NULL) \
-  X ("max_warnings",                     32,                                       ANY,      EFFECT,    NULL) \
-  X2("max_segment_reclaim",              10,                                       ANY,      NO_EFFECT, NULL) \
-  X3("deprecated_max_segment_reclaim",   10,                                       ANY,      NO_EFFECT, NULL) \
-  X ("destroy_on_exit",                  0,                                        COUNT,    NO_EFFECT, NULL) \
-  X ("arena_reserve",                    MI_DEFAULT_ARENA_RESERVE,                 KIB,      EFFECT,    NULL) \
-  X ("arena_purge_mult",                 MI_OPTION_LEVEL(10, 1),                   COUNT,    EFFECT,    NULL) \
-  X2("purge_extend_delay",               1,                                        ANY,      NO_EFFECT, "decommit_extend_delay") \
-  X3("deprecated_purge_extend_delay",    1,                                        ANY,      NO_EFFECT, "decommit_extend_delay") \
-  X2("abandoned_reclaim_on_free",        0,                                        SWITCH,   NO_EFFECT, NULL) \
-  X ("disallow_arena_alloc",             MI_DEFAULT_DISALLOW_ARENA_ALLOC,          SWITCH,   EFFECT,    NULL) \
-  X ("retry_on_oom",                     400,                                      ANY,      NO_EFFECT, NULL) \
-  X ("visit_abandoned",                  OPTION_VISIT_ABANDONED,                   SWITCH,   EFFECT,    NULL) \
-  X ("guarded_min",                      0,                                        BYTES,    EFFECT,    NULL) \
-  X ("guarded_max",                      1024L * 1024 * 1024,                      BYTES,    EFFECT,    NULL) \
-  X ("guarded_precise",                  0,                                        SWITCH,   EFFECT,    NULL) \
-  X ("guarded_sample_rate",              MI_DEFAULT_GUARDED_SAMPLE_RATE,           COUNT,    EFFECT,    NULL) \
-  X ("guarded_sample_seed",              0,                                        ANY,      EFFECT,    NULL) \
-  X2("target_segments_per_thread",       0,                                        ANY,      NO_EFFECT, NULL) \
-  X ("generic_collect",                  10000,                                    ANY,      NO_EFFECT, NULL) \
-  X3("page_reclaim_on_free",             0,                                        ANY,      NO_EFFECT, "abandoned_reclaim_on_free") \
-  X3("page_full_retain",                 2,                                        ANY,      NO_EFFECT, NULL) \
-  X3("page_max_candidates",              4,                                        ANY,      NO_EFFECT, NULL) \
-  X3("max_vabits",                       0,                                        ANY,      NO_EFFECT, NULL) \
-  X3("pagemap_commit",                   MI_DEFAULT_PAGEMAP_COMMIT,                SWITCH,   NO_EFFECT, NULL) \
-  X3("page_commit_on_demand",            0,                                        ANY,      NO_EFFECT, NULL) \
-  X3("page_max_reclaim",                 MI_DEFAULT_PAGE_MAX_RECLAIM,              ANY,      NO_EFFECT, NULL) \
-  X3("page_cross_thread_max_reclaim",    MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, ANY,      NO_EFFECT, NULL) \
-  X ("allow_thp",                        MI_DEFAULT_ALLOW_THP,                     STEP,     EFFECT,    NULL) \
-  X3("minimal_purge_size",               0,                                        KIB,      NO_EFFECT, NULL) \
-  X3("arena_max_object_size",            MI_DEFAULT_ARENA_MAX_OBJECT_SIZE,         KIB,      NO_EFFECT, NULL) \
-  X3("arena_is_numa_local",              0,                                        SWITCH,   NO_EFFECT, NULL) \
+  X("show_errors", OPTION_SHOW_ERRORS, SWITCH, EFFECT, NULL) \
+  X("show_stats", 0, SWITCH, EFFECT, NULL) \
+  X("verbose", MI_DEFAULT_VERBOSE, COUNT, EFFECT, NULL) \
+  X2("eager_commit", MI_DEFAULT_EAGER_COMMIT, SWITCH, NO_EFFECT, NULL) \
+  X3("deprecated_eager_commit", 1, SWITCH, NO_EFFECT, NULL) \
+  X("arena_eager_commit", MI_DEFAULT_ARENA_EAGER_COMMIT, STEP, EFFECT, "eager_region_commit") \
+  X("purge_decommits", 1, SWITCH, EFFECT, "reset_decommits") \
+  X("allow_large_os_pages", MI_DEFAULT_ALLOW_LARGE_OS_PAGES, SWITCH, EFFECT, "large_os_pages") \
+  X("reserve_huge_os_pages", MI_DEFAULT_RESERVE_HUGE_OS_PAGES, COUNT, EFFECT, NULL) \
+  X("reserve_huge_os_pages_at", -1, OPTIONAL, EFFECT, NULL) \
+  X("reserve_os_memory", MI_DEFAULT_RESERVE_OS_MEMORY, KIB, EFFECT, NULL) \
+  X("deprecated_segment_cache", 0, ANY, NO_EFFECT, NULL) \
+  X("deprecated_page_reset", 0, SWITCH, NO_EFFECT, NULL) \
+  X2("abandoned_page_purge", 0, SWITCH, NO_EFFECT, "abandoned_page_reset") \
+  X3("deprecated_abandoned_page_purge", 0, SWITCH, NO_EFFECT, NULL) \
+  X("deprecated_segment_reset", 0, SWITCH, NO_EFFECT, NULL) \
+  X2("eager_commit_delay", 1, ANY, NO_EFFECT, NULL) \
+  X3("deprecated_eager_commit_delay", 1, ANY, NO_EFFECT, NULL) \
+  X("purge_delay", MI_OPTION_LEVEL(10, 1000), OPTIONAL, EFFECT, "reset_delay") \
+  X("use_numa_nodes", 0, COUNT, EFFECT, NULL) \
+  X("disallow_os_alloc", 0, SWITCH, EFFECT, "limit_os_alloc") \
+  X("os_tag", 100, ANY, NO_EFFECT, NULL) \
+  X("max_errors", 32, ANY, EFFECT, NULL) \
+  X("max_warnings", 32, ANY, EFFECT, NULL) \
+  X2("max_segment_reclaim", 10, ANY, NO_EFFECT, NULL) \
+  X3("deprecated_max_segment_reclaim", 10, ANY, NO_EFFECT, NULL) \
+  X("destroy_on_exit", 0, COUNT, NO_EFFECT, NULL) \
+  X("arena_reserve", MI_DEFAULT_ARENA_RESERVE, KIB, EFFECT, NULL) \
+  X("arena_purge_mult", MI_OPTION_LEVEL(10, 1), COUNT, EFFECT, NULL) \
+  X2("purge_extend_delay", 1, ANY, NO_EFFECT, "decommit_extend_delay") \
+  X3("deprecated_purge_extend_delay", 1, ANY, NO_EFFECT, "decommit_extend_delay") \
+  X2("abandoned_reclaim_on_free", 0, SWITCH, NO_EFFECT, NULL) \
+  X("disallow_arena_alloc", MI_DEFAULT_DISALLOW_ARENA_ALLOC, SWITCH, EFFECT, NULL) \
+  X("retry_on_oom", 400, ANY, NO_EFFECT, NULL) \
+  X("visit_abandoned", OPTION_VISIT_ABANDONED, SWITCH, EFFECT, NULL) \
+  X("guarded_min", 0, BYTES, EFFECT, NULL) \
+  X("guarded_max", 1024L * 1024 * 1024, BYTES, EFFECT, NULL) \
+  X("guarded_precise", 0, SWITCH, EFFECT, NULL) \
+  X("guarded_sample_rate", MI_DEFAULT_GUARDED_SAMPLE_RATE, COUNT, EFFECT, NULL) \
+  X("guarded_sample_seed", 0, ANY, EFFECT, NULL) \
+  X2("target_segments_per_thread", 0, ANY, NO_EFFECT, NULL) \
+  X("generic_collect", 10000, ANY, NO_EFFECT, NULL) \
+  X3("page_reclaim_on_free", 0, ANY, NO_EFFECT, "abandoned_reclaim_on_free") \
+  X3("page_full_retain", 2, ANY, NO_EFFECT, NULL) \
+  X3("page_max_candidates", 4, ANY, NO_EFFECT, NULL) \
+  X3("max_vabits", 0, ANY, NO_EFFECT, NULL) \
+  X3("pagemap_commit", MI_DEFAULT_PAGEMAP_COMMIT, SWITCH, NO_EFFECT, NULL) \
+  X3("page_commit_on_demand", 0, ANY, NO_EFFECT, NULL) \
+  X3("page_max_reclaim", MI_DEFAULT_PAGE_MAX_RECLAIM, ANY, NO_EFFECT, NULL) \
+  X3("page_cross_thread_max_reclaim", MI_DEFAULT_PAGE_CROSS_THREAD_MAX_RECLAIM, ANY, NO_EFFECT, NULL) \
+  X("allow_thp", MI_DEFAULT_ALLOW_THP, STEP, EFFECT, NULL) \
+  X3("minimal_purge_size", 0, KIB, NO_EFFECT, NULL) \
+  X3("arena_max_object_size", MI_DEFAULT_ARENA_MAX_OBJECT_SIZE, KIB, NO_EFFECT, NULL) \
+  X3("arena_is_numa_local", 0, SWITCH, NO_EFFECT, NULL) \
   /* our own */ \
-  X ("background_thread",                !MI_TRACK,                                SWITCH,   EFFECT,    NULL) \
-  X ("show_leaks",                       0,                                        SWITCH,   EFFECT,    NULL) \
-  X ("guarded_before",                   -1,                                       OPTIONAL, EFFECT,    NULL) \
-  X ("debug_stacks",                     0,                                        SWITCH,   EFFECT,    NULL)
+  X("background_thread", !MI_TRACK, SWITCH, EFFECT, NULL) \
+  X("show_leaks", 0, SWITCH, EFFECT, NULL) \
+  X("guarded_before", -1, OPTIONAL, EFFECT, NULL) \
+  X("debug_stacks", 0, SWITCH, EFFECT, NULL)
 // clang-format on
 
 #define OPTION_SKIP(name, initial, kind, effect, legacy)

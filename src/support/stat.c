@@ -22,8 +22,8 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
   return count;
 }
 
-// System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the difference to what
-// the first were at the last reset.
+// System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the
+// difference to what the first were at the last reset.
 static mi_prim_calls_t stat_calls_before;
 
 #define STAT_CALLS(call)       stat_max(0, mi_load_relaxed(&_mi_prim_calls.call) - mi_load_relaxed(&stat_calls_before.call))
