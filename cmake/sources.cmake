@@ -3,13 +3,15 @@
 set(mi_sources
   src/prim/linux.c
   src/prim/linux_fault.c
+  src/prim/linux_process.c
   src/prim/lock.c
   src/prim/pthread.c
 
+  src/support/assert.c
   src/support/format.c
   src/support/message.c
   src/support/option.c
-  src/support/option_table.c
+  src/support/options.c
   src/support/stat.c
   src/support/trace.c
   src/support/value.c
@@ -20,11 +22,12 @@ set(mi_sources
   src/arena/hole.c
   src/arena/mapped.c
   src/arena/numa.c
-  src/arena/part.c
+  src/arena/subregion.c
   src/arena/purge.c
   src/arena/range.c
   src/arena/region.c
   src/arena/slices.c
+  src/arena/space.c
 
   src/page/block.c
   src/page/fill.c

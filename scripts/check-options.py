@@ -2,7 +2,7 @@
 """Holds what is said about options against the sources:
 
   rows       the options of mi_option_t in include/mimalloc.h, and those of our own in src/support/option.h, are the rows of the
-             table in src/support/option_table.c, in the same order and for the same levels of the interface
+             table in src/support/option.c, in the same order and for the same levels of the interface
   header     an option that nothing reads has "no effect here" in its comment in the header, and no other has
   table      an option that nothing reads has NO_EFFECT in its row of the table, and all others have EFFECT
 
@@ -16,10 +16,10 @@ import checks
 
 HEADER = "include/mimalloc.h"
 OWN = "src/support/option.h"
-TABLE = "src/support/option_table.c"
+TABLE = "src/support/option.c"
 
 # These store options, and so name some whose value they do not use.
-SILENT = {OWN, TABLE, "src/support/option.c"}
+SILENT = {OWN, TABLE, "src/support/options.c"}
 READ = r"\b(?:mi_option_get|mi_option_get_clamp|mi_option_get_size|mi_option_is_enabled|_mi_option_get_fast)\(mi_option_%s\b"
 
 NO_EFFECT = "no effect here"
@@ -127,7 +127,7 @@ GOOD = {
     HEADER: GOOD_ENUM,
     OWN: "#define mi_option_leaks ((mi_option_t)(_mi_option_last + 0))\n",
     TABLE: GOOD_TABLE,
-    "src/support/option.c": "if (_mi_option_get_fast(mi_option_verbose)) f();\nif (option == mi_option_tag) g();\n",
+    "src/support/options.c": "if (_mi_option_get_fast(mi_option_verbose)) f();\nif (option == mi_option_tag) g();\n",
     "src/arena/purge.c": "// mi_option_tag\nmi_option_get(mi_option_delay); /* mi_option_old_tag\n */ f(mi_option_leaks);\n",
 }
 BAD = [

@@ -14,7 +14,7 @@ HEADER = "include/mimalloc-stats.h"
 ROW = re.compile(r"^ *MI_STAT_COUNT(?:ER)?\((\w+)\) *(?:/\*(.*)\*/)? *\\?$", re.M)
 ARRAY = re.compile(r"^ *mi_stat_count(?:er)?_t +(\w+)\[.*\]; *(?:/\*(.*)\*/)?$", re.M)
 # What follows the name of a field where it is written: directly, or as the first argument of a function that adds to it.
-WRITES = (r"_mi_stat_(?:count|increase|decrease)\([^;]*&_mi_stats\.{0}\b", r"stats_add\(&\w*(?:->|\.){0}\b",
+WRITES = (r"_mi_stat_(?:count|increase|decrease)\([^;]*&_mi_stat_live\.{0}\b", r"stats_add\(&\w*(?:->|\.){0}\b",
           r"(?:->|\.){0}(?:\.\w+)? *(?:=[^=]|\+=)")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
@@ -46,13 +46,13 @@ class Stats:
 GOOD = {
     HEADER: "#define MI_STAT_FIELDS() \\\n  MI_STAT_COUNT(pages)   /* pages */ \\\n  MI_STAT_COUNTER(calls) /* calls */ \\\n"
             "  MI_STAT_COUNT(ghosts)  /* always 0: there are none */\n",
-    "src/a.c": "void f(void) { _mi_stat_increase(&_mi_stats.pages, 1); stats->calls.total += 2; }\n",
+    "src/a.c": "void f(void) { _mi_stat_increase(&_mi_stat_live.pages, 1); stats->calls.total += 2; }\n",
 }
 BAD = [
-    ("silent", {"src/a.c": "void f(void) { _mi_stat_increase(&_mi_stats.pages, 1); }\n"}),
-    ("silent", {"src/a.c": "void f(void) { /* _mi_stat_increase(&_mi_stats.pages, 1); */ stats->calls.total += 2; }\n"}),
+    ("silent", {"src/a.c": "void f(void) { _mi_stat_increase(&_mi_stat_live.pages, 1); }\n"}),
+    ("silent", {"src/a.c": "void f(void) { /* _mi_stat_increase(&_mi_stat_live.pages, 1); */ stats->calls.total += 2; }\n"}),
     ("silent", {"src/a.c": GOOD["src/a.c"] + "void g(void) { stats_add(&s->ghosts, 1); }\n"}),
-    ("silent", {"src/a.c": "void f(void) { int a = _mi_stats.pages.total == 0; stats->calls.total += 2; }\n"}),
+    ("silent", {"src/a.c": "void f(void) { int a = _mi_stat_live.pages.total == 0; stats->calls.total += 2; }\n"}),
     ("row", {HEADER: GOOD[HEADER].replace("/* calls */", "")}),
 ]
 

@@ -11,7 +11,7 @@
 #include "api.h"
 
 static mi_cold void* aligned_bad(size_t alignment) {
-  if (MI_DEBUG > 0) _mi_error_report(EOVERFLOW, "alignment is not a power of two (%zu)\n", alignment);
+  if (MI_DEBUG > 0) _mi_message_error(EOVERFLOW, "alignment is not a power of two (%zu)\n", alignment);
   errno = EINVAL;
   return NULL;
 }

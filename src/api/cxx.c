@@ -44,7 +44,7 @@ static void new_throw(void) {
 
 static mi_cold void* new_failed(size_t size) {
   new_throw();
-  _mi_error_report(ENOMEM, "out of memory in 'new' (%zu bytes)\n", size);
+  _mi_message_error(ENOMEM, "out of memory in 'new' (%zu bytes)\n", size);
   _mi_prim_abort();
   return NULL;
 }

@@ -50,7 +50,7 @@ static bool heap_may_end(mi_heap_t* heap, const char* how) {
   if (heap == NULL) return false;
   _mi_fork_adopt_orphans();
   if (!_mi_heap_is_live(heap)) {
-    _mi_error_report(EINVAL, "heap %p cannot be %s: it is not in use\n", (void*)heap, how);
+    _mi_message_error(EINVAL, "heap %p cannot be %s: it is not in use\n", (void*)heap, how);
     return false;
   }
   if (heap == heap->subproc->main) {
@@ -77,13 +77,13 @@ void mi_heap_destroy(mi_heap_t* heap) {
 void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
   mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
   if (theap != NULL) _mi_attach_release(theap);
-  if (force) _mi_purge_all();
+  if (force) _mi_purge_to(0);
 }
 
 // A heap that is bound to an arena has no choice.
 void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
   heap = heap_or_main(heap);
-  if (!_mi_arena_is_bound(mi_load_relaxed(&heap->arena))) mi_store_relaxed(&heap->arena, _mi_arena_near(numa_node));
+  if (!_mi_region_is_bound(mi_load_relaxed(&heap->arena))) mi_store_relaxed(&heap->arena, _mi_arena_near(numa_node));
 }
 
 // ---- which one ------------------------------------------------------------------------------------------------------

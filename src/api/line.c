@@ -13,7 +13,7 @@ void _mi_line_begin(mi_line_t* line, mi_output_fun* out, void* arg) {
 void _mi_line_add(mi_line_t* line, const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  line->length += _mi_vformat(line->text + line->length, sizeof(line->text) - line->length, fmt, args);
+  line->length += _mi_format_v(line->text + line->length, sizeof(line->text) - line->length, fmt, args);
   va_end(args);
 }
 

@@ -20,7 +20,7 @@
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "api.h"
 #include "hooks.h"
@@ -62,7 +62,7 @@ static mi_cold void free_corrupt(mi_theap_t* theap, mi_page_t* slice, void* p) {
 
 void mi_free(void* p) mi_attr_noexcept {
   if (MI_TRACK && p != NULL) mi_track_unblock(p);
-  const mi_region_t* region = &_mi_regions[0];
+  const mi_region_t* region = &_mi_region_all[0];
   size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
@@ -104,7 +104,7 @@ void* mi_zalloc(size_t size) mi_attr_noexcept {
 
 mi_cold void _mi_count_report(size_t count, size_t size) {
   if (MI_DEBUG == 0 && MI_XMALLOC == 0) return;
-  _mi_error_report(EOVERFLOW, "allocation request is too large (%zu times %zu bytes)\n", count, size);
+  _mi_message_error(EOVERFLOW, "allocation request is too large (%zu times %zu bytes)\n", count, size);
 }
 
 static mi_cold void* malloc_overflow(size_t count, size_t size) {
@@ -124,9 +124,9 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 mi_cold void* _mi_malloc_failed(size_t size) {
   bool absurd = (size > PTRDIFF_MAX);
   MI_PROBE1(out_of_memory, size);
-  _mi_error_report(absurd ? EOVERFLOW : ENOMEM,
-                   absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n",
-                   size);
+  _mi_message_error(
+      absurd ? EOVERFLOW : ENOMEM,
+      absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n", size);
   errno = ENOMEM;
   return NULL;
 }
@@ -296,8 +296,8 @@ mi_noinline void* _mi_malloc_slow(size_t size, bool zero) mi_attr_noexcept {
 static const mi_page_t* free_find_large(const void* p) {
   const mi_page_t* slice = _mi_page_at(p);
   if (slice == NULL) return NULL;
-  size_t n = ((uintptr_t)p - _mi_regions[0].base) >> MI_SLICE_SHIFT;
-  if (n >= mi_load_growing(&_mi_regions[0].n_slices)) return NULL;
+  size_t n = ((uintptr_t)p - _mi_region_all[0].base) >> MI_SLICE_SHIFT;
+  if (n >= mi_load_growing(&_mi_region_all[0].n_slices)) return NULL;
   for (size_t i = 1; i <= n; i++) {
     const mi_page_t* page = slice - i;
     if (_mi_page_kind(page) == MI_PAGE_NONE || _mi_page_kind(page) == MI_PAGE_INTERIOR) continue;
@@ -309,11 +309,11 @@ static const mi_page_t* free_find_large(const void* p) {
 static mi_cold void free_invalid(const void* p) {
   const mi_page_t* page = free_find_large(p);
   if (page == NULL) {
-    _mi_error_report(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
+    _mi_message_error(EINVAL, "free of an invalid pointer: %p is no block of this allocator\n", p);
   }
   else {
-    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (const void*)_mi_page_large_block(page), _mi_page_large_size(page));
+    _mi_message_error(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                      (const void*)_mi_page_large_block(page), _mi_page_large_size(page));
   }
 }
 
@@ -321,9 +321,9 @@ static mi_cold void free_large_invalid(const mi_page_t* page, void* p) {
   void*  block = _mi_page_large_block(page);
   size_t size = _mi_page_large_size(page);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
-  if (p == block) _mi_error_report(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
+  if (p == block) _mi_message_error(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
   else
-    _mi_error_report(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p, block, size);
+    _mi_message_error(EINVAL, "free of an invalid pointer: %p lies within the block %p of %zu bytes\n", p, block, size);
 }
 
 static void free_large(mi_page_t* page, void* p) {

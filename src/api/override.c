@@ -160,7 +160,7 @@ MI_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
                               M_PERTURB, M_CHECK_ACTION,   M_ARENA_TEST, M_ARENA_MAX};
   for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
     if (known[i] != param) continue;
-    _mi_message_verbose("mallopt(%d, %d) has no effect here.\n", param, value);
+    _mi_message_print(1, "mallopt(%d, %d) has no effect here.\n", param, value);
     return 1;
   }
   return 0;
@@ -173,12 +173,12 @@ static size_t override_bytes(int64_t n) {
     #if __GLIBC_PREREQ(2, 33)
 MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
-  size_t           large = override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
+  size_t           large = override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
   info.arena = pages;
   info.hblkhd = large;
   info.uordblks = pages + large;
-  info.fordblks = _mi_slices_purgeable() * MI_SLICE_SIZE;
+  info.fordblks = _mi_chunk_purgeable() * MI_SLICE_SIZE;
   info.keepcost = info.fordblks;
   return info;
 }
@@ -186,10 +186,10 @@ MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
 
 MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stats.page_committed.current));
-  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stats.malloc_huge.current));
+  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
+  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
   info.uordblks = info.arena + info.hblkhd;
-  info.fordblks = info.keepcost = (int)(_mi_slices_purgeable() * MI_SLICE_SIZE);
+  info.fordblks = info.keepcost = (int)(_mi_chunk_purgeable() * MI_SLICE_SIZE);
   return info;
 }
 

@@ -61,7 +61,8 @@ static bool free_is_right(const void* p, size_t size, bool has_size, size_t alig
   bool has_padding = (_mi_padding_read_any(page, p) != SIZE_MAX);
   if (!_mi_verify_block(page, p, "free")) return false;
   if (!mi_is_aligned(p, alignment)) {
-    _mi_error_report(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p, alignment);
+    _mi_message_error(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p,
+                      alignment);
     return false;
   }
   size_t asked = _mi_padding_read_any(page, p);

@@ -11,7 +11,7 @@
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "../support/trace.h"
 #include "api.h"
@@ -48,7 +48,7 @@ void mi_process_init(void) mi_attr_noexcept {
   if (process_prints_stats()) _mi_numa_node_count();
   if (mi_option_get(mi_option_verbose) > 0) {
     mi_options_print();
-    _mi_message_verbose("process init\n");
+    _mi_message_print(1, "process init\n");
   }
   _mi_arena_init_options();
   _mi_trace_init();
@@ -62,7 +62,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
     _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
   }
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
-  _mi_message_verbose("process done\n");
+  _mi_message_print(1, "process done\n");
 }
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -97,20 +97,20 @@ void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
 void mi_collect(bool force) mi_attr_noexcept {
   _mi_hooks_deferred_free(force);
   _mi_attach_collect();
-  if (force) _mi_purge_all();
+  if (force) _mi_purge_to(0);
 }
 
 // Bytes of pages and large blocks, and what other threads keep: what cannot go back here.
 static size_t collect_held(void) {
-  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
-  int64_t large = mi_load_relaxed(&_mi_stats.malloc_huge.current);
-  size_t  backed = _mi_purge_n_backed(), purgeable = _mi_slices_purgeable();
+  int64_t pages = mi_load_relaxed(&_mi_stat_live.page_committed.current);
+  int64_t large = mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
+  size_t  backed = _mi_purge_n_backed(), purgeable = _mi_chunk_purgeable();
   size_t  n_kept = backed - mi_min(backed, purgeable);
   return (pages > 0 ? (size_t)pages : 0) + (large > 0 ? (size_t)large : 0) + n_kept * MI_SLICE_SIZE;
 }
 
 void mi_collect_reduce(size_t target) mi_attr_noexcept {
-  if (target > 0 && collect_held() + _mi_slices_purgeable() * MI_SLICE_SIZE <= target) return;
+  if (target > 0 && collect_held() + _mi_chunk_purgeable() * MI_SLICE_SIZE <= target) return;
   mi_collect(false);
   size_t held = collect_held(); // less, if pages became empty
   _mi_purge_to((target - mi_min(target, held)) / MI_SLICE_SIZE);

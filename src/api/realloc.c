@@ -79,7 +79,7 @@ static mi_page_t* realloc_find_page(const void* p, size_t* old_size) {
   mi_page_t* page = _mi_page_of(p);
   if (mi_unlikely(page == NULL)) {
     if (MI_TRACK) mi_track_unblock(p); // tools report it too
-    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
+    _mi_message_error(EINVAL, "realloc of an invalid pointer: %p is no block of this allocator\n", p);
     return NULL;
   }
   if (MI_CHECKED && !_mi_verify_block(page, p, "realloc")) {
@@ -87,8 +87,8 @@ static mi_page_t* realloc_find_page(const void* p, size_t* old_size) {
     return NULL;
   }
   if (mi_unlikely(page->cls == MI_CLASS_NONE && p != _mi_page_large_block(page))) {
-    _mi_error_report(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
-                     (void*)_mi_page_large_block(page), _mi_page_large_size(page));
+    _mi_message_error(EINVAL, "realloc of an invalid pointer: %p lies within the block %p of %zu bytes\n", p,
+                      (void*)_mi_page_large_block(page), _mi_page_large_size(page));
     return NULL;
   }
   *old_size = MI_PADDING ? _mi_padding_read_any(page, p) : realloc_room(page);

@@ -62,11 +62,11 @@ static void stats_store_heaps(mi_snapshot_t* s) {
 }
 
 void _mi_snapshot_process(mi_snapshot_t* s) {
-  _mi_stats_snapshot(&s->stats);
+  _mi_stat_snapshot(&s->stats);
   stats_add_theaps(&s->stats);
   s->has_history = true;
-  s->heaps = _mi_stat_read(&_mi_stats.heaps);
-  s->theaps = _mi_stat_read(&_mi_stats.theaps);
+  s->heaps = _mi_stat_read(&_mi_stat_live.heaps);
+  s->theaps = _mi_stat_read(&_mi_stat_live.theaps);
   _mi_heap_stats(&s->blocks, NULL, NULL);
   stats_add_classes(&s->stats, &s->blocks);
   stats_add_requested(&s->stats);
@@ -107,7 +107,7 @@ static void stats_take_exclusive(mi_stats_t* stats, const mi_subproc_t* subproc)
     stats_add(&stats->threads, subproc->n_threads);
     return;
   }
-  _mi_stats_snapshot(stats);
+  _mi_stat_snapshot(stats);
   stats_add_theaps(stats);
   stats->pages = stats->page_committed = stats->pages_abandoned = stats->malloc_huge = none;
   stats->malloc_huge_count.total = 0;
@@ -160,7 +160,7 @@ bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stat
 }
 
 void mi_stats_reset(void) mi_attr_noexcept {
-  _mi_stats_reset();
+  _mi_stat_reset();
   _mi_heap_stats_reset();
 }
 

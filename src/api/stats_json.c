@@ -25,7 +25,7 @@ mi_printf(2, 3) static void stats_json_add(stats_json_t* json, const char* fmt, 
   char    text[STATS_LINE_MAX];
   va_list args;
   va_start(args, fmt);
-  size_t n = _mi_vformat(text, sizeof(text), fmt, args);
+  size_t n = _mi_format_v(text, sizeof(text), fmt, args);
   va_end(args);
   if (json->length + 1 < json->size) {
     size_t copied = mi_min(n, json->size - 1 - json->length);

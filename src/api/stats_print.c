@@ -1,6 +1,6 @@
 // Statistics as a table; process information.  Layer: api.
 #include "../arena/numa.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "api.h"
 #include "line.h"
@@ -216,7 +216,7 @@ void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_m
                      size_t* peak_rss, size_t* current_commit, size_t* peak_commit,
                      size_t* page_faults) mi_attr_noexcept {
   mi_process_info_t process;
-  mi_stat_count_t   committed = _mi_stat_read(&_mi_stats.committed);
+  mi_stat_count_t   committed = _mi_stat_read(&_mi_stat_live.committed);
   _mi_prim_process_info(&process);
   process_store(elapsed_msecs, process.elapsed_ms);
   process_store(user_msecs, process.user_ms);
@@ -231,7 +231,7 @@ void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_m
 void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   mi_line_t line;
   _mi_line_begin(&line, out, arg);
-  print_process(&line, _mi_stat_read(&_mi_stats.committed).peak);
+  print_process(&line, _mi_stat_read(&_mi_stat_live.committed).peak);
 }
 
 void mi_process_info_print(void) mi_attr_noexcept {

@@ -11,7 +11,7 @@
 #include "../heap/thread.h"
 #include "../heap/walk.h"
 #include "../support/message.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "api.h"
 
 // Which pages of those of a walk.
@@ -112,7 +112,7 @@ bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool vi
                                void* arg) {
   visit_tagged_t tagged = {heap_tag, {{NULL, NULL, 0, 0}, VISIT_ABANDONED, NULL, visit_blocks, visitor, arg}};
   if (!mi_option_is_enabled(mi_option_visit_abandoned)) {
-    _mi_error_report(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
+    _mi_message_error(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
     return false;
   }
   return visitor != NULL && _mi_heap_visit(_mi_subproc_of(subproc_id), &visit_tagged, &tagged);

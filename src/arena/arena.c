@@ -5,7 +5,10 @@
 
 #include "../support/message.h"
 #include "../support/option.h"
+#include "mapped.h"
 #include "numa.h"
+#include "space.h"
+#include "subregion.h"
 
 #define ARENA_HUGE_SIZE    MI_GiB // the largest OS pages
 #define ARENA_HUGE_WAIT_MS 500    // for each of those that an option asks for: to clear one takes about 200
@@ -34,6 +37,10 @@ static void arena_describe(mi_region_t* region, const mi_arena_spec_t* spec) {
   region->commit_arg = spec->commit_arg;
 }
 
+static bool arena_is_ours(const void* start, size_t size) {
+  return _mi_subregion_overlaps(start, size) || _mi_region_overlaps(start, size) || _mi_mapped_overlaps(start, size);
+}
+
 size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
   void*  given = start;
   size_t index = 0;
@@ -43,16 +50,16 @@ size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
                         MI_ARENA_SIZE_MIN, MI_ARENA_ALIGN);
     return 0;
   }
-  _mi_lock_acquire(&_mi_arena_lock);
-  bool         is_ours = _mi_region_overlaps(start, size);
-  mi_region_t* region = is_ours ? NULL : _mi_region_add_given(start, size, spec->commit != NULL);
+  _mi_lock_acquire(&_mi_region_lock);
+  bool         is_ours = arena_is_ours(start, size);
+  mi_region_t* region = is_ours ? NULL : _mi_space_add_given(start, size, spec->commit != NULL);
   if (region != NULL) {
     arena_describe(region, spec);
-    _mi_region_start(region, region->n_chunks);
+    _mi_space_start(region, region->n_chunks);
     index = _mi_region_index(region);
   }
-  _mi_lock_release(&_mi_arena_lock);
-  if (index != 0) _mi_message_trace("arena %zu: %zu KiB at %p\n", index, size / MI_KiB, start);
+  _mi_lock_release(&_mi_region_lock);
+  if (index != 0) _mi_message_print(2, "arena %zu: %zu KiB at %p\n", index, size / MI_KiB, start);
   else if (is_ours) _mi_message_warning("memory at %p cannot be managed: it is managed already\n", given);
   else
     _mi_message_warning("memory at %p cannot be managed: out of memory, or too many arenas (%d)\n", given,
@@ -74,9 +81,9 @@ typedef struct arena_new_s {
 
 // A warning and false if there is none to be had.
 static bool arena_add(arena_new_t* made, size_t size, size_t align, bool is_exclusive) {
-  _mi_lock_acquire(&_mi_arena_lock);
-  mi_region_t* region = _mi_region_add_reserved(size, align);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
+  mi_region_t* region = _mi_space_add_reserved(size, align);
+  _mi_lock_release(&_mi_region_lock);
   made->region = region;
   made->n_chunks = 0;
   made->numa_node = -1;
@@ -90,23 +97,23 @@ static bool arena_add(arena_new_t* made, size_t size, size_t align, bool is_excl
 
 static size_t arena_start(const arena_new_t* made) {
   mi_region_t* region = made->region;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   region->numa_node = made->numa_node;
   region->is_exclusive = made->is_exclusive;
   region->is_damaged = made->is_lost;
   region->is_fixed = region->is_pinned = region->is_committed = made->is_large;
-  _mi_region_start(region, made->n_chunks);
-  _mi_lock_release(&_mi_arena_lock);
-  _mi_message_verbose("reserved %zu KiB memory%s\n", made->n_chunks * (MI_CHUNK_SIZE / MI_KiB),
-                      made->is_large ? " in large OS pages" : "");
+  _mi_space_start(region, made->n_chunks);
+  _mi_lock_release(&_mi_region_lock);
+  _mi_message_print(1, "reserved %zu KiB memory%s\n", made->n_chunks * (MI_CHUNK_SIZE / MI_KiB),
+                    made->is_large ? " in large OS pages" : "");
   return _mi_region_index(region);
 }
 
 static int arena_drop(const arena_new_t* made) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   made->region->is_damaged = made->is_lost;
-  _mi_region_remove(made->region);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_space_remove(made->region);
+  _mi_lock_release(&_mi_region_lock);
   return ENOMEM;
 }
 
@@ -120,12 +127,12 @@ static bool arena_map_large(arena_new_t* made, size_t offset, size_t size, size_
 static bool arena_open(arena_new_t* made, size_t n_chunks, bool commit, bool wants_huge) {
   mi_region_t* region = made->region;
   made->n_chunks = n_chunks;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   region->wants_huge = wants_huge;
   region->n_usable = n_chunks;
-  bool ok = !commit || _mi_region_open(region, n_chunks);
+  bool ok = !commit || _mi_space_open(region, n_chunks);
   region->n_usable = 0;
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return ok;
 }
 
@@ -198,35 +205,15 @@ int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_m
   return *n_got > 0 ? 0 : ENOMEM;
 }
 
-// ---- the end of an arena --------------------------------------------------------------------------------------------
-
-// Caller holds the arena lock.
-static mi_region_t* arena_region(size_t arena) {
-  if (arena <= MI_REGION_HUGE || arena >= _mi_region_count()) return NULL;
-  mi_region_t* region = &_mi_regions[arena];
-  return _mi_region_is_arena(region) && region->n_usable > 0 ? region : NULL;
-}
+// ---- nodes, options -------------------------------------------------------------------------------------------------
 
 bool _mi_arena_exists(size_t arena) {
-  _mi_lock_acquire(&_mi_arena_lock);
-  bool exists = (arena_region(arena) != NULL);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
+  bool is_index = (arena > MI_REGION_HUGE && arena < _mi_region_count());
+  bool exists = (is_index && _mi_region_is_arena(&_mi_region_all[arena]) && _mi_region_all[arena].n_usable > 0);
+  _mi_lock_release(&_mi_region_lock);
   return exists;
 }
-
-bool _mi_arena_unload(size_t arena) {
-  // Nothing of it is out for purging then.
-  _mi_lock_acquire(&_mi_purge_lock);
-  _mi_lock_acquire(&_mi_arena_lock);
-  mi_region_t* region = arena_region(arena);
-  bool         ok = (region != NULL && _mi_slices_forget(region));
-  if (ok) _mi_region_remove(region);
-  _mi_lock_release(&_mi_arena_lock);
-  _mi_lock_release(&_mi_purge_lock);
-  return ok;
-}
-
-// ---- nodes, options -------------------------------------------------------------------------------------------------
 
 size_t _mi_arena_near(int node) {
   return node < 0 ? MI_ARENA_ANY : MI_ARENA_NEAR((size_t)node % _mi_numa_node_count());
@@ -254,8 +241,8 @@ void _mi_arena_init_options(void) {
 // ---- looking at regions ---------------------------------------------------------------------------------------------
 
 bool _mi_arena_get_info(size_t index, mi_arena_info_t* info) {
-  _mi_lock_acquire(&_mi_arena_lock);
-  const mi_region_t* region = (index < _mi_region_count() ? &_mi_regions[index] : NULL);
+  _mi_lock_acquire(&_mi_region_lock);
+  const mi_region_t* region = (index < _mi_region_count() ? &_mi_region_all[index] : NULL);
   bool               is_there = (region != NULL && region->base != 0 && region->origin != MI_REGION_LOST);
   if (is_there) {
     info->start = region->base;
@@ -269,20 +256,20 @@ bool _mi_arena_get_info(size_t index, mi_arena_info_t* info) {
     info->is_pinned = region->is_pinned;
     info->is_large = region->is_pinned && !info->is_given;
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return is_there;
 }
 
 size_t _mi_arena_get_chunks(size_t index, size_t first, mi_arena_chunk_t* chunks, size_t n) {
-  const mi_region_t* region = &_mi_regions[index];
+  const mi_region_t* region = &_mi_region_all[index];
   size_t             i = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (; i < n && first + i < region->n_used; i++) {
     const mi_chunk_t* chunk = &region->chunks[first + i];
     chunks[i].kind = chunk->kind;
     chunks[i].n_free = (uint8_t)mi_popcount32(chunk->free_bits);
     chunks[i].n_backed = (uint8_t)mi_popcount32(chunk->free_bits & chunk->dirty_bits);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return i;
 }

@@ -1,6 +1,6 @@
 // Arenas: address space that the program reserves, or memory that it brings.  Layer: arena.
 //
-// An arena is a region, and its index in _mi_regions is what stands for it here; 0 is none.  All calls need region 0.
+// An arena is a region, and its index in _mi_region_all is what stands for it here; 0 is none.  All calls need region 0.
 //
 // N1  An arena is handed out only when it is started, with all that is said about it in place.
 // N2  What takes long (huge OS pages) is done between adding and starting, without the arena lock.
@@ -32,9 +32,6 @@ mi_cold int _mi_arena_reserve_huge(size_t n, int node, size_t timeout_ms, bool i
 
 // The same on each of so many nodes (0: all).
 mi_cold int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_ms, size_t* n_got);
-
-// Forgets an arena in which nothing is in use; false otherwise.  What the program brought is as it was left.
-mi_cold bool _mi_arena_unload(size_t arena);
 
 mi_cold bool _mi_arena_exists(size_t arena);
 

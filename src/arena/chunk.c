@@ -1,12 +1,12 @@
 // Chunks of a region, by what they can still give.  Layer: arena.
 #include "chunk.h"
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../support/option.h"
+#include "space.h"
 
-mi_atomic(size_t) _mi_chunk_purgeable;
-size_t            _mi_chunk_purgeable_low, _mi_chunk_purgeable_high;
-mi_atomic(size_t) _mi_chunk_freed;
+static mi_atomic(size_t) chunk_n_purgeable, chunk_n_freed;
+static size_t            chunk_low, chunk_high; // of the first, since the last restart
 
 #define GROUP_UNKNOWN UINT8_MAX // so many, or more, or who knows
 
@@ -50,7 +50,7 @@ static size_t chunk_room(const mi_chunk_t* chunk, uint32_t bits) {
   return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 
-// A wholly free chunk is found by its bit, and by what of it is backed.
+// A wholly free chunk is found by its bit, and by its backed slices.
 static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
   uint32_t free = chunk->free_bits;
   uint32_t backed = free & chunk->dirty_bits;
@@ -69,12 +69,29 @@ static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind
 static void chunk_count_purgeable(const mi_region_t* region, uint32_t bits, bool add) {
   if (bits == 0 || mi_unlikely(region->is_pinned)) return;
   size_t n = mi_popcount32(bits);
-  size_t now = mi_load_relaxed(&_mi_chunk_purgeable);
+  size_t now = mi_load_relaxed(&chunk_n_purgeable);
   now = add ? now + n : now - n;
-  if (add) mi_store_relaxed(&_mi_chunk_freed, mi_load_relaxed(&_mi_chunk_freed) + n);
-  mi_store_relaxed(&_mi_chunk_purgeable, now);
-  if (now < _mi_chunk_purgeable_low) _mi_chunk_purgeable_low = now;
-  if (now > _mi_chunk_purgeable_high) _mi_chunk_purgeable_high = now;
+  if (add) mi_store_relaxed(&chunk_n_freed, mi_load_relaxed(&chunk_n_freed) + n);
+  mi_store_relaxed(&chunk_n_purgeable, now);
+  if (now < chunk_low) chunk_low = now;
+  if (now > chunk_high) chunk_high = now;
+}
+
+size_t _mi_chunk_purgeable(void) {
+  return mi_load_relaxed(&chunk_n_purgeable);
+}
+
+size_t _mi_chunk_freed(void) {
+  return mi_load_relaxed(&chunk_n_freed);
+}
+
+size_t _mi_chunk_purgeable_low(size_t* swing) {
+  _mi_lock_acquire(&_mi_region_lock);
+  size_t low = chunk_low;
+  *swing = chunk_high - low;
+  chunk_low = chunk_high = mi_load_relaxed(&chunk_n_purgeable);
+  _mi_lock_release(&_mi_region_lock);
+  return low;
 }
 
 // ---- whole chunks ---------------------------------------------------------------------------------------------------
@@ -113,7 +130,7 @@ static bool chunk_may_open(const mi_region_t* region, mi_chunk_kind_t kind) {
 }
 
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind) {
-  if (end > region->n_open && !(chunk_may_open(region, kind) && _mi_region_open(region, end))) return false;
+  if (end > region->n_open && !(chunk_may_open(region, kind) && _mi_space_open(region, end))) return false;
   for (size_t i = region->n_used; i < end; i++) {
     region->chunks[i].free_bits = UINT32_MAX;
     chunk_set_free(region, i);

@@ -1,6 +1,6 @@
 // Chunks of a region, by what they can still give.  Layer: arena.
 //
-// Chunks lie in buckets: by the number of free slices (SMALL, DENSE) or the longest free run (the other kinds), once for
+// Chunks lie in buckets: by the number of free slices (SMALL, HUGE) or the longest free run (the other kinds), once for
 // all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
 // fits", found with one bit operation; the others empty out whole.
 //
@@ -14,10 +14,11 @@
 
 #include "region.h"
 
-extern mi_atomic(size_t) _mi_chunk_purgeable;      // A4
-extern size_t            _mi_chunk_purgeable_low;  // its minimum since the last restart
-extern size_t            _mi_chunk_purgeable_high; // ... and its maximum
-extern mi_atomic(size_t) _mi_chunk_freed;          // how many slices became purgeable, ever
+// Slices that are free and backed now (A4), and how many ever became so.
+size_t _mi_chunk_purgeable(void);
+size_t _mi_chunk_freed(void);
+// The least that the first of these was since the last call of this, and how much more it was at most.
+size_t _mi_chunk_purgeable_low(size_t* swing);
 
 // What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
 // as it was before they were taken.

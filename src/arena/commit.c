@@ -10,15 +10,15 @@ static bool commit_is_done(const mi_region_t* region, size_t slice) {
 // The first slices of [*at, end) that all are (or are not) committed: from *at on, as many as are returned.
 static size_t commit_find(const mi_region_t* region, size_t* at, size_t end, bool is_done) {
   size_t n = 0;
-  _mi_lock_acquire(&_mi_arena_lock); // the words have bits of other slices too
+  _mi_lock_acquire(&_mi_region_lock); // the words have bits of other slices too
   while (*at < end && commit_is_done(region, *at) != is_done) (*at)++;
   while (*at + n < end && commit_is_done(region, *at + n) == is_done) n++;
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return n;
 }
 
 static void commit_set(mi_region_t* region, size_t slice, size_t n, bool is_done, bool is_zero) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (size_t i = slice; i < slice + n; i++) {
     uint32_t    bit = (uint32_t)1 << (i % MI_CHUNK_SLICES);
     uint32_t*   word = &region->uncommitted[i / MI_CHUNK_SLICES];
@@ -28,28 +28,25 @@ static void commit_set(mi_region_t* region, size_t slice, size_t n, bool is_done
   }
   int64_t bytes = (int64_t)(n * MI_SLICE_SIZE);
   _mi_region_count_committed(region, is_done ? bytes : -bytes);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 // True if the function agrees.
 static bool commit_call(mi_region_t* region, size_t slice, size_t n, bool commit) {
   bool is_zero = false;
-  _mi_stat_count(commit ? &_mi_stats.commit_calls : &_mi_stats.purge_calls, 1);
+  _mi_stat_count(commit ? &_mi_stat_live.commit_calls : &_mi_stat_live.purge_calls, 1);
   if (!region->commit(commit, _mi_region_slice_start(region, slice), n * MI_SLICE_SIZE, &is_zero, region->commit_arg))
     return false;
   commit_set(region, slice, n, commit, commit && is_zero);
-  if (!commit) _mi_stat_count(&_mi_stats.purged, (int64_t)(n * MI_SLICE_SIZE));
+  if (!commit) _mi_stat_count(&_mi_stat_live.purged, (int64_t)(n * MI_SLICE_SIZE));
   return true;
 }
 
 static bool commit_is_zero(const mi_run_t* run) {
   bool is_zero = true;
-  _mi_lock_acquire(&_mi_arena_lock);
-  for (size_t i = run->slice; i < run->slice + run->n_slices; i++) {
-    const mi_chunk_t* chunk = &run->region->chunks[i / MI_CHUNK_SLICES];
-    if ((((chunk->dirty_bits | chunk->stale_bits) >> (i % MI_CHUNK_SLICES)) & 1) != 0) is_zero = false;
-  }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
+  for (size_t i = 0; i < run->n_slices; i++) is_zero &= _mi_region_slice_is_zero(run->region, run->slice + i);
+  _mi_lock_release(&_mi_region_lock);
   return is_zero;
 }
 

@@ -5,11 +5,11 @@
 // C2  The function is called without the arena lock: it is the program's, and may take long.
 #pragma once
 
-#include "slices.h"
+#include "region.h"
 
-// Commits what of the run is not, and says in run->is_zero whether all of it reads as zero.  False if the function refuses;
-// what was committed by then stays so.
+// Commits the slices of the run that are not committed, and says in run->is_zero whether all of it reads as zero.
+// False if the function refuses; what was committed by then stays so.
 mi_cold bool _mi_commit_run(mi_run_t* run);
 
-// Decommits what of n slices is committed, as far as the function agrees.
+// Decommits those of n slices that are committed, as far as the function agrees.
 mi_cold void _mi_commit_undo(mi_region_t* region, size_t slice, size_t n);

@@ -2,7 +2,6 @@
 #include "hole.h"
 
 #include "../support/option.h"
-#include "slices.h"
 
 // Each chunk that has some costs up to two of the kernel's mappings, of which a process may have 65530; in the full level of
 // security gaps and guarded blocks need most of those.
@@ -21,7 +20,7 @@ static size_t                    hole_next; // to be looked at
 #define HOLE_CHUNK_BITS 24
 
 static mi_region_t* hole_region(size_t at) {
-  return &_mi_regions[hole_chunks[at] >> HOLE_CHUNK_BITS];
+  return &_mi_region_all[hole_chunks[at] >> HOLE_CHUNK_BITS];
 }
 
 static size_t hole_chunk(size_t at) {
@@ -47,7 +46,7 @@ static void hole_set(mi_region_t* region, size_t i, bool has_holes) {
   bool        had_holes = ((chunk->has_holes & HOLE_HAS) != 0);
   if (!has_holes && !had_holes) return;
   if (has_holes && chunk->has_holes == 0 && !hole_may_list(i)) return;
-  if (!has_holes && !_mi_slices_may_be_huge()) return;
+  if (!has_holes && !_mi_region_may_be_huge()) return;
   // Even if it had holes: it may have been closed and opened since, and then it asks for a huge page.
   if (_mi_prim_advise_huge(start, MI_CHUNK_SIZE, !has_holes) != 0) return; // asked again at the next occasion
   if (has_holes == had_holes) return;
@@ -68,17 +67,17 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
 
 // Has the chunk no holes any more?
 static bool hole_is_filled(const mi_chunk_t* chunk) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   bool is_filled = (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return is_filled;
 }
 
 // Is nothing mapped there any more?  Then the holes are gone too.
 static bool hole_forget_closed(const mi_region_t* region, size_t i) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   bool is_closed = (i >= region->n_open);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (!is_closed) return false;
   region->chunks[i].has_holes = HOLE_LISTED;
   hole_n_chunks--;
@@ -86,7 +85,7 @@ static bool hole_forget_closed(const mi_region_t* region, size_t i) {
 }
 
 void _mi_hole_close_filled(size_t n) {
-  _mi_lock_acquire(&_mi_purge_lock);
+  _mi_lock_acquire(&_mi_region_purge_lock);
   for (n = mi_min(n, hole_n_listed); n > 0 && hole_n_listed > 0; n--) {
     if (hole_next >= hole_n_listed) hole_next = 0;
     mi_region_t*      region = hole_region(hole_next);
@@ -97,5 +96,5 @@ void _mi_hole_close_filled(size_t n) {
     if ((chunk->has_holes & HOLE_HAS) != 0) hole_next++;
     else hole_unlist(hole_next);
   }
-  _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_region_purge_lock);
 }

@@ -3,13 +3,14 @@
 
 #include <string.h>
 
-#include "../base/assert.h"
 #include "../base/track.h"
+#include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "part.h"
+#include "subregion.h"
 #include "range.h"
 #include "slices.h"
+#include "subregion.h"
 
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
 #define MAPPED_RETRIES 2
@@ -100,16 +101,11 @@ static void mapped_put_slot(mapped_slot_t* slot) {
 // ---- the index ------------------------------------------------------------------------------------------------------
 
 static void mapped_count(const mi_range_t* range, bool is_added) {
+  int64_t n = (is_added ? (int64_t)range->size : -(int64_t)range->size);
   mapped_sum.n_blocks += is_added ? 1 : (size_t)-1;
-  mapped_sum.size += is_added ? range->size : 0 - range->size;
-  if (is_added) {
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)range->size);
-    _mi_stat_increase(&_mi_stats.committed, (int64_t)range->size);
-  }
-  else {
-    _mi_stat_decrease(&_mi_stats.reserved, (int64_t)range->size);
-    _mi_stat_decrease(&_mi_stats.committed, (int64_t)range->size);
-  }
+  mapped_sum.size += (size_t)n;
+  _mi_stat_change(&_mi_stat_live.reserved, n);
+  _mi_stat_change(&_mi_stat_live.committed, n);
 }
 
 static void mapped_widen_bounds(const mi_range_t* range) {
@@ -182,7 +178,7 @@ static mapped_slot_t* mapped_take_stuck(void) {
   return range == NULL ? NULL : mapped_slot_of_range(range);
 }
 
-// Gives the mapping of a slot that is out back, and the slot, or keeps both (B3).
+// Gives the mapping of a slot that is out back, and the slot, or keeps both (MB3).
 static void mapped_unmap(mapped_slot_t* slot) {
   void*  start = (void*)slot->range.start;
   size_t size = slot->range.size;
@@ -227,20 +223,13 @@ static bool mapped_map_aligned(mi_range_t* range, size_t size, size_t align) {
   return _mi_prim_commit((void*)range->start, size) == 0;
 }
 
-static bool mapped_map(mi_range_t* range, size_t size, size_t align) {
+// `from`: contents to be moved there, or NULL.
+static bool mapped_map(mi_range_t* range, size_t size, size_t align, char* from, size_t old_size) {
   void* p;
   range->size = 0;
   if (align > _mi_prim_os_page_size()) return mapped_map_aligned(range, size, align);
-  if (_mi_prim_map(size, &p) != 0) return false;
-  range->start = (uintptr_t)p;
-  range->size = size;
-  return true;
-}
-
-static bool mapped_move_from(mi_range_t* range, char* from, size_t old_size, size_t size) {
-  void* p;
-  range->size = 0;
-  if (_mi_prim_move_out(from, old_size, size, &p) != 0) return false;
+  int err = (from == NULL ? _mi_prim_map(size, &p) : _mi_prim_move_out(from, old_size, size, &p));
+  if (err != 0) return false;
   range->start = (uintptr_t)p;
   range->size = size;
   return true;
@@ -254,8 +243,8 @@ static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) 
   mapped_slot_t* slot = mapped_take_slot();
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
-  bool        ok = (from == NULL ? mapped_map(range, size, align) : mapped_move_from(range, from, old_size, size));
-  if (ok && from == NULL && mi_unlikely(_mi_part_overlaps((void*)range->start, range->size))) ok = false; // R4
+  bool        ok = mapped_map(range, size, align, from, old_size);
+  if (ok && from == NULL && mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) ok = false; // R4
   if (!ok) {
     mapped_unmap(slot);
     return NULL;

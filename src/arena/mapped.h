@@ -6,13 +6,13 @@
 //
 //   slot      | descriptor, 64 bytes | heap link, 32 bytes | range, 32 bytes |
 //
-// B1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
-// B2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in when it is
-//     there: nobody is ever told that an address is ours which the system may have given to somebody else.
-// B3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
-//     contents go back, and its slot is stuck: it is tried again with later calls.
-// B4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
-//     alone.
+// MB1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
+// MB2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in
+//      when it is there: nobody is ever told that an address is ours which the system may have given to somebody else.
+// MB3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
+//      contents go back, and its slot is stuck: it is tried again with later calls.
+// MB4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
+//      alone.
 //
 // Allocating, freeing and finding take O(log n) of n blocks, resizing as well, beside what the system takes.  The lock is
 // a leaf: nothing else is taken while it is held, and no call to the system is made.
@@ -29,9 +29,9 @@ void* _mi_mapped_new(size_t size, size_t align);
 // stays usable and reads as zero.  NULL if the system refuses: then nothing happened.
 void* _mi_mapped_new_from(char* from, size_t old_size, size_t size);
 
-// Frees a block in two steps.  The first takes it out of the index; false: it is out already (B4).  Between them the descriptor
-// is made one that is not in use: so the child of a fork finds a block that is in the index, and can be freed, or one that
-// is out.  That matters, since a thread waits at the first step while another forks.
+// Frees a block in two steps.  The first takes it out of the index; false: it is out already (MB4).  Between them the
+// descriptor is made one that is not in use: so the child of a fork finds a block that is in the index, and can be
+// freed, or one that is out.  That matters, since a thread waits at the first step while another forks.
 bool _mi_mapped_take_out(void* descriptor);
 void _mi_mapped_free(void* descriptor, bool was_in);
 
@@ -52,7 +52,7 @@ void* _mi_mapped_next(const void* descriptor);
 
 mi_cold bool _mi_mapped_is_descriptor(const void* p);
 
-// Tries again what is stuck (B3), at most n of it.
+// Tries again what is stuck (MB3), at most n of it.
 void _mi_mapped_retry(size_t n);
 
 typedef struct mi_mapped_sum_s {

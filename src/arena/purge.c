@@ -3,36 +3,175 @@
 
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "commit.h"
 #include "hole.h"
 #include "mapped.h"
 
 // What stays in any case: less is not worth the system calls.
 #define PURGE_MIN_SLICES (MI_MiB / MI_SLICE_SIZE)
-// P1
+// PG1
 #define PURGE_MAX_SLICES ((32 * MI_MiB) / MI_SLICE_SIZE)
 #define PURGE_SHARE      16
 
 // Who allocates again what was given back does so soon, or it was no mistake.
 #define PURGE_MISTAKE_MS 200
 
-// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each that fails.
+// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each
+// that fails.
 #define PURGE_REFUSED_MS_MIN 100
 #define PURGE_REFUSED_MS_MAX 5000
 
 // So many chunks with holes are looked at in a round.
 #define PURGE_HOLES 256
 
-mi_atomic(bool) _mi_purge_has_thread;
-
-static mi_atomic(size_t)  purge_n_kept;        // P2
+static mi_atomic(bool)    purge_has_thread;
+static mi_atomic(size_t)  purge_n_kept;        // PG2
 static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
 static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
 static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
 static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
 static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
 static mi_atomic(int64_t) purge_last_ms;       // when this interval began
-static mi_atomic(size_t)  purge_refused_ms;    // P4: how long to wait; 0: the system takes what it is given
+static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until; // ... and until when
+
+// ---- giving slices back ---------------------------------------------------------------------------------------------
+
+// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
+// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
+static mi_chunk_hold_t purge_contents(mi_region_t* region, size_t slice, size_t n) {
+  char*  start = _mi_region_slice_start(region, slice);
+  size_t size = n * MI_SLICE_SIZE;
+  if (region->commit != NULL) {
+    _mi_commit_undo(region, slice, n);
+    return MI_CHUNK_HOLDS_STALE;
+  }
+  if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
+    return MI_CHUNK_HOLDS_STALE;
+  }
+  int err = _mi_prim_purge(start, size);
+  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
+  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+}
+
+// False if the system refuses.
+static bool purge_run(mi_region_t* region, size_t slice, size_t n) {
+  mi_chunk_hold_t hold = purge_contents(region, slice, n);
+  _mi_slices_put(region, slice, n, hold);
+  return hold != MI_CHUNK_HOLDS_DIRTY;
+}
+
+#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
+
+static bool purge_wants(const mi_region_t* region, size_t i) {
+  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
+}
+
+// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
+// for up to PURGE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
+static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
+  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
+  if (i == SIZE_MAX) return 0;
+  size_t end = i + 1;
+  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
+  while (end - i < PURGE_BATCH && *n_dirty < most && purge_wants(region, end))
+    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
+  while (end - i < PURGE_BATCH && *n_dirty < most && i > 0 && purge_wants(region, i - 1))
+    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
+  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
+  *first = i;
+  return end - i;
+}
+
+// False if there are none that are dirty.  *n_given is how many went back.
+static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
+  size_t i = 0, n_dirty = 0;
+  _mi_lock_acquire(&_mi_region_lock);
+  size_t n = purge_take_free(region, most, &i, &n_dirty);
+  _mi_lock_release(&_mi_region_lock);
+  if (n == 0) return false;
+  _mi_hole_close(region, i, n);
+  if (purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
+  return true;
+}
+
+static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
+  while (bits != 0) {
+    size_t at = mi_ctz32(bits);
+    size_t n = mi_low_ones64(bits >> at);
+    if (purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
+    bits &= ~(mi_mask32(n) << at);
+  }
+}
+
+// The same for a partly used chunk: one of those that have most to give.
+static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
+  size_t   i = SIZE_MAX, best = 0;
+  uint32_t bits = 0;
+  _mi_lock_acquire(&_mi_region_lock);
+  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
+    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
+    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
+    best = mi_msb64(buckets);
+    i = _mi_chunk_most_backed(region, kind);
+  }
+  if (i != SIZE_MAX) {
+    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
+    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  }
+  _mi_lock_release(&_mi_region_lock);
+  if (bits != 0) _mi_hole_open(region, i);
+  purge_bits(region, i, bits, n_given);
+  return bits != 0;
+}
+
+// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
+// alone: a system that refuses memory which is locked, or the call, does so with all of it.
+#define PURGE_REFUSALS 8
+
+// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
+static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_t stay) {
+  size_t done = 0;
+  int    n_refused = 0;
+  for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
+    size_t n_given = 0;
+    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
+    _mi_lock_acquire(&_mi_region_purge_lock);
+    size_t now = _mi_chunk_purgeable();
+    size_t n = mi_min(most - done, now - mi_min(now, stay));
+    any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
+    _mi_lock_release(&_mi_region_purge_lock);
+    done += n_given;
+    if (n_given == 0) n_refused++;
+  }
+  return done;
+}
+
+// O(n) for n slices, however many there are.
+static size_t purge_slices(size_t n, size_t stay) {
+  size_t done = 0;
+  n = mi_min(n, _mi_chunk_purgeable());
+  for (int partial = 0; partial <= 1; partial++) {
+    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
+      if (!_mi_region_all[i].is_pinned) done += purge_region(&_mi_region_all[i], partial != 0, n - done, stay);
+    }
+  }
+  return done;
+}
+
+size_t _mi_purge_slices(size_t n) {
+  return purge_slices(n, 0);
+}
+
+// ---- when -----------------------------------------------------------------------------------------------------------
+
+void _mi_purge_set_has_thread(bool has_thread) {
+  mi_store_relaxed(&purge_has_thread, has_thread);
+}
+
+bool _mi_purge_has_thread(void) {
+  return mi_load_relaxed(&purge_has_thread);
+}
 
 int64_t _mi_purge_interval(void) {
   int64_t delay = _mi_option_get_fast(mi_option_purge_delay);
@@ -41,7 +180,7 @@ int64_t _mi_purge_interval(void) {
 }
 
 static size_t purge_n_freed(void) {
-  size_t freed = _mi_slices_freed(), before = mi_load_relaxed(&purge_freed_before);
+  size_t freed = _mi_chunk_freed(), before = mi_load_relaxed(&purge_freed_before);
   return freed - mi_min(freed, before); // a thread that was held up may count a round late
 }
 
@@ -56,7 +195,7 @@ static size_t purge_allowance(void) {
 }
 
 size_t _mi_purge_n_backed(void) {
-  return _mi_slices_purgeable() + mi_load_relaxed(&purge_n_kept);
+  return _mi_chunk_purgeable() + mi_load_relaxed(&purge_n_kept);
 }
 
 bool _mi_purge_has_more(void) {
@@ -87,18 +226,18 @@ static bool purge_is_refused(void) {
 static void purge_down_to(size_t n) {
   size_t n_kept = mi_load_relaxed(&purge_n_kept);
   if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_slices_taken_fresh());
-  size_t given = _mi_slices_purge_to(n / 2 - mi_min(n / 2, n_kept));
+  size_t given = purge_slices(SIZE_MAX, n / 2 - mi_min(n / 2, n_kept));
   mi_fetch_add_relaxed(&purge_n_given, given);
-  if (given > 0 || _mi_slices_purgeable() > n) purge_note(given); // or another thread was faster
+  if (given > 0 || _mi_chunk_purgeable() > n) purge_note(given); // or another thread was faster
 }
 
 void _mi_purge_by_amount(void) {
-  if (mi_likely(_mi_slices_purgeable() < PURGE_MIN_SLICES)) return;
+  if (mi_likely(_mi_chunk_purgeable() < PURGE_MIN_SLICES)) return;
   int64_t interval = _mi_purge_interval();
-  if (interval < 0 || (interval > 0 && mi_load_relaxed(&_mi_purge_has_thread)) || purge_is_refused()) return;
+  if (interval < 0 || (interval > 0 && _mi_purge_has_thread()) || purge_is_refused()) return;
   if (interval == 0) {
-    size_t given = _mi_slices_purge(SIZE_MAX);
-    if (given > 0 || _mi_slices_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
+    size_t given = _mi_purge_slices(SIZE_MAX);
+    if (given > 0 || _mi_chunk_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
     return;
   }
   // First: what was used again long after it was given back was no mistake.
@@ -125,19 +264,19 @@ void _mi_purge_round(bool is_idle) {
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
-  size_t low = _mi_slices_purgeable_low(&swing);
+  size_t low = _mi_chunk_purgeable_low(&swing);
   purge_begin(swing, last);
-  size_t n = (is_idle ? _mi_slices_purgeable() : low);
+  size_t n = (is_idle ? _mi_chunk_purgeable() : low);
   if (n > 0) {
-    purge_note(_mi_slices_purge(n));
+    purge_note(_mi_purge_slices(n));
     _mi_slices_shrink();
-    _mi_stat_count(&_mi_stats.arena_purges, 1);
+    _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
   _mi_hole_close_filled(PURGE_HOLES);
 }
 
 size_t _mi_purge_to(size_t stay) {
-  size_t n_given = _mi_slices_purge_to(stay);
+  size_t n_given = purge_slices(SIZE_MAX, stay);
   if (n_given > 0) purge_note(n_given);
   _mi_slices_shrink();
   _mi_mapped_retry(SIZE_MAX);
@@ -145,14 +284,10 @@ size_t _mi_purge_to(size_t stay) {
   return n_given;
 }
 
-void _mi_purge_all(void) {
-  _mi_purge_to(0);
-}
-
 bool _mi_purge_keep(size_t n) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
-  bool   is_bounded = (interval > 0 && !mi_load_relaxed(&_mi_purge_has_thread));
+  bool   is_bounded = (interval > 0 && !_mi_purge_has_thread());
   size_t may_stay = (is_bounded ? purge_allowance() : PURGE_MAX_SLICES);
   size_t n_backed = (is_bounded ? _mi_purge_n_backed() : mi_load_relaxed(&purge_n_kept));
   if (n_backed + n > may_stay) return false;

@@ -5,22 +5,24 @@
 //
 //   by the clock    Every interval (options purge_delay x arena_purge_mult, 100 ms) the amount that was free and backed during
 //                   the *whole* interval goes back: a program that oscillates keeps what it swings by.
-//   by the amount   Without a thread of ours (heap/background.h) nobody comes by when the program sleeps after a free.  So the
+//   by the amount   Without the library's thread (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
 //
-// P1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again during the last
-//     interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at most 32 MiB.
-// P2  What threads keep for their next request of a large block (heap/large.c, L3) counts as free memory that is backed.
-// P3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
-//     again pays for it once, and leaves 32 MiB.
-// P4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while, not by each
-//     free.
+// PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again
+//      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
+//      most 32 MiB.
+// PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed.
+// PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
+//      again pays for it once, and leaves 32 MiB.
+// PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
+//      not by each free.
 #pragma once
 
 #include "slices.h"
 
 // Is there a thread that calls _mi_purge_round every interval?
-extern mi_atomic(bool) _mi_purge_has_thread;
+bool _mi_purge_has_thread(void);
+void _mi_purge_set_has_thread(bool has_thread);
 
 // Milliseconds between rounds; 0: memory goes back at once; < 0: never.
 int64_t _mi_purge_interval(void);
@@ -28,12 +30,14 @@ int64_t _mi_purge_interval(void);
 // To be called after slices were freed, without locks: by the amount.
 void _mi_purge_by_amount(void);
 
-// By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody allocates
-// or frees.  Takes locks.
+// By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody
+// allocates or frees.  Takes locks.
 void _mi_purge_round(bool is_idle);
 
-// Gives everything back that is free now, or all of it but so many slices (or up to a chunk less); returns how many went back.
-void   _mi_purge_all(void);
+// Gives up to n purgeable slices back to the system, or a few more; returns how many were given.
+size_t _mi_purge_slices(size_t n);
+
+// Gives everything back that is free now but so many slices (or up to a chunk less); returns how many went back.
 size_t _mi_purge_to(size_t stay);
 
 // Free slices that are backed, and those that threads keep.
@@ -42,7 +46,7 @@ size_t _mi_purge_n_backed(void);
 // Is there any of that which a later round may give back?  Not while the system refuses to take it.
 bool _mi_purge_has_more(void);
 
-// May a thread keep n slices more (P2)?  They are kept from then on.
+// May a thread keep n slices more (PG2)?  They are kept from then on.
 bool _mi_purge_keep(size_t n);
 // They are not kept any more.
 void _mi_purge_unkeep(size_t n);

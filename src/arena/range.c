@@ -1,8 +1,8 @@
 // An ordered index of address ranges.  Layer: arena.
 #include "range.h"
 
-#include "../base/assert.h"
 #include "../base/bits.h"
+#include "../support/assert.h"
 
 // No range has a lower one than those below it.
 static uint64_t range_priority(const mi_range_t* range) {
@@ -58,7 +58,7 @@ void _mi_range_remove(mi_range_t** root, mi_range_t* range) {
     }
   }
   *at = (below != NULL ? below : above);
-  range->left = range; // T2
+  range->left = range; // RG2
 }
 
 mi_range_t* _mi_range_find(mi_range_t* root, uintptr_t start, size_t size) {

@@ -3,8 +3,8 @@
 // A treap: a search tree by address that is a heap by a number made of the address, so its depth is O(log n) whatever order
 // ranges come and go in, and nothing has to be balanced.  Each step takes O(log n), in a loop; nothing is allocated.
 //
-// T1  Ranges of an index do not meet.
-// T2  A range that is in no index is its own left neighbour; then its other fields are its owner's to use.
+// RG1  Ranges of an index do not meet.
+// RG2  A range that is in no index is its own left neighbour; then its other fields are its owner's to use.
 #pragma once
 
 #include "../base/public.h"

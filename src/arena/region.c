@@ -1,36 +1,17 @@
-// Making regions, opening their chunks, finding the region of an address.  Layer: arena.
+// Where the regions are, and which one has an address.  Layer: arena.
 #include "region.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "../base/assert.h"
-#include "../base/probe.h"
-#include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "mapped.h"
-#include "part.h"
-
-// Where there is no span, region 0 is one reservation for everything, if that can be had.
-#define REGION_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : MI_GiB / 4)
-
-// Half of such a reservation is a multiple of it: it begins at a word of bits, and at an OS page in the table of chunks.
-#define REGION_SPLIT_MIN (sizeof(void*) > 4 ? MI_GiB << 6 : MI_GiB)
-
-// Below this much opened memory no huge pages: a small process must not pay 2 MiB for its first block.
-#define REGION_HUGE_FROM (32 * MI_MiB)
 
 // The first two, which every program uses, lie in one OS page.
-mi_mostly_unused mi_aligned(4096) mi_region_t _mi_regions[MI_REGION_COUNT];
+mi_mostly_unused mi_aligned(4096) mi_region_t _mi_region_all[MI_REGION_COUNT];
 
 mi_static_assert(2 * sizeof(mi_region_t) <= 4096, "two regions in an OS page");
 
-mi_lock_t         _mi_arena_lock;
+mi_lock_t         _mi_region_lock;
+mi_lock_t         _mi_region_purge_lock;
 mi_atomic(size_t) _mi_region_end;
-size_t            _mi_region_n_shared;
-size_t            _mi_region_n_bound;
-mi_atomic(bool)   _mi_region_is_short;
 
 // What a search reads of the regions above 0: it takes no lock, so these are atomic, and `region_version` is odd while
 // one of them changes: a search that saw two values of it starts again.
@@ -46,276 +27,21 @@ static mi_atomic(uint32_t)              region_version;
 #define REGION_HINTS 1024
 static mi_mostly_unused mi_atomic(uint8_t) region_hints[REGION_HINTS];
 
-static void region_publish(size_t i, uintptr_t base, size_t n_slices) {
+void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slices) {
+  size_t i = _mi_region_index(region);
   mi_fetch_add_acq_rel(&region_version, 1);
   mi_store_release(&region_bounds[i].base, base);
   mi_store_release(&region_bounds[i].n_slices, n_slices);
   mi_fetch_add_acq_rel(&region_version, 1);
 }
 
-// ---- tools ----------------------------------------------------------------------------------------------------------
-
-// Chunks [open, n) are going to be opened: nothing there is the program's, nor are the pointers in our tables.
-static void region_track_open(mi_region_t* region, size_t open, size_t n) {
-  size_t table_size = n * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
-  if (open == 0) mi_track_reserved((void*)region->base, region->n_chunks * MI_CHUNK_SIZE);
-  mi_track_closed((char*)region->base + open * MI_CHUNK_SIZE, (n - open) * MI_CHUNK_SIZE);
-  _mi_prim_hide(region->table, mi_align_up(table_size, _mi_prim_os_page_size()));
-  _mi_prim_hide(_mi_regions, sizeof(_mi_regions));
-  _mi_prim_hide(region_bounds, sizeof(region_bounds));
-  _mi_prim_hide(&_mi_stats, sizeof(_mi_stats)); // numbers that look like addresses
+void _mi_region_count_committed(mi_region_t* region, int64_t n) {
+  region->committed += (size_t)n;
+  _mi_stat_change(&_mi_stat_live.committed, n);
 }
 
-// What of a region counts as reserved: bands of the span are as large as they are open.
-static size_t region_reserved(const mi_region_t* region) {
-  return region->is_planned ? region->reserved_size : region->n_slices << MI_SLICE_SHIFT;
-}
-
-static void region_track_remove(mi_region_t* region) {
-  if (region->n_open == 0) return;
-  mi_track_writable((void*)region->base, region->n_open * MI_CHUNK_SIZE);
-  mi_track_released((void*)region->base, region->n_chunks * MI_CHUNK_SIZE);
-}
-
-// ---- what describes a region ----------------------------------------------------------------------------------------
-
-// Offsets of the parts from the table on, in whole OS pages.
-typedef struct region_layout_s {
-  size_t chunks, bits, heap_links, end;
-} region_layout_t;
-
-static region_layout_t region_layout(size_t n_chunks, bool has_commit) {
-  size_t          page = _mi_prim_os_page_size();
-  region_layout_t at;
-  at.chunks = mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
-  at.bits = at.chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
-  // Words that say what is not committed lie behind the bits.
-  size_t bits = mi_div_up(n_chunks, 64) * sizeof(uint64_t) + (has_commit ? n_chunks * sizeof(uint32_t) : 0);
-  at.heap_links = at.bits + mi_align_up(bits, page);
-  at.end = at.heap_links + mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
-  return at;
-}
-
-// Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
-static bool region_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const region_layout_t* at) {
-  int err = _mi_prim_make_readable(table, at->chunks);
-  if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
-  if (err != 0) return false;
-  region->n_chunks = region->n_usable = n_chunks;
-  region->chunks = (mi_chunk_t*)(void*)(table + at->chunks);
-  region->free_chunks = (uint64_t*)(void*)(table + at->bits);
-  region->heap_links = table + at->heap_links;
-  region->numa_node = -1;
-  region->table = table;
-  _mi_region_set_groups(region);
-  mi_store_growing(&region->base, (uintptr_t)base);
-  mi_store_growing(&region->n_slices, n_chunks * MI_CHUNK_SLICES);
-  return true;
-}
-
-// A region of memory that we reserve, with its metadata behind it.
-static bool region_reserve(mi_region_t* region, size_t size, size_t align) {
-  region_layout_t at = region_layout(size / MI_CHUNK_SIZE, false);
-  void*           start;
-  if (size > SIZE_MAX - at.end || _mi_prim_reserve(size + at.end, align, &start) != 0) return false;
-  if (_mi_part_overlaps(start, size + at.end) ||
-      !region_describe(region, start, size / MI_CHUNK_SIZE, (char*)start + size, &at)) {
-    _mi_prim_release(start, size + at.end);
-    return false;
-  }
-  region->reserved_size = size + at.end;
-  _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
-  MI_PROBE2(region_new, start, size);
-  return true;
-}
-
-// Region 0 is one reservation, and region 1 its upper half if it is large.
-static bool region_reserve_first(void) {
-  mi_region_t* low = &_mi_regions[0];
-  size_t       limit = _mi_prim_address_space_limit(); // what we reserve is missing elsewhere: thread stacks, files
-  size_t       size = mi_clamp(mi_align_down(limit / 16, MI_BAND_SIZE_MIN), MI_BAND_SIZE_MIN, REGION_RESERVE_MAX);
-  while (size >= MI_BAND_SIZE_MIN && !region_reserve(low, size, MI_CHUNK_SIZE)) size /= 2;
-  if (size < MI_BAND_SIZE_MIN) return false;
-  size_t n = mi_align_down(low->n_chunks / 2, REGION_SPLIT_MIN / MI_CHUNK_SIZE);
-  if (n > 0) {
-    _mi_part_fill(&_mi_regions[MI_REGION_HUGE], n, low->n_chunks - n);
-    _mi_regions[MI_REGION_HUGE].is_huge = true;
-    low->n_chunks = low->n_usable = n;
-  }
-  // Where huge pages are given unasked, the first touch of each 2 MiB would cost them all.
-  _mi_prim_advise_huge((void*)low->base, mi_min(REGION_HUGE_FROM, size), false);
-  return true;
-}
-
-bool _mi_region_init(void) {
-  if (!_mi_part_plan() && !region_reserve_first()) return false;
-  mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
-  _mi_stat_count(&_mi_stats.arena_count, 1);
-  return true;
-}
-
-// ---- adding ---------------------------------------------------------------------------------------------------------
-
-static bool region_give_back(mi_region_t* region);
-
-// What the system did not take back is tried again.
-static bool region_is_unused(mi_region_t* region) {
-  bool is_kept = (region->origin == MI_REGION_LOST && !region->is_damaged);
-  return region->base == 0 || (is_kept && region_give_back(region));
-}
-
-// An entry that is not in use, NULL if all are.
-static mi_region_t* region_find_entry(void) {
-  size_t i = MI_REGION_HUGE + 1;
-  size_t n = _mi_region_count();
-  while (i < n && !region_is_unused(&_mi_regions[i])) i++;
-  return i < MI_REGION_MAPPED ? &_mi_regions[i] : NULL;
-}
-
-// Where the list of our own regions of that kind has this one, or its end for NULL.
-static mi_region_t** region_link(bool is_huge, const mi_region_t* region) {
-  mi_region_t** link = &_mi_regions[is_huge].next;
-  while (*link != region) link = &(*link)->next;
-  return link;
-}
-
-static mi_region_t* region_install(mi_region_t* region, const mi_region_t* made) {
-  size_t i = _mi_region_index(region);
-  *region = *made;
-  if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, NULL) = region;
-  if (!_mi_part_overlaps((void*)made->base, 1)) region_publish(i, made->base, made->n_slices);
-  if (i >= _mi_region_count()) mi_store_release(&_mi_region_end, i + 1);
-  _mi_stat_count(&_mi_stats.arena_count, 1);
-  return region;
-}
-
-static mi_region_t* region_install_arena(mi_region_t* region, mi_region_t* made, mi_region_origin_t origin) {
-  made->origin = (uint8_t)origin;
-  made->n_usable = 0;
-  made->is_exclusive = true;
-  return region_install(region, made);
-}
-
-static bool region_may_add(mi_region_t* region) {
-  return region != NULL && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0;
-}
-
-mi_region_t* _mi_region_add_huge(void) {
-  mi_region_t* region = region_find_entry();
-  mi_region_t  made;
-  if (!region_may_add(region) || !_mi_part_make_band(&made, MI_CHUNK_SIZE, true)) return NULL;
-  return region_install(region, &made);
-}
-
-mi_region_t* _mi_region_add(size_t size) {
-  mi_region_t* region = region_find_entry();
-  mi_region_t  made;
-  if (!region_may_add(region)) return NULL;
-  size = mi_align_up(size, MI_CHUNK_SIZE);
-  if (_mi_part_make_band(&made, size, false)) return region_install(region, &made);
-  memset(&made, 0, sizeof(made));
-  size_t wanted = _mi_part_band_size(false);
-  while (wanted > size && !region_reserve(&made, wanted, MI_CHUNK_SIZE)) wanted /= 2;
-  if (made.base == 0 && !region_reserve(&made, size, MI_CHUNK_SIZE)) return NULL;
-  return region_install(region, &made);
-}
-
-// An arena in the span.  It is reserved for the program at once.
-static bool region_reserve_part(mi_region_t* region, size_t size, size_t align) {
-  size_t i = _mi_part_find(size / MI_CHUNK_SIZE, align);
-  if (i == SIZE_MAX) return false;
-  _mi_part_fill(region, i, size / MI_CHUNK_SIZE);
-  region->reserved_size = size;
-  if (_mi_part_cover(region, region->n_chunks) == 0 && _mi_prim_reserve_at((void*)region->base, size) == 0) {
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)size);
-    return true;
-  }
-  memset(region, 0, sizeof(*region));
-  return false;
-}
-
-mi_region_t* _mi_region_add_reserved(size_t size, size_t align) {
-  mi_region_t* region = region_find_entry();
-  mi_region_t  made;
-  if (region == NULL) return NULL;
-  memset(&made, 0, sizeof(made));
-  if (region_reserve_part(&made, size, align)) return region_install_arena(region, &made, MI_REGION_PART);
-  if (!region_reserve(&made, size, align)) return NULL;
-  return region_install_arena(region, &made, MI_REGION_RESERVED);
-}
-
-mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit) {
-  mi_region_t*    region = region_find_entry();
-  size_t          n_chunks = size / MI_CHUNK_SIZE;
-  region_layout_t at = region_layout(n_chunks, has_commit);
-  mi_region_t     made;
-  void*           table;
-  if (region == NULL || _mi_prim_reserve(at.end, _mi_prim_os_page_size(), &table) != 0) return NULL;
-  memset(&made, 0, sizeof(made));
-  if (!region_describe(&made, start, n_chunks, (char*)table, &at)) {
-    _mi_prim_release(table, at.end);
-    return NULL;
-  }
-  if (has_commit) made.uncommitted = (uint32_t*)(void*)(made.free_chunks + mi_div_up(n_chunks, 64));
-  made.reserved_size = at.end;
-  made.is_fixed = true;
-  _mi_stat_increase(&_mi_stats.reserved, (int64_t)(n_chunks * MI_CHUNK_SIZE));
-  return region_install_arena(region, &made, MI_REGION_GIVEN);
-}
-
-static void region_count_arena(const mi_region_t* region, bool is_added) {
-  if (region->is_exclusive || region->n_usable == 0 || !_mi_region_is_arena(region)) return;
-  _mi_region_n_shared += is_added ? 1 : (size_t)-1;
-  if (region->numa_node >= 0) _mi_region_n_bound += is_added ? 1 : (size_t)-1;
-}
-
-void _mi_region_start(mi_region_t* region, size_t n) {
-  region->n_usable = n;
-  if (region->is_committed) _mi_region_count_committed(region, (int64_t)(n * MI_CHUNK_SIZE));
-  region_count_arena(region, true);
-}
-
-// ---- removing -------------------------------------------------------------------------------------------------------
-
-// Its address space cannot be had back.
-static void region_lose(mi_region_t* region) {
-  region->origin = MI_REGION_LOST;
-  region->n_usable = region->n_used = 0;
-}
-
-// Nobody finds it any more.  If the system does not take its address space back (it has too many mappings to split one), it
-// takes the memory, and the rest stays ours until it can be had back.
-static bool region_give_back(mi_region_t* region) {
-  bool   is_part = _mi_part_overlaps((void*)region->base, 1);
-  void*  start = (void*)(region->origin == MI_REGION_GIVEN ? (uintptr_t)region->table : region->base);
-  size_t size = region->reserved_size;
-  bool   ok = (is_part ? _mi_part_clear(region) : _mi_prim_release(start, size) == 0);
-  if (ok) {
-    memset(region, 0, sizeof(*region));
-    return true;
-  }
-  _mi_prim_purge(start, size);
-  region->base = (uintptr_t)start;
-  region->n_slices = size >> MI_SLICE_SHIFT; // of what is still ours
-  region_lose(region);
-  return false;
-}
-
-void _mi_region_remove(mi_region_t* region) {
-  MI_PROBE2(region_free, (void*)region->base, region->reserved_size);
-  if (MI_TRACK) region_track_remove(region);
-  region_count_arena(region, false);
-  _mi_region_count_committed(region, -(int64_t)region->committed);
-  _mi_stat_decrease(&_mi_stats.reserved, (int64_t)region_reserved(region));
-  region_publish(_mi_region_index(region), 0, 0);
-  if (region->origin == MI_REGION_OWN) *region_link(region->is_huge, region) = region->next;
-  if (region->is_damaged) {
-    _mi_prim_decommit((void*)region->base, region->n_usable * MI_CHUNK_SIZE);
-    region_lose(region);
-  }
-  else {
-    region_give_back(region);
-  }
+bool _mi_region_may_be_huge(void) {
+  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
 // ---- finding --------------------------------------------------------------------------------------------------------
@@ -342,16 +68,16 @@ static size_t region_find(const void* p) {
 // Whoever has an address without an order between its making and now may have seen an old n_slices.
 static bool region_is_covered(const void* p) {
   mi_fence_acquire();
-  return ((uintptr_t)p - _mi_regions[0].base) >> MI_SLICE_SHIFT < mi_load_growing(&_mi_regions[0].n_slices);
+  return ((uintptr_t)p - _mi_region_all[0].base) >> MI_SLICE_SHIFT < mi_load_growing(&_mi_region_all[0].n_slices);
 }
 
 mi_region_t* _mi_region_search(const void* p) {
   int n_spins = 0;
-  if (mi_unlikely(region_is_covered(p))) return &_mi_regions[0];
+  if (mi_unlikely(region_is_covered(p))) return &_mi_region_all[0];
   for (;;) {
     uint32_t version = mi_load_acquire(&region_version);
     size_t   i = region_find(p);
-    if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return i == 0 ? NULL : &_mi_regions[i];
+    if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return i == 0 ? NULL : &_mi_region_all[i];
     if ((version & 1) != 0) _mi_lock_pause(&region_version, version, &n_spins);
   }
 }
@@ -361,9 +87,8 @@ static bool region_ranges_meet(uintptr_t a, size_t a_size, const void* b, size_t
 }
 
 bool _mi_region_overlaps(const void* start, size_t size) {
-  if (_mi_part_overlaps(start, size) || _mi_mapped_overlaps(start, size)) return true;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     size_t             n = region->n_slices << MI_SLICE_SHIFT;
     bool               is_apart = (region->origin == MI_REGION_GIVEN); // its metadata
     if (region->base != 0 &&
@@ -374,109 +99,7 @@ bool _mi_region_overlaps(const void* start, size_t size) {
   return false;
 }
 
-// ---- opening --------------------------------------------------------------------------------------------------------
-
-// Commits [from, to) of an array that lies at `start`, widened to OS pages (again for those it has in part).
-static int region_commit(char* start, size_t from, size_t to) {
-  size_t    page = _mi_prim_os_page_size();
-  uintptr_t first = mi_align_down((uintptr_t)start + from, page);
-  return _mi_prim_commit((void*)first, mi_align_up((uintptr_t)start + to, page) - first);
-}
-
-// What describes the first n chunks can be used.
-static int region_cover(mi_region_t* region, size_t n) {
-  const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
-  size_t       open = region->n_open;
-  if (_mi_part_overlaps((void*)region->base, 1)) return _mi_part_cover(region, n);
-  int err = region_commit(region->table, open * per_chunk, n * per_chunk);
-  if (err != 0) return err;
-  return region_commit((char*)region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t));
-}
-
-void _mi_region_count_committed(mi_region_t* region, int64_t n) {
-  region->committed += (size_t)n;
-  if (n >= 0) _mi_stat_increase(&_mi_stats.committed, n);
-  else _mi_stat_decrease(&_mi_stats.committed, -n);
-}
-
-// Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
-// which fill slowly, took 186 MiB for 64 MiB (docs/decisions/003).  Where huge pages are given unasked, the first touch of
-// each 2 MiB would cost them all: so a process gets none for its first blocks.
-static void region_advise(const mi_region_t* region, size_t open, size_t size) {
-  long allow = _mi_option_get_fast(mi_option_allow_thp);
-  bool is_first = (region == &_mi_regions[0] && open * MI_CHUNK_SIZE < REGION_HUGE_FROM);
-  bool is_wanted =
-      region->is_huge || region->wants_huge || allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0;
-  if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
-  if (region->is_fixed || (is_first && !region->is_planned)) return;
-  if (!is_first && allow == 1 && !is_wanted) return;
-  bool enable = (is_wanted && allow != 0 && !is_first);
-  _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, size, enable);
-}
-
-// The memory of chunks [open, n).
-static int region_open_memory(mi_region_t* region, size_t n) {
-  size_t open = region->n_open;
-  size_t added = (n - open) * MI_CHUNK_SIZE;
-  int    err = region->is_planned ? _mi_part_map(region, n)
-                                  : region_commit((char*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE);
-  if (err != 0) return err;
-  region_advise(region, open, added);
-  _mi_region_count_committed(region, (int64_t)added);
-  if (region->is_planned) {
-    region->reserved_size = n * MI_CHUNK_SIZE;
-    _mi_stat_increase(&_mi_stats.reserved, (int64_t)added);
-  }
-  return 0;
-}
-
-static int region_open_to(mi_region_t* region, size_t n) {
-  bool is_committed = region->is_committed || region->commit != NULL;
-  int  err = region_cover(region, n);
-  if (err == 0 && !is_committed) err = region_open_memory(region, n);
-  if (err != 0) return err;
-  if (MI_TRACK) region_track_open(region, region->n_open, n);
-  region->n_open = n;
-  return 0;
-}
-
-bool _mi_region_open_heap_links(mi_region_t* region) {
-  const size_t per_chunk = MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE;
-  int          err = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
-  size_t n = region->n_open;
-  if (n > region->n_heap_links) {
-    bool is_part = _mi_part_overlaps((void*)region->base, 1);
-    err = is_part ? _mi_part_map_heap_links(region, n)
-                  : region_commit(region->heap_links, region->n_heap_links * per_chunk, n * per_chunk);
-    if (err == 0) region->n_heap_links = n;
-  }
-  _mi_lock_release(&_mi_arena_lock);
-  return err == 0;
-}
-
-bool _mi_region_open(mi_region_t* region, size_t n) {
-  mi_assert_internal(n > region->n_open);
-  if (n > region->n_usable) return false;
-  // An eighth ahead: few calls, and little counts towards the limits of the process that is not used.
-  size_t ahead = mi_min(region->n_usable, n + mi_min(n / 8, 512));
-  // Only ahead of many small requests: a large one says nothing about the next.
-  if (n - region->n_open > ahead - n) ahead = n;
-  int err = region_open_to(region, ahead);
-  if (err != 0 && ahead > n) err = region_open_to(region, n);
-  if (err == EEXIST) region->n_usable = region->n_open; // S3
-  else mi_store_relaxed(&_mi_region_is_short, err != 0);
-  return err == 0;
-}
-
-bool _mi_region_close(mi_region_t* region, size_t n) {
-  size_t size = (region->n_open - n) * MI_CHUNK_SIZE;
-  char*  start = (char*)region->base + n * MI_CHUNK_SIZE;
-  if (_mi_prim_release(start, size) != 0) return false;
-  if (MI_TRACK) mi_track_writable(start, size);
-  _mi_region_count_committed(region, -(int64_t)size);
-  _mi_stat_decrease(&_mi_stats.reserved, (int64_t)size);
-  region->reserved_size = n * MI_CHUNK_SIZE;
-  region->n_open = n;
-  return true;
+void _mi_region_hide(void) {
+  _mi_prim_hide(_mi_region_all, sizeof(_mi_region_all));
+  _mi_prim_hide(region_bounds, sizeof(region_bounds));
 }

@@ -1,8 +1,8 @@
 // Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
 //
-// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most regions
-// are parts of the span (part.h) and share its table.  One that lies elsewhere is one reserved range, or a range that the
-// program brought and a reserved one for what describes it:
+// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most
+// regions are subregions of the span (subregion.h) and share its table.  One that lies elsewhere is one reserved range,
+// or a range that the program brought and a reserved one for what describes it:
 //
 //   base                                    table                          chunks        free_chunks  owners
 //   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+---------- - - -----+
@@ -17,7 +17,7 @@
 //     in use".
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 // R4  `base`, `table` and `n_slices` of region 0 are those of the whole span, so the fast paths, which look at region 0, find
-//     the blocks of all parts.
+//     the blocks of all subregions.
 // R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
 // Huge-page regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
@@ -36,7 +36,7 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  32
-#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many parts
+#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
 #define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
 #define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing
 
@@ -68,7 +68,6 @@ typedef struct mi_chunk_s {
 typedef enum mi_region_origin_e {
   MI_REGION_OWN,      // made because it was needed; goes back when nothing of it is in use
   MI_REGION_RESERVED, // an arena that the program asked for
-  MI_REGION_PART,     // the same, in the span
   MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
   MI_REGION_LOST      // address space that the system does not take back, or that may belong to somebody else by now
 } mi_region_origin_t;
@@ -90,7 +89,7 @@ typedef struct mi_region_s {
   uint8_t     group_shift;                  // chunks of a group, as a power of two
   uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
   size_t refused, refused_end;    // so many slices were not there when the region ended there, and none was freed since
-  struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is dense, of region 1
+  struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is_huge, of region 1
   char*               heap_links; // what page/page.h calls heap links
   size_t              committed;  // bytes, for the statistics
 
@@ -107,7 +106,7 @@ typedef struct mi_region_s {
   bool             is_pinned;    // its contents do not go back
   bool             is_committed; // all of it may be used as it is
   bool             is_dirty;     // what was never handed out may hold something
-  bool             is_fixed;     // its memory is no ordinary mapping of ours, and is not to become one
+  bool             is_fixed;     // its memory is no ordinary mapping of the library, and must not become one
   bool             is_damaged;   // chunks [n_usable, n_chunks) are LOST
   bool             wants_huge;   // huge OS pages for all of it
 
@@ -116,60 +115,39 @@ typedef struct mi_region_s {
   uint32_t buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
 } mi_region_t;
 
+// Slices that are handed out together.
+typedef struct mi_run_s {
+  mi_region_t* region; // NULL: out of memory
+  size_t       slice;  // index of the first
+  size_t       n_slices;
+  bool         is_zero;
+} mi_run_t;
+
 mi_static_assert(sizeof(mi_chunk_t) == 32, "a chunk's state must stay half a cache line");
 
-#define MI_REGION_HUGE      1                          // index of the first that is dense
+#define MI_REGION_HUGE      1                          // index of the first huge-page region
 #define MI_ARENA_ANY        0                          // no region in particular
 #define MI_ARENA_NEAR(node) (MI_REGION_COUNT + (node)) // the same, but those of that NUMA node first
 
-extern mi_region_t       _mi_regions[MI_REGION_COUNT];
-extern mi_lock_t         _mi_arena_lock;      // guards all regions but for what R1 says
-extern mi_atomic(size_t) _mi_region_end;      // regions from here on were never used
-extern size_t            _mi_region_n_shared; // arenas that are not exclusive
-extern size_t            _mi_region_n_bound;  // those of them that have a NUMA node
-extern mi_atomic(bool)   _mi_region_is_short; // the last time that memory was to be opened the system refused
-
-// Makes regions 0 and 1.  False when the system gives no address space at all.
-bool _mi_region_init(void);
-
-// The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
-// are exclusive and have nothing usable until they are started.
-
-// Adds a region with room for at least `size` bytes.
-mi_cold mi_region_t* _mi_region_add(size_t size);
-// Adds one for pages in huge-page chunks; NULL also where the span has no room for it.
-mi_cold mi_region_t* _mi_region_add_huge(void);
-// Adds an arena of whole chunks, reserved by us: in the span if that has room.
-mi_cold mi_region_t* _mi_region_add_reserved(size_t size, size_t align);
-// Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
-mi_cold mi_region_t* _mi_region_add_given(void* start, size_t size, bool has_commit);
-
-// The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
-mi_cold void _mi_region_start(mi_region_t* region, size_t n);
-
-// Gives a region back to the system, or the program; nothing of it is in use.  Not regions 0 and 1.  Caller holds the arena
-// lock.
-mi_cold void _mi_region_remove(mi_region_t* region);
-
-// Makes the first n chunks of a region usable.  Caller holds the arena lock.
-bool _mi_region_open(mi_region_t* region, size_t n);
-
-// Unmaps all but the first n chunks of a planned region; nothing of the rest is in use.  False if the system refuses.  Caller
-// holds the arena lock.
-mi_cold bool _mi_region_close(mi_region_t* region, size_t n);
-
-// Makes the heap links of all open chunks usable; they are zero at first.  False when out of memory.  Most programs
-// have one heap and never need them.
-bool _mi_region_open_heap_links(mi_region_t* region);
+extern mi_region_t       _mi_region_all[MI_REGION_COUNT];
+extern mi_lock_t         _mi_region_lock;       // guards all regions, except for what R1 says
+extern mi_atomic(size_t) _mi_region_end;        // regions from here on were never used
+extern mi_lock_t         _mi_region_purge_lock; // held while slices are out for purging; taken before the other
 
 // So many bytes were committed; negative: are no longer.
 void _mi_region_count_committed(mi_region_t* region, int64_t n);
 
-// The region of any address, or NULL; region 0 for all parts of the span.  Searches the others.
+// The region has moved, or is there or not any more: for those who search.  Caller holds the arena lock.
+void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slices);
+
+// The region of any address, or NULL; region 0 for all subregions of the span.  Searches the others.
 mi_region_t* _mi_region_search(const void* p);
 
-// Has any region a part of this range?  Caller holds the arena lock.
+// Has any region a part of this range, or its metadata?  Caller holds the arena lock.
 mi_cold bool _mi_region_overlaps(const void* start, size_t size);
+
+// Hides what is written here from leak checkers (prim.h).
+void _mi_region_hide(void);
 
 // Groups of chunks: as many as there can be, of 64 words of bits or more.
 static inline void _mi_region_set_groups(mi_region_t* region) {
@@ -193,8 +171,14 @@ static inline char* _mi_region_slice_start(const mi_region_t* region, size_t sli
   return (char*)region->base + (slice << MI_SLICE_SHIFT);
 }
 
+// Is the slice known to read as zero?  Caller holds the arena lock.
+static inline bool _mi_region_slice_is_zero(const mi_region_t* region, size_t slice) {
+  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  return (((chunk->dirty_bits | chunk->stale_bits) >> (slice % MI_CHUNK_SLICES)) & 1) == 0;
+}
+
 static inline size_t _mi_region_index(const mi_region_t* region) {
-  return (size_t)(region - _mi_regions);
+  return (size_t)(region - _mi_region_all);
 }
 
 static inline size_t _mi_region_count(void) {
@@ -207,11 +191,14 @@ static inline bool _mi_region_fits_huge(size_t os_page_size) {
   return os_page_size / 8 * os_page_size <= MI_CHUNK_SIZE;
 }
 
+// Does memory for pages in huge-page chunks ask for huge OS pages?  Otherwise there is none.
+bool _mi_region_may_be_huge(void);
+
 static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
 
 // Is this region the only one that may serve a request?
-static inline bool _mi_arena_is_bound(size_t arena) {
+static inline bool _mi_region_is_bound(size_t arena) {
   return arena != MI_ARENA_ANY && arena < MI_REGION_COUNT;
 }

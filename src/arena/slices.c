@@ -3,20 +3,17 @@
 // One lock guards it all: it is taken once per 64 KiB or more of use.
 #include "slices.h"
 
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "../support/option.h"
-#include "chunk.h"
 #include "commit.h"
-#include "hole.h"
 #include "numa.h"
+#include "space.h"
 
-// So many chunks of region 0 were used before the first dense one is opened.
+// So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define CHUNK_HUGE_FROM 4
 
 // Fewer chunks are not worth unmapping: 32 MiB.
 #define SLICES_SHRINK_MIN 16
-
-mi_lock_t _mi_purge_lock;
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
@@ -56,10 +53,10 @@ static void slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hol
   }
 }
 
-static void slices_free(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
-  _mi_lock_acquire(&_mi_arena_lock);
+void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+  _mi_lock_acquire(&_mi_region_lock);
   slices_put(region, slice, n, hold);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 // ---- allocation -----------------------------------------------------------------------------------------------------
@@ -73,7 +70,7 @@ static size_t chunk_place(const mi_chunk_t* chunk, size_t n) {
 // The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
 // costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
 // any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
-// backed (grow: 49 MiB instead of 145); dense ones are, since no large block looks for room there.
+// backed (grow: 49 MiB instead of 145); those of huge-page regions are, since no large block looks for room there.
 static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
   if (n > MI_CHUNK_SLICES) return SIZE_MAX;
@@ -84,11 +81,6 @@ static size_t slices_find_used(const mi_region_t* region, size_t n, mi_chunk_kin
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + chunk_place(&region->chunks[i], n);
 }
 
-// How many slices at the end of a chunk are free.
-static size_t chunk_free_end(uint32_t free) {
-  return free == UINT32_MAX ? MI_CHUNK_SLICES : MI_CHUNK_SLICES - 1 - mi_msb64((uint32_t)~free);
-}
-
 // The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
 // before; in our own regions that is left for blocks to grow into.
 static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
@@ -97,7 +89,7 @@ static size_t slices_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kin
   size_t n_before = 0;
   if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
     const mi_chunk_t* before = &region->chunks[i - 1];
-    if (before->kind == MI_CHUNK_MIXED) n_before = chunk_free_end(before->free_bits);
+    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones64((uint64_t)before->free_bits << 32);
   }
   return i * MI_CHUNK_SLICES - n_before;
 }
@@ -141,7 +133,7 @@ static bool slices_shrink(mi_region_t* region, bool only_clean) {
   size_t n = region->n_used;
   while (n > 0 && _mi_chunk_is_free(region, n - 1) && (!only_clean || chunk_is_clean(&region->chunks[n - 1]))) n--;
   if (n == region->n_open || (only_clean && region->n_open - n < SLICES_SHRINK_MIN + n / 8)) return false;
-  if (!_mi_region_close(region, n)) return false;
+  if (!_mi_space_close(region, n)) return false;
   _mi_chunk_use_less(region, n);
   return true;
 }
@@ -149,13 +141,13 @@ static bool slices_shrink(mi_region_t* region, bool only_clean) {
 bool _mi_slices_release_regions(void) {
   bool any = false;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    mi_region_t* region = &_mi_regions[i];
+    mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->origin != MI_REGION_OWN) continue;
     if (region->is_planned) {
       if (slices_shrink(region, false)) any = true;
     }
     else if (i > MI_REGION_HUGE && _mi_slices_forget(region)) {
-      _mi_region_remove(region);
+      _mi_space_remove(region);
       any = true;
     }
   }
@@ -163,17 +155,17 @@ bool _mi_slices_release_regions(void) {
 }
 
 void _mi_slices_shrink(void) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_regions[i].is_planned) slices_shrink(&_mi_regions[i], true);
+    if (_mi_region_all[i].is_planned) slices_shrink(&_mi_region_all[i], true);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
-// From the regions of our own, dense ones or others.
+// From the library's own regions: huge-page regions or the others.
 static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
                                                mi_run_t* run) {
-  for (mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
+  for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (slices_alloc_in(region, n, align, kind, is_new, run)) return true;
   }
   return false;
@@ -182,7 +174,7 @@ static mi_always_inline bool slices_alloc_each(bool is_huge, size_t n, size_t al
 // Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
 // not help: each failure would only add another region.
 static bool slices_have_space(bool is_huge, size_t n) {
-  for (const mi_region_t* region = &_mi_regions[is_huge]; region != NULL; region = region->next) {
+  for (const mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
   }
   return false;
@@ -194,20 +186,16 @@ static bool slices_have_space(bool is_huge, size_t n) {
 static bool slices_alloc_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
   for (int i = 0; i < SLICES_ADD_TRIES && !slices_have_space(is_huge, n + align - 1); i++) {
-    mi_region_t* region = is_huge ? _mi_region_add_huge() : _mi_region_add((n + align) * MI_SLICE_SIZE);
+    mi_region_t* region = _mi_space_add((n + align) * MI_SLICE_SIZE, is_huge);
     if (region == NULL) return false;
     if (slices_alloc_in(region, n, align, kind, true, run)) return true;
   }
   return false;
 }
 
-bool _mi_slices_may_be_huge(void) {
-  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
-}
-
 // From wholly free chunks of other kinds that are backed.
 static bool slices_alloc_backed(size_t n, mi_run_t* run) {
-  for (mi_region_t* region = &_mi_regions[0]; region != NULL; region = region->next) {
+  for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
     bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
     if (is_backed && slices_alloc_in(region, n, 1, MI_CHUNK_SMALL, true, run)) return true;
   }
@@ -217,14 +205,14 @@ static bool slices_alloc_backed(size_t n, mi_run_t* run) {
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first.
 static bool slices_alloc_huge(size_t n, mi_run_t* run) {
-  if (_mi_regions[0].n_used < CHUNK_HUGE_FROM || !_mi_slices_may_be_huge()) return false;
+  if (_mi_region_all[0].n_used < CHUNK_HUGE_FROM || !_mi_region_may_be_huge()) return false;
   return slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
          slices_alloc_each(false, n, 1, MI_CHUNK_SMALL, false, run) || slices_alloc_backed(n, run) ||
          slices_alloc_each(true, n, 1, MI_CHUNK_HUGE, true, run) || slices_alloc_added(true, n, 1, MI_CHUNK_HUGE, run);
 }
 
-// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else is left, so is the
-// rest of them.
+// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else
+// is left, so is the rest of them.
 static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   return slices_alloc_each(false, n, align, kind, false, run) || slices_alloc_each(true, n, align, kind, false, run) ||
          slices_alloc_each(false, n, align, kind, true, run) || slices_alloc_added(false, n, align, kind, run) ||
@@ -253,12 +241,12 @@ static bool slices_alloc_bound(mi_region_t* region, size_t n, size_t align, mi_c
 static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
   if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
   int node = -1;
-  if (_mi_region_n_bound > 0) {
+  if (_mi_space_n_bound > 0) {
     node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
   }
   for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
     for (size_t i = MI_REGION_HUGE + 1; i < _mi_region_count(); i++) {
-      mi_region_t* region = &_mi_regions[i];
+      mi_region_t* region = &_mi_region_all[i];
       int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
       if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;
       if (slices_alloc_bound(region, n, align, kind, run)) return true;
@@ -276,11 +264,11 @@ static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_
   if (region->refused != 0 && n >= region->refused && region->n_usable == region->refused_end) return SIZE_MAX;
   for (size_t i = 0; i < region->n_used; i++) {
     uint32_t free = region->chunks[i].free_bits;
-    size_t   n_low = (free == UINT32_MAX ? MI_CHUNK_SLICES : mi_ctz32(~free));
+    size_t   n_low = mi_low_ones64(free);
     if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
     uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
     if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
-    found = chunk_free_end(free) + (free == UINT32_MAX ? found : 0);
+    found = mi_high_ones64((uint64_t)free << 32) + (free == UINT32_MAX ? found : 0);
   }
   size_t slice = region->n_used * MI_CHUNK_SLICES - found;
   size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
@@ -302,7 +290,7 @@ static mi_cold bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t 
 static mi_cold void slices_alloc_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    mi_region_t* region = &_mi_regions[i];
+    mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->is_exclusive) continue;
     if (_mi_region_is_arena(region) && !may_share) continue;
     if (slices_alloc_anywhere(region, n, align, kind, run)) return;
@@ -317,26 +305,26 @@ static const mi_run_t slices_none = {NULL, 0, 0, false};
 static mi_cold mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
   if (_mi_commit_run(&run)) return run;
   size_t n = run.n_slices;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   slices_put(run.region, run.slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
   run = slices_none;
-  if (!_mi_arena_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
-  _mi_lock_release(&_mi_arena_lock);
+  if (!_mi_region_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
+  _mi_lock_release(&_mi_region_lock);
   return run;
 }
 
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
   mi_run_t run = slices_none;
-  _mi_lock_acquire(&_mi_arena_lock);
-  if (mi_unlikely(_mi_arena_is_bound(arena))) {
-    mi_region_t* region = &_mi_regions[arena];
+  _mi_lock_acquire(&_mi_region_lock);
+  if (mi_unlikely(_mi_region_is_bound(arena))) {
+    mi_region_t* region = &_mi_region_all[arena];
     if (!slices_alloc_bound(region, n, align, kind, &run)) slices_alloc_anywhere(region, n, align, kind, &run);
   }
-  else if (mi_likely(_mi_region_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
+  else if (mi_likely(_mi_space_n_shared == 0) || !slices_alloc_shared(n, align, kind, arena, &run)) {
     slices_alloc_own(n, align, kind, &run);
     if (mi_unlikely(run.region == NULL)) slices_alloc_last(n, align, kind, &run);
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, kind, arena);
 }
@@ -344,23 +332,23 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
 // What is freed after the system has refused memory goes back at once: it may be address space that is short, and others
 // in the process need some too.
 static mi_cold void slices_free_short(mi_region_t* region) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   if (region->n_used > 0 && _mi_chunk_is_free(region, region->n_used - 1)) slices_shrink(region, false);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
 }
 
 mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
   mi_run_t run = slices_none;
-  _mi_lock_acquire(&_mi_arena_lock);
-  if (mi_unlikely(_mi_region_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
+  if (mi_unlikely(_mi_space_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
+  _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, MI_CHUNK_MIXED, arena);
 }
 
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
-  slices_free(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
-  if (mi_unlikely(mi_load_relaxed(&_mi_region_is_short)) && region->is_planned) slices_free_short(region);
+  _mi_slices_put(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
+  if (mi_unlikely(mi_load_relaxed(&_mi_space_is_short)) && region->is_planned) slices_free_short(region);
 }
 
 static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
@@ -378,44 +366,28 @@ static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
 }
 
 bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zero) {
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   mi_run_t run = {region, slice, n, false};
   bool     ok = slices_are_free(region, slice, n);
   if (ok) run.is_zero = slices_take(region, slice, n, MI_CHUNK_MIXED);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (ok && mi_unlikely(region->uncommitted != NULL) && !_mi_commit_run(&run)) {
-    slices_free(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+    _mi_slices_put(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
     ok = false;
   }
   *is_zero = run.is_zero;
   return ok;
 }
 
-static bool slice_is_dirty(const mi_region_t* region, size_t slice) {
-  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
-  return (((chunk->dirty_bits | chunk->stale_bits) >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-}
-
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero) {
   size_t n_dirty = 0;
-  size_t end = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
-  while (n_dirty < n && slice_is_dirty(region, slice + n_dirty)) n_dirty++;
-  end = n_dirty;
-  while (end < n && !slice_is_dirty(region, slice + end)) end++;
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
+  while (n_dirty < n && !_mi_region_slice_is_zero(region, slice + n_dirty)) n_dirty++;
+  size_t end = n_dirty;
+  while (end < n && _mi_region_slice_is_zero(region, slice + end)) end++;
+  _mi_lock_release(&_mi_region_lock);
   *n_zero = end - n_dirty;
   return n_dirty;
-}
-
-// ---- purging --------------------------------------------------------------------------------------------------------
-
-size_t _mi_slices_purgeable(void) {
-  return mi_load_relaxed(&_mi_chunk_purgeable);
-}
-
-size_t _mi_slices_freed(void) {
-  return mi_load_relaxed(&_mi_chunk_freed);
 }
 
 size_t _mi_slices_taken_fresh(void) {
@@ -424,143 +396,4 @@ size_t _mi_slices_taken_fresh(void) {
 
 size_t _mi_slices_reused(void) {
   return mi_load_relaxed(&slices_n_reused);
-}
-
-size_t _mi_slices_purgeable_low(size_t* swing) {
-  _mi_lock_acquire(&_mi_arena_lock);
-  size_t low = _mi_chunk_purgeable_low;
-  *swing = _mi_chunk_purgeable_high - low;
-  _mi_chunk_purgeable_low = _mi_chunk_purgeable_high = mi_load_relaxed(&_mi_chunk_purgeable);
-  _mi_lock_release(&_mi_arena_lock);
-  return low;
-}
-
-// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
-// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
-static mi_chunk_hold_t slices_purge_contents(mi_region_t* region, size_t slice, size_t n) {
-  char*  start = _mi_region_slice_start(region, slice);
-  size_t size = n * MI_SLICE_SIZE;
-  if (region->commit != NULL) {
-    _mi_commit_undo(region, slice, n);
-    return MI_CHUNK_HOLDS_STALE;
-  }
-  if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
-    return MI_CHUNK_HOLDS_STALE;
-  }
-  int err = _mi_prim_purge(start, size);
-  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
-  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
-}
-
-// False if the system refuses.
-static bool slices_purge_run(mi_region_t* region, size_t slice, size_t n) {
-  mi_chunk_hold_t hold = slices_purge_contents(region, slice, n);
-  slices_free(region, slice, n, hold);
-  return hold != MI_CHUNK_HOLDS_DIRTY;
-}
-
-#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
-
-static bool purge_wants(const mi_region_t* region, size_t i) {
-  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
-}
-
-// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
-// for up to PURGE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
-static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
-  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
-  if (i == SIZE_MAX) return 0;
-  size_t end = i + 1;
-  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && purge_wants(region, end))
-    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && i > 0 && purge_wants(region, i - 1))
-    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
-  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
-  *first = i;
-  return end - i;
-}
-
-// False if there are none that are dirty.  *n_given is how many went back.
-static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
-  size_t i = 0, n_dirty = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
-  size_t n = purge_take_free(region, most, &i, &n_dirty);
-  _mi_lock_release(&_mi_arena_lock);
-  if (n == 0) return false;
-  _mi_hole_close(region, i, n);
-  if (slices_purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
-  return true;
-}
-
-static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
-  while (bits != 0) {
-    size_t at = mi_ctz32(bits);
-    size_t n = (~(bits >> at) == 0 ? MI_CHUNK_SLICES - at : mi_ctz32(~(bits >> at)));
-    if (slices_purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
-    bits &= ~(mi_mask32(n) << at);
-  }
-}
-
-// The same for a partly used chunk: one of those that have most to give.
-static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
-  size_t   i = SIZE_MAX, best = 0;
-  uint32_t bits = 0;
-  _mi_lock_acquire(&_mi_arena_lock);
-  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
-    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
-    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
-    best = mi_msb64(buckets);
-    i = _mi_chunk_most_backed(region, kind);
-  }
-  if (i != SIZE_MAX) {
-    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
-    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
-  }
-  _mi_lock_release(&_mi_arena_lock);
-  if (bits != 0) _mi_hole_open(region, i);
-  purge_bits(region, i, bits, n_given);
-  return bits != 0;
-}
-
-// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
-// alone: a system that refuses memory which is locked, or the call, does so with all of it.
-#define PURGE_REFUSALS 8
-
-// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
-static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_t stay) {
-  size_t done = 0;
-  int    n_refused = 0;
-  for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
-    size_t n_given = 0;
-    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
-    _mi_lock_acquire(&_mi_purge_lock);
-    size_t now = _mi_slices_purgeable();
-    size_t n = mi_min(most - done, now - mi_min(now, stay));
-    any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
-    _mi_lock_release(&_mi_purge_lock);
-    done += n_given;
-    if (n_given == 0) n_refused++;
-  }
-  return done;
-}
-
-// O(n) for n slices, however many there are.
-static size_t slices_purge(size_t n, size_t stay) {
-  size_t done = 0;
-  n = mi_min(n, _mi_slices_purgeable());
-  for (int partial = 0; partial <= 1; partial++) {
-    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
-      if (!_mi_regions[i].is_pinned) done += purge_region(&_mi_regions[i], partial != 0, n - done, stay);
-    }
-  }
-  return done;
-}
-
-size_t _mi_slices_purge(size_t n) {
-  return slices_purge(n, 0);
-}
-
-size_t _mi_slices_purge_to(size_t stay) {
-  return slices_purge(SIZE_MAX, stay);
 }

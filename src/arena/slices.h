@@ -8,14 +8,7 @@
 // A5  What is exclusive is handed out to those who name it only, and our own data never lies in an arena of the program.
 #pragma once
 
-#include "region.h"
-
-typedef struct mi_run_s {
-  mi_region_t* region; // NULL: out of memory
-  size_t       slice;  // index of the first
-  size_t       n_slices;
-  bool         is_zero;
-} mi_run_t;
+#include "chunk.h"
 
 // n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.  `arena`: the region that they have to
 // come from, or MI_ARENA_ANY, or MI_ARENA_NEAR.  Arenas of the program come before memory that is ours.
@@ -34,10 +27,7 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 // slices that the caller has.
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
-// Does memory for pages in huge-page chunks ask for huge OS pages?  Otherwise there is none.
-bool _mi_slices_may_be_huge(void);
-
-// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (part.h); true if
+// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (subregion.h); true if
 // there were any.  For when address space is short: it is what a limit on it counts.  Caller holds the arena lock.
 bool _mi_slices_release_regions(void);
 
@@ -45,23 +35,13 @@ bool _mi_slices_release_regions(void);
 // arena lock.
 mi_cold bool _mi_slices_forget(mi_region_t* region);
 
-// ---- for the purge policy -------------------------------------------------------------------------------------------
+// Free chunks at the ends of bands go back altogether if they are many and read as zero: they no longer count towards the
+// limits of the process.
+void _mi_slices_shrink(void);
 
-// Slices that are free and backed now; how many ever became so; how many were ever handed out that were not backed; and that
-// were.
-size_t _mi_slices_purgeable(void);
-size_t _mi_slices_freed(void);
+// Puts back slices that were taken for purging.
+void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+
+// How many slices were ever handed out that were not backed, and that were.
 size_t _mi_slices_taken_fresh(void);
 size_t _mi_slices_reused(void);
-// The least that the first of these was since the last call of this, and how much more it was at most.
-size_t _mi_slices_purgeable_low(size_t* swing);
-
-extern mi_lock_t _mi_purge_lock; // held while slices are out for purging; taken before the arena lock
-
-// Gives up to n purgeable slices back to the system; returns how many were given.
-size_t _mi_slices_purge(size_t n);
-// The same until no more than so many are purgeable, whoever else purges meanwhile.
-size_t _mi_slices_purge_to(size_t stay);
-
-// What was purged at the ends of bands goes back altogether, and no longer counts towards the limits of the process.
-void _mi_slices_shrink(void);

@@ -32,8 +32,9 @@
   mi_atomic_ns(atomic_compare_exchange_weak_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
 #define mi_cas_strong(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_strong_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
-// For a word of an ordinary type that only grows, where any value it ever had will do: compilers do not make an atomic load
-// part of another instruction, as they do with a plain one.  x86 loads in order; others, and the thread sanitizer, must be told.
+// For a word of an ordinary type that only grows, where any value it ever had will do: compilers do not make an atomic
+// load part of another instruction, as they do with a plain one.  x86 loads in order; others, and the thread sanitizer,
+// must be told.
 #if MI_TSAN || !(defined(__x86_64__) || defined(__i386__) || defined(_M_X64) || defined(_M_IX86))
   #define mi_load_growing(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #else

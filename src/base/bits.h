@@ -3,8 +3,6 @@
 
 #include "compiler.h"
 
-#define MI_SIZE_BITS (8 * sizeof(size_t))
-
 // Index of the lowest and of the highest set bit; x must not be 0.
 static inline size_t mi_ctz32(uint32_t x) {
   return (size_t)__builtin_ctz(x);

@@ -12,8 +12,14 @@
 //   MI_FILL      freed memory is overwritten, and checked before it is used again
 #pragma once
 
-#include "assert.h"
-
+// The level of assertions: 0 none, 1 mi_assert, 2 also internal, 3 also expensive (support/assert.h).
+#if !defined(MI_DEBUG)
+  #if defined(NDEBUG) || defined(MI_BUILD_RELEASE)
+    #define MI_DEBUG 0
+  #else
+    #define MI_DEBUG 2
+  #endif
+#endif
 #if !defined(MI_SECURE)
   #define MI_SECURE 0
 #endif

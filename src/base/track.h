@@ -1,11 +1,11 @@
 // What tools that watch memory are told: Valgrind's memcheck and the address sanitizer.  Layer: base.
 //
-// To them a block is [p, p + size) from mi_track_block to mi_track_unblock; all else of our memory is out of bounds.  For us
-// as well: what we write there ourselves is stored and loaded by the two functions below, which no tool minds, and which
-// leave what it thinks of the place as it is.  In other builds all of this is nothing.
+// To them a block is [p, p + size) from mi_track_block to mi_track_unblock; all other memory of the library is out of bounds,
+// for the library as well.  What it writes there is stored and loaded by the two functions below, which no tool reports,
+// and which leave the tool's state of the place as it is.  In other builds all of this is nothing.
 //
-// Memcheck searches memory for pointers to blocks to find those that are lost.  Ours know all blocks, so it must not look
-// there: see _mi_prim_hide.  docs/design/tools.md has the rest.
+// Memcheck searches memory for pointers to blocks to find those that are lost.  The library's own pointers know all
+// blocks, so it must not look there: see _mi_prim_hide.  docs/design/tools.md has the rest.
 #pragma once
 
 #include <string.h>
@@ -27,7 +27,7 @@
   // A region is going to be used, or is not any more.
   #define mi_track_reserved(p, n)            ((void)0)
   #define mi_track_released(p, n)            ((void)0)
-  // After a report of ours, of one that the tool does not make.
+  // After an error that the library reports and the tool does not.
   #define mi_track_report(kind)              ((void)0)
   // Is the tool there?  Otherwise the program runs as it is.
   #define mi_track_is_on()                   (RUNNING_ON_VALGRIND != 0)
@@ -65,7 +65,7 @@
   #define mi_track_is_on()                   false
 #endif
 
-// ---- words of ours in memory that is closed -------------------------------------------------------------------------
+// ---- the library's words in closed memory ----------------------------------------------------------------------------
 
 #if MI_TRACK_VALGRIND
 

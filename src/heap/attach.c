@@ -46,7 +46,7 @@ mi_theap_t* _mi_attach_new(mi_heap_t* heap, mi_theap_t* backing) {
   mi_store_relaxed(&theap->thread, backing != NULL ? backing : theap);
   mi_store_release(&theap->is_live,
                    true); // release: a round may look at it from here on, before its thread has entered it
-  _mi_stat_increase(&_mi_stats.theaps, 1);
+  _mi_stat_increase(&_mi_stat_live.theaps, 1);
   return theap;
 }
 
@@ -97,7 +97,7 @@ void _mi_attach_end(mi_theap_t* theap) {
     _mi_directory_remove(&thread->directory, theap->heap_id);
     if (_mi_theap_default == theap) _mi_theap_default = thread;
   }
-  _mi_stat_decrease(&_mi_stats.theaps, 1);
+  _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   _mi_sampler_reset(theap);
   attach_set_vacant(theap);
 }
@@ -148,7 +148,7 @@ void _mi_attach_end_thread(mi_theap_t* backing) {
   mi_store_relaxed(&backing->has_retired, false);
   _mi_attach_end(backing);
   _mi_lock_release(&_mi_registry_lock);
-  _mi_stat_decrease(&_mi_stats.threads, 1);
+  _mi_stat_decrease(&_mi_stat_live.threads, 1);
   mi_fetch_sub_relaxed(&_mi_registry_n_threads, 1);
 }
 

@@ -2,7 +2,7 @@
 #include "background.h"
 
 #include "../arena/purge.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
 #include "idle.h"
@@ -34,14 +34,14 @@ static int64_t background_round_ms(void) {
 }
 
 static bool background_is_worth(void) {
-  int64_t pages = mi_load_relaxed(&_mi_stats.page_committed.current);
+  int64_t pages = mi_load_relaxed(&_mi_stat_live.page_committed.current);
   return pages + (int64_t)(_mi_purge_n_backed() * MI_SLICE_SIZE) >= (int64_t)BACKGROUND_WORTH;
 }
 
 static bool background_round(void) {
   bool is_idle = false;
   bool more = _mi_idle_round(&is_idle);
-  if (!mi_load_relaxed(&_mi_purge_has_thread)) is_idle = false; // who makes the round is not
+  if (!_mi_purge_has_thread()) is_idle = false; // who makes the round is not
   if (_mi_purge_interval() < 0) return false;
   _mi_purge_round(is_idle);
   return more || _mi_purge_has_more();
@@ -76,14 +76,14 @@ static void background_sleep(uint32_t calls) {
 
 // The program has no other thread.  True unless it gets one just now.
 static bool background_end(void) {
-  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_set_has_thread(false);
   _mi_purge_by_amount();
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread
   if (_mi_prim_thread_watched() == 0) return true;
   uint32_t state = BACKGROUND_NONE;
   if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return true;
-  mi_store_relaxed(&_mi_purge_has_thread, true);
+  _mi_purge_set_has_thread(true);
   return false;
 }
 
@@ -146,10 +146,10 @@ static void background_on_started(void) {
   if (mi_likely(mi_load_relaxed(&background_state) != BACKGROUND_NONE)) return;
   if (!_mi_option_get_fast(mi_option_background_thread) || _mi_purge_interval() < 0) return;
   if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return;
-  mi_store_relaxed(&_mi_purge_has_thread, true);
+  _mi_purge_set_has_thread(true);
   mi_store_relaxed(&background_must_end, false);
   if (background_start() == 0) return;
-  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_set_has_thread(false);
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
 }
 
@@ -208,5 +208,5 @@ void _mi_background_after_fork(void) {
   _mi_prim_thread_after_fork();
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_store_relaxed(&_mi_event_sleeps, false);
-  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_set_has_thread(false);
 }

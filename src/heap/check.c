@@ -225,13 +225,13 @@ static void check_report_fault(const mi_damage_t* fault) {
   }
   if (fault->what == _mi_check_page_margin) _mi_guard_explain(fault->page);
   if (fault->what == _mi_check_page_overflow) _mi_trace_explain(fault->at);
-  _mi_error_report(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
+  _mi_message_error(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
 }
 
 static void check_report(const mi_faults_t* faults) {
   for (size_t i = 0; i < mi_min(faults->n, MI_FAULTS_KEPT); i++) check_report_fault(&faults->kept[i]);
   if (faults->n > MI_FAULTS_KEPT) {
-    _mi_error_report(EFAULT, "heap check: %zu more faults\n", faults->n - MI_FAULTS_KEPT);
+    _mi_message_error(EFAULT, "heap check: %zu more faults\n", faults->n - MI_FAULTS_KEPT);
   }
 }
 

@@ -9,7 +9,7 @@
 
 static const mi_region_t* check_region_of(const void* p) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
     if (region->base != 0 && is_here) return region;
   }
@@ -39,12 +39,12 @@ bool _mi_check_page_is_heap(const mi_heap_t* heap) {
 // The region whose table this is a descriptor of, NULL if it is of none.  That of mapped blocks has no table.
 static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     size_t             offset = (size_t)((const char*)page - region->table);
     size_t             n = region->n_used * MI_CHUNK_SLICES;
     if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return region;
   }
-  return _mi_mapped_is_descriptor(page) ? &_mi_regions[MI_REGION_MAPPED] : NULL;
+  return _mi_mapped_is_descriptor(page) ? &_mi_region_all[MI_REGION_MAPPED] : NULL;
 }
 
 static bool check_is_descriptor(const mi_page_t* page) {
@@ -272,7 +272,7 @@ static void check_region(mi_check_t* c, mi_region_t* region) {
 }
 
 static void check_mapped(mi_check_t* c) {
-  const mi_region_t* none = &_mi_regions[MI_REGION_MAPPED];
+  const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
   for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) {
     mi_page_kind_t kind = _mi_page_kind((mi_page_t*)page);
     if (kind == MI_PAGE_LARGE) check_page(c, none, 0, (mi_page_t*)page);
@@ -282,7 +282,7 @@ static void check_mapped(mi_check_t* c) {
 
 void _mi_check_page_all(mi_check_t* c) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_regions[i].base != 0) check_region(c, &_mi_regions[i]);
+    if (_mi_region_all[i].base != 0) check_region(c, &_mi_region_all[i]);
   }
   check_mapped(c);
 }

@@ -45,15 +45,15 @@ static void fork_lock(void) {
   _mi_heap_lock_all();
   _mi_pool_lock_main();
   _mi_lock_acquire(&_mi_guard_lock);
-  _mi_lock_acquire(&_mi_purge_lock);
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   _mi_lock_acquire(&_mi_mapped_lock);
 }
 
 static void fork_unlock(void) {
   _mi_lock_release(&_mi_mapped_lock);
-  _mi_lock_release(&_mi_arena_lock);
-  _mi_lock_release(&_mi_purge_lock);
+  _mi_lock_release(&_mi_region_lock);
+  _mi_lock_release(&_mi_region_purge_lock);
   _mi_lock_release(&_mi_guard_lock);
   _mi_pool_unlock_main();
   _mi_heap_unlock_all();
@@ -141,7 +141,7 @@ static void fork_for_page(mi_page_t* page, void (*act)(mi_page_t* page)) {
 
 static void fork_for_pages(void (*act)(mi_page_t* page)) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     size_t             n_slices = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
     for (size_t slice = 0; slice < n_slices; slice++)
       fork_for_page((mi_page_t*)_mi_region_descriptor(region, slice), act);
@@ -172,7 +172,7 @@ static void fork_settle(mi_page_t* page) {
 static void fork_orphan(mi_theap_t* theap, void* mine) {
   if (mi_load_relaxed(&theap->thread) == mine || !_mi_theap_is_live(theap) || theap->is_late) return;
   mi_store_relaxed(&theap->is_live, false);
-  _mi_stat_decrease(&_mi_stats.theaps, 1);
+  _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   theap->is_orphan = true;
   _mi_large_forget_kept(theap);
   mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE);

@@ -254,12 +254,12 @@ static void guard_check_fill(const mi_page_t* page, const mi_guard_t* guard) {
   while (above < end && *above == GUARD_FILL) above++;
   _mi_guard_explain(page);
   if (above < end) {
-    _mi_error_report(EFAULT, "buffer overflow: something was written %zu bytes past the block %p of %zu bytes\n",
-                     (size_t)(above - block) - guard->size, (const void*)block, guard->size);
+    _mi_message_error(EFAULT, "buffer overflow: something was written %zu bytes past the block %p of %zu bytes\n",
+                      (size_t)(above - block) - guard->size, (const void*)block, guard->size);
   }
   if (below > start) {
-    _mi_error_report(EFAULT, "buffer underflow: something was written %zu bytes before the block %p of %zu bytes\n",
-                     (size_t)(block - below) + 1, (const void*)block, guard->size);
+    _mi_message_error(EFAULT, "buffer underflow: something was written %zu bytes before the block %p of %zu bytes\n",
+                      (size_t)(block - below) + 1, (const void*)block, guard->size);
   }
 }
 
@@ -308,9 +308,9 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
     return NULL;
   }
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_LIVE);
-  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(guard->n_slices * MI_SLICE_SIZE));
-  _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
-  _mi_stat_count(&_mi_stats.malloc_guarded_count, 1);
+  _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(guard->n_slices * MI_SLICE_SIZE));
+  _mi_stat_count(&_mi_stat_live.malloc_huge_count, 1);
+  _mi_stat_count(&_mi_stat_live.malloc_guarded_count, 1);
   return guard->block;
 }
 

@@ -15,7 +15,7 @@ static void report_line(const char* fmt, ...) {
   char    line[REPORT_LINE_MAX];
   va_list args;
   va_start(args, fmt);
-  size_t n = _mi_vformat(line, sizeof(line), fmt, args);
+  size_t n = _mi_format_v(line, sizeof(line), fmt, args);
   va_end(args);
   _mi_prim_write_stderr(line, n);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/probe.h"
+#include "../arena/space.h"
 #include "../support/stat.h"
 #include "meta.h"
 
@@ -44,7 +45,7 @@ static void heap_remove(mi_heap_t* heap, mi_page_t* page) {
 
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   if (heap == &_mi_heap_main) return true;
-  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
+  if (!_mi_space_open_heap_links(_mi_page_region(page))) return false;
   _mi_lock_acquire(&heap->lock);
   bool is_live = _mi_heap_is_live(heap); // if it is, whoever ends it waits for this lock before he looks at its pages
   if (is_live) heap_link(heap, page);
@@ -54,7 +55,7 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
 }
 
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
-  if (!_mi_region_open_heap_links(_mi_page_region(page))) return false;
+  if (!_mi_space_open_heap_links(_mi_page_region(page))) return false;
   for (mi_heap_t* heap; (heap = _mi_heap_of(other)) != &_mi_heap_main;) {
     _mi_lock_acquire(&heap->lock);
     bool is_still = (_mi_heap_of(other) == heap); // Q2
@@ -106,7 +107,7 @@ void _mi_heap_init(void) {
   _mi_heap_subproc_main.main = &_mi_heap_main;
   _mi_heap_main.subproc = &_mi_heap_subproc_main;
   mi_store_release(&_mi_heap_main.id, heap_new_id()); // MI_HEAP_MAIN_ID
-  _mi_stat_increase(&_mi_stats.heaps, 1);
+  _mi_stat_increase(&_mi_stat_live.heaps, 1);
 }
 
 // Memory for a heap, all zero; caller holds the registry lock.
@@ -155,7 +156,7 @@ mi_heap_t* _mi_heap_new(mi_subproc_t* subproc, int tag, bool allow_destroy, size
   heap->subproc = subproc;
   mi_store_release(&heap->id, heap_new_id());
   heap_enlist(heap);
-  _mi_stat_increase(&_mi_stats.heaps, 1);
+  _mi_stat_increase(&_mi_stat_live.heaps, 1);
   MI_PROBE2(heap_new, heap, tag);
   return heap;
 }
@@ -170,7 +171,7 @@ bool _mi_heap_retire(mi_heap_t* heap) {
   heap_unlist(heap);
   heap->n_users = 1;
   mi_store_release(&heap->id, (uint64_t)0);
-  _mi_stat_decrease(&_mi_stats.heaps, 1);
+  _mi_stat_decrease(&_mi_stat_live.heaps, 1);
   return true;
 }
 

@@ -121,7 +121,7 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
   memset(stats, 0, sizeof(*stats));
   _mi_lock_acquire(&_mi_idle_lock);
   _mi_lock_acquire(&_mi_registry_lock);
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
     if (_mi_page_kind(page) == MI_PAGE_LARGE) {
       stats->n_large++;
@@ -134,7 +134,7 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
   if (heap != NULL) stats_take_off_heap(stats, heap);
   else if (subproc != NULL) stats_take_off_subproc(stats, subproc);
   else stats_take_off_all(stats);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_registry_lock);
   _mi_lock_release(&_mi_idle_lock);
 }

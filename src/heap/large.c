@@ -6,7 +6,7 @@
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
 #include "guard.h"
@@ -36,7 +36,7 @@ static size_t large_slices(size_t size) {
 }
 
 static bool large_wants_mapping(size_t n, size_t align, size_t arena) {
-  return (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE) && !_mi_arena_is_bound(arena);
+  return (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE) && !_mi_region_is_bound(arena);
 }
 
 // Address space that nothing lies in is what may be missing.
@@ -44,16 +44,16 @@ static void* large_map(size_t n, size_t align) {
   if (n > UINT32_MAX) return NULL;
   void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align);
   if (descriptor != NULL) return descriptor;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   bool any = _mi_slices_release_regions();
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
 }
 
 // When there is no mapping to be had (there may be too many), slices will do for what fits well into a region.
 static mi_run_t large_run(size_t n, size_t align, size_t arena) {
   mi_run_t none = {NULL, 0, n, false};
-  bool     fits = _mi_arena_is_bound(arena) || n <= _mi_regions[0].n_chunks * MI_CHUNK_SLICES / 2;
+  bool     fits = _mi_region_is_bound(arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
   return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 
@@ -136,7 +136,7 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t*
     return NULL;
   }
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
-  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   return page;
 }
 
@@ -163,7 +163,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   size_t     n = large_slices(mi_max(size, 1) + adjust);
   mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
   if (page == NULL || large_page(heap, NULL, page) == NULL) return NULL;
-  _mi_stat_count(&_mi_stats.malloc_huge_count, 1);
+  _mi_stat_count(&_mi_stat_live.malloc_huge_count, 1);
   return _mi_page_large_block(page);
 }
 
@@ -190,7 +190,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
   uint64_t claimed = _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
-  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
   if (theap != NULL && large_may_keep(page)) page = large_keep(theap, page);
   if (page != NULL) large_give_back(page);
@@ -199,7 +199,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 
 void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
-  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   large_give_back_memory(page);
 }
@@ -217,7 +217,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
   _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);
-  _mi_stat_increase(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   return p;
 }
@@ -244,8 +244,8 @@ void _mi_large_forget_kept(mi_theap_t* theap) {
 
 static void large_set_slices(mi_page_t* page, size_t n) {
   int64_t added = ((int64_t)n - (int64_t)page->n_slices) * (int64_t)MI_SLICE_SIZE;
-  if (added > 0) _mi_stat_increase(&_mi_stats.malloc_huge, added);
-  else _mi_stat_decrease(&_mi_stats.malloc_huge, -added);
+  if (added > 0) _mi_stat_increase(&_mi_stat_live.malloc_huge, added);
+  else _mi_stat_decrease(&_mi_stat_live.malloc_huge, -added);
   page->n_slices = (uint32_t)n;
 }
 
@@ -304,7 +304,7 @@ static mi_remap_t large_move(char* from, char* to, size_t size) {
 // The slices of the page stay in use.  If they are LOST, for ever.
 static void large_lose(mi_page_t* page, mi_remap_t remap) {
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
-  _mi_stat_decrease(&_mi_stats.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   _mi_page_delete_large(page);
   if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);

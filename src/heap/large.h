@@ -5,7 +5,7 @@
 // L2  A block may start at an offset within its page (aligned-at allocation).
 // L3  A thread keeps the last block of up to 4 MiB of the main heap that it freed for its next request of about that size,
 //     CLAIMED, so that a second free of it is noticed.  It may do so as long as all threads together do not keep too much
-//     (arena/purge.h, P2), and a round takes away what was not used since the one before (background.h).
+//     (arena/purge.h, PG2), and a round takes away what was not used since the one before (background.h).
 #pragma once
 
 #include "heap.h"

@@ -48,7 +48,7 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   }
   _mi_lock_release(pool_lock(heap, page->cls));
   if (!shared) return false;
-  _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
+  _mi_stat_increase(&_mi_stat_live.pages_abandoned, 1);
   MI_PROBE3(page_share, page, _mi_page_block_size(page), free.count);
   return true;
 }
@@ -72,8 +72,8 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
   _mi_lock_release(pool_lock(heap, cls));
   if (page == NULL) return NULL;
   _mi_page_unpack(page, free);
-  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
-  _mi_stat_count(&_mi_stats.pages_reclaim_on_alloc, 1);
+  _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
+  _mi_stat_count(&_mi_stat_live.pages_reclaim_on_alloc, 1);
   MI_PROBE3(page_adopt, page, _mi_page_block_size(page), free.count);
   return page;
 }
@@ -82,14 +82,14 @@ void _mi_pool_remove(mi_page_t* page) {
   mi_heap_t* heap = pool_lock_of(page);
   pool_unlink(&heap->pools[page->cls], page);
   _mi_lock_release(pool_lock(heap, page->cls));
-  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
 }
 
 void _mi_pool_forget(mi_page_t* page) {
   mi_pool_t* pool = &_mi_heap_of(page)->pools[page->cls];
   if (page->next == NULL && page->prev == NULL && mi_load_relaxed(&pool->first) != page) return;
   pool_unlink(pool, page);
-  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
 }
 
 void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page), size_t* n_max) {

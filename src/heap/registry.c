@@ -18,7 +18,7 @@ mi_theap_t* _mi_registry_new_theap(void) {
   if (theap == NULL) return NULL;
   if (MI_TRACK && !is_first) _mi_prim_hide(theap, sizeof(*theap));
   theap->next = mi_load_relaxed(&registry_first);
-  mi_store_release(&registry_first, theap); // release: RG1
+  mi_store_release(&registry_first, theap); // release: RE1
   registry_count++;
   return theap;
 }

@@ -1,7 +1,7 @@
 // All theaps that were ever made, and the lock of what threads share.  Layer: heap.
 //
-// RG1  Theaps are added at the front and never taken out (theap.h, H5), so that the list can be walked without the lock.
-// RG2  The lock also guards the lists of heaps, what theaps say of threads and heaps, and the memory of both (meta.h).  It
+// RE1  Theaps are added at the front and never taken out (theap.h, H5), so that the list can be walked without the lock.
+// RE2  The lock also guards the lists of heaps, what theaps say of threads and heaps, and the memory of both (meta.h).  It
 //      is taken before all other locks except those named first in heap.h.
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../base/track.h"
-#include "../support/option.h"
+#include "../support/options.h"
 #include "bin.h"
 #include "event.h"
 #include "guard.h"

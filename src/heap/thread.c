@@ -2,6 +2,7 @@
 #include "thread.h"
 
 #include "../base/probe.h"
+#include "../arena/space.h"
 #include "../support/stat.h"
 #include "attach.h"
 #include "background.h"
@@ -75,7 +76,7 @@ static bool thread_process_init(void) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
       thread_resolve_early();
-      bool ok = _mi_region_init();
+      bool ok = _mi_space_init();
       if (ok) {
         _mi_block_init();
         _mi_heap_init();
@@ -112,7 +113,7 @@ static mi_theap_t* thread_start(void) {
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   MI_PROBE1(thread_start, theap);
-  _mi_stat_increase(&_mi_stats.threads, 1);
+  _mi_stat_increase(&_mi_stat_live.threads, 1);
   // From here on this thread can allocate, as what follows may.
   if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
   if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0) thread_install_hooks();

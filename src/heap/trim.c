@@ -4,7 +4,7 @@
 #include "outbox.h"
 #include "queue.h"
 
-// How many bins are looked at each time, and how often nothing was taken until one is unused (TR1).
+// How many bins are looked at each time, and how often nothing was taken until one is unused (TI1).
 #define TRIM_BINS   2
 #define TRIM_UNUSED 2
 

@@ -1,9 +1,9 @@
 // What a thread gives back by itself, on its slow paths, because it does not use it any more.  Layer: heap.
 //
-// TR1  A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot
+// TI1  A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot
 //      takes no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and has half the limit
 //      from then on.  Nothing was taken if `slots` has only become less.
-// TR2  Once a round (background.h) what the thread holds of classes that it has not used since the round before goes back, in
+// TI2  Once a round (background.h) what the thread holds of classes that it has not used since the round before goes back, in
 //      portions, and so do pages of the others that became empty by what other threads have freed.
 //
 // Between enter and leave.
@@ -12,14 +12,14 @@
 #include "event.h"
 #include "presence.h"
 
-// After so many frees that do not go to a bin (a power of two) a few bins are looked at (TR1).
+// After so many frees that do not go to a bin (a power of two) a few bins are looked at (TI1).
 #define MI_TRIM_FREES 32
 
 void _mi_trim_some(mi_theap_t* theap);
 
 mi_cold void _mi_trim_all(mi_theap_t* theap);
 
-// TR2, if there was a round since the thread did that last.
+// TI2, if there was a round since the thread did that last.
 static inline void _mi_trim_by_round(mi_theap_t* theap) {
   if (mi_unlikely(theap->round != mi_load_relaxed(&_mi_event_round))) _mi_trim_all(theap);
 }

@@ -65,12 +65,12 @@ static void vacant_begin(void) {
 
 static void vacant_mark(void) {
   size_t n_steps = VACANT_SLICES;
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   for (mi_page_t* page; (page = _mi_walk_some(&vacant_walk, &n_steps)) != NULL;) {
     mi_theap_t* home = mi_load_relaxed(&page->home);
     if (home != NULL) home->seen_round = vacant_round; // NULL: a large block
   }
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   if (n_steps == 0) return;
   vacant_phase = VACANT_SORTS;
   vacant_next = _mi_registry_first();

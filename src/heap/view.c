@@ -164,10 +164,10 @@ bool _mi_view_next(mi_walk_t* walk, mi_view_t* view) {
   _mi_fork_adopt_orphans();
   _mi_lock_acquire(&_mi_idle_lock);
   _mi_lock_acquire(&_mi_registry_lock);
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   mi_page_t* page = _mi_walk_next(walk);
   if (page != NULL) _mi_view_make(view, page, NULL);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_registry_lock);
   _mi_lock_release(&_mi_idle_lock);
   return page != NULL;

@@ -34,7 +34,7 @@ static mi_page_t* walk_next_mapped(mi_walk_t* walk) {
 
 mi_page_t* _mi_walk_some(mi_walk_t* walk, size_t* n_steps) {
   for (; walk->region < _mi_region_count(); walk->region++, walk->slice = 0) {
-    const mi_region_t* region = &_mi_regions[walk->region];
+    const mi_region_t* region = &_mi_region_all[walk->region];
     size_t             end = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
     while (walk->slice < end) {
       if (*n_steps == 0) return NULL;

@@ -55,10 +55,10 @@ static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_blo
     return true;
   }
   uintptr_t found = _mi_block_decode(block);
-  uintptr_t offset = found - _mi_regions[0].base;
+  uintptr_t offset = found - _mi_region_all[0].base;
   *next = (mi_block_t*)found;
   // What is no multiple of 8 becomes large.
-  size_t n_slices = mi_load_growing(&_mi_regions[0].n_slices);
+  size_t n_slices = mi_load_growing(&_mi_region_all[0].n_slices);
   return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < n_slices << (MI_SLICE_SHIFT - 3);
 }
 

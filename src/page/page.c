@@ -25,14 +25,14 @@ mi_block_t* _mi_page_next_any(const mi_block_t* block) {
   if (next == NULL || (mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL)) return (mi_block_t*)next;
   const mi_page_t* page = _mi_page_of(block);
   if (page == NULL) {
-    _mi_error_report(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
+    _mi_message_error(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);
   }
   else {
     _mi_trace_explain(block);
-    _mi_error_report(EFAULT,
-                     "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
-                     "before it (page %p)\n",
-                     (const void*)block, _mi_page_block_size(page), (void*)_mi_page_start(page));
+    _mi_message_error(EFAULT,
+                      "corrupted free block %p of %zu bytes: it was written to after it was freed, or from the block "
+                      "before it (page %p)\n",
+                      (const void*)block, _mi_page_block_size(page), (void*)_mi_page_start(page));
   }
   return NULL;
 }
@@ -110,8 +110,8 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
   page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
   if (MI_HARDENED) page_guard(page);
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
-  _mi_stat_increase(&_mi_stats.pages, 1);
-  _mi_stat_increase(&_mi_stats.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
+  _mi_stat_increase(&_mi_stat_live.pages, 1);
+  _mi_stat_increase(&_mi_stat_live.page_committed, (int64_t)(info->n_slices * MI_SLICE_SIZE));
   MI_PROBE4(page_new, page, _mi_page_start(page), info->block_size, info->n_slices);
   return page;
 }
@@ -150,8 +150,8 @@ static void page_open(mi_page_t* page) {
 void _mi_page_delete(mi_page_t* page) {
   mi_assert_internal(_mi_page_used(page) == 0 && _mi_page_kind(page) == MI_PAGE_BLOCKS);
   MI_PROBE2(page_free, page, _mi_page_block_size(page));
-  _mi_stat_decrease(&_mi_stats.pages, 1);
-  _mi_stat_decrease(&_mi_stats.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  _mi_stat_decrease(&_mi_stat_live.pages, 1);
+  _mi_stat_decrease(&_mi_stat_live.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   if (MI_HARDENED) page_open(page);
   else page_give_back(page);
 }
@@ -213,7 +213,7 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
   if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_fill_freed(start, n * size);
   page->free = page_link_blocks(start, size, n);
   page->extended = (uint16_t)(page->extended + n);
-  _mi_stat_count(&_mi_stats.pages_extended, 1);
+  _mi_stat_count(&_mi_stat_live.pages_extended, 1);
 }
 
 void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {

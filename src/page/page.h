@@ -19,7 +19,7 @@
 
 #include "../arena/mapped.h"
 #include "../arena/slices.h"
-#include "../base/assert.h"
+#include "../support/assert.h"
 #include "page_word.h"
 #include "size_class.h"
 
@@ -86,7 +86,7 @@ mi_static_assert(sizeof(mi_page_heap_link_t) == MI_HEAP_LINK_SIZE, "two entries 
 mi_page_t* _mi_page_at_other(const void* p); // in the regions above 0
 
 static mi_always_inline mi_page_t* _mi_page_at(const void* p) {
-  const mi_region_t* region = &_mi_regions[0];
+  const mi_region_t* region = &_mi_region_all[0];
   size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) return (mi_page_t*)_mi_region_descriptor(region, slice);
   return _mi_page_at_other(p);
@@ -104,7 +104,7 @@ static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
 }
 
 static inline mi_region_t* _mi_page_region(const mi_page_t* page) {
-  return &_mi_regions[page->region];
+  return &_mi_region_all[page->region];
 }
 
 static inline size_t _mi_page_slice(const mi_page_t* page) {

@@ -24,16 +24,16 @@ mi_noinline bool _mi_verify_freed_any(const void* p, size_t block_size) {
   size_t at = sizeof(mi_block_t);
   while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
   _mi_trace_explain(p);
-  _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
-                   block_size, at);
+  _mi_message_error(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
+                    block_size, at);
   return false;
 }
 
 bool _mi_verify_unlinked(const void* p, size_t block_size) {
   if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FILL_FREED_WORD)) return true;
   _mi_trace_explain(p);
-  _mi_error_report(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
-                   block_size);
+  _mi_message_error(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
+                    block_size);
   return false;
 }
 
@@ -44,8 +44,8 @@ static bool verify_is_start(const mi_page_t* page, const void* p, const char* wh
   size_t at = (size_t)((const char*)p - _mi_page_start(page));
   if (at % size == 0 && at / size < page->capacity) return true;
   _mi_trace_explain((const char*)p - at % size);
-  _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies %zu bytes into the block %p of %zu bytes\n", what, p,
-                   at % size, (const void*)((const char*)p - at % size), size);
+  _mi_message_error(EINVAL, "%s of an invalid pointer: %p lies %zu bytes into the block %p of %zu bytes\n", what, p,
+                    at % size, (const void*)((const char*)p - at % size), size);
   return false;
 }
 
@@ -53,8 +53,8 @@ static bool verify_is_used(const mi_page_t* page, const void* p, const char* wha
   size_t size = _mi_page_block_size(page);
   if (!_mi_padding_is_rest(_mi_padding_decode(p, ~_mi_padding_last(p, size)), size)) return true;
   _mi_trace_explain(p);
-  _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
-                   strcmp(what, "free") == 0 ? "double free" : what, p, size);
+  _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
+                    strcmp(what, "free") == 0 ? "double free" : what, p, size);
   return false;
 }
 
@@ -64,12 +64,12 @@ static void verify_overflow(const mi_page_t* page, const void* p, const char* wh
   uint64_t rest = _mi_padding_decode(p, _mi_padding_last(p, size));
   _mi_trace_explain(p);
   if (_mi_padding_is_rest(rest, size)) {
-    _mi_error_report(
+    _mi_message_error(
         EFAULT, "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s (page %p)\n",
         p, size - (size_t)rest, what, (void*)_mi_page_start(page));
   }
   else {
-    _mi_error_report(
+    _mi_message_error(
         EFAULT,
         "buffer overflow: the block %p of at most %zu bytes was written to beyond its end, seen at its %s, or "
         "was never allocated (page %p)\n",
@@ -84,21 +84,21 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
   size_t      size = _mi_page_large_size(page);
   if (p != block) {
     _mi_trace_explain(block);
-    _mi_error_report(EINVAL, "%s of an invalid pointer: %p lies within the block %p of %zu bytes\n", what, p, block,
-                     size);
+    _mi_message_error(EINVAL, "%s of an invalid pointer: %p lies within the block %p of %zu bytes\n", what, p, block,
+                      size);
     return false;
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED) {
     _mi_trace_explain(block);
-    _mi_error_report(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
-                     strcmp(what, "free") == 0 ? "double free" : what, p, size);
+    _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
+                      strcmp(what, "free") == 0 ? "double free" : what, p, size);
     return false;
   }
   if (MI_PADDING && _mi_padding_read_large(page) == SIZE_MAX) {
     _mi_trace_explain(block);
-    _mi_error_report(EFAULT,
-                     "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s\n", p,
-                     page->asked, what);
+    _mi_message_error(EFAULT,
+                      "buffer overflow: the block %p of %zu bytes was written to beyond its end, seen at its %s\n", p,
+                      page->asked, what);
     _mi_padding_write_large(page, page->asked);
   }
   return true;
@@ -115,5 +115,5 @@ bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
 
 mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked) {
   _mi_trace_explain(p);
-  _mi_error_report(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
+  _mi_message_error(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
 }

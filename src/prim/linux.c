@@ -1,33 +1,21 @@
-// The operating system interface on Linux (glibc, musl, Android).  Layer: prim.
+// The operating system interface on Linux (glibc, musl, Android): memory.  Layer: prim.
 //
-// Mappings of ours grow, or are made once and then change their protection in one growing range each, so that the kernel
-// keeps a handful of them however large the heap is.  errno is saved around every libc call: malloc's callers see it.
+// The library's mappings grow, or are made once and then change their protection in one growing range each, so that the
+// kernel keeps a handful of them however large the heap is.  errno is saved around every libc call: malloc's callers see it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
 #include "prim.h"
 
-#include "../base/probe.h"
-#include "../base/track.h"
-
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../base/bits.h"
-#include "syscall.h"
+#include "../base/probe.h"
+#include "../base/track.h"
 
 // Newer kernels than the headers we may be built with know these.
 #ifndef MADV_POPULATE_WRITE
@@ -70,6 +58,13 @@ static bool prim_must_fail(void) {
 }
 #endif
 
+// errno as it was before a call of libc; returns what the call has set it to, 0 if it succeeded.
+static int prim_result(bool ok, int saved) {
+  int err = (ok ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
 // ---- tools ----------------------------------------------------------------------------------------------------------
 
 // Valgrind begins with low addresses: each number of 32 bits somewhere in memory could be a pointer for its leak checker.
@@ -93,10 +88,6 @@ void _mi_prim_hide(void* start, size_t size) {
 
 mi_prim_calls_t _mi_prim_calls;
 
-static void prim_count(mi_atomic(int64_t)* n_calls) {
-  mi_fetch_add_relaxed(n_calls, 1);
-}
-
 static mi_atomic(size_t) prim_page_size;
 
 size_t _mi_prim_os_page_size(void) {
@@ -113,27 +104,19 @@ size_t _mi_prim_os_page_size(void) {
 
 static int prim_mmap(void* hint, size_t size, int protection, int flags, void** start) {
   int saved = errno;
-  prim_count(&_mi_prim_calls.map);
+  mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
   void* p = mmap(hint, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-  int   err = (p == MAP_FAILED ? errno : 0);
-  errno = saved;
-  if (err == 0) *start = p;
-  return err;
-}
-
-static int prim_map_any(void* hint, size_t size, int protection, int flags, void** start) {
-  return prim_must_fail() ? ENOMEM : prim_mmap(hint, size, protection, flags, start);
+  if (p != MAP_FAILED) *start = p;
+  return prim_result(p != MAP_FAILED, saved);
 }
 
 static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
-  return prim_map_any(hint, size, protection, MAP_NORESERVE | flags, start);
+  return prim_must_fail() ? ENOMEM : prim_mmap(hint, size, protection, flags, start);
 }
 
 static int prim_unmap(void* start, size_t size) {
   int saved = errno;
-  int err = (munmap(start, size) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
+  return prim_result(munmap(start, size) == 0, saved);
 }
 
 // A kernel that does not know the flag takes `start` for a hint.
@@ -150,7 +133,7 @@ static int prim_grow(char* start, size_t size) {
   size_t page = _mi_prim_os_page_size();
   int    saved = errno;
   int    err = (mremap(start - page, page, page + size, 0) == MAP_FAILED ? ENOMEM : 0);
-  if (err == 0) prim_count(&_mi_prim_calls.commit);
+  if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
   if (err == 0 && mprotect(start, size, PROT_READ | PROT_WRITE) != 0) {
     munmap(start, size);
     err = ENOMEM;
@@ -201,7 +184,7 @@ int _mi_prim_reserve(size_t size, size_t align, void** start) {
   size_t extra = (align > _mi_prim_os_page_size() ? align : 0);
   if (size + extra < size) return ENOMEM;
   void* p;
-  int   err = prim_map(prim_reserve_hint(), size + extra, PROT_NONE, 0, &p);
+  int   err = prim_map(prim_reserve_hint(), size + extra, PROT_NONE, MAP_NORESERVE, &p);
   if (err != 0) return err;
   uintptr_t aligned = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);
   size_t    before = aligned - (uintptr_t)p;
@@ -216,7 +199,7 @@ int _mi_prim_release(void* start, size_t size) {
 }
 
 int _mi_prim_map(size_t size, void** start) {
-  return prim_map(prim_reserve_hint(), size, PROT_READ | PROT_WRITE, 0, start);
+  return prim_map(prim_reserve_hint(), size, PROT_READ | PROT_WRITE, MAP_NORESERVE, start);
 }
 
 // `to` counts with MREMAP_FIXED only.
@@ -224,10 +207,8 @@ static int prim_mremap(void** start, size_t size, size_t new_size, int flags, vo
   if (prim_must_fail()) return ENOMEM;
   int   saved = errno;
   void* p = mremap(*start, size, new_size, MREMAP_MAYMOVE | flags, to);
-  int   err = (p == MAP_FAILED ? errno : 0);
-  errno = saved;
-  if (err == 0) *start = p;
-  return err;
+  if (p != MAP_FAILED) *start = p;
+  return prim_result(p != MAP_FAILED, saved);
 }
 
 int _mi_prim_resize(void** start, size_t size, size_t new_size) {
@@ -263,8 +244,8 @@ static void prim_drop_kept(void) {
   }
 }
 
-// The new place is one mapping only if the system chooses it and then makes it larger.  If it does that not, the
-// contents are copied back: moving them back could be refused as well.
+// The new place is one mapping only if the system chooses it and then enlarges it.  If that fails, the contents are copied
+// back: moving them back could be refused as well.
 int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
   *start = from;
   prim_drop_kept();
@@ -278,14 +259,12 @@ int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
 static int prim_protect(void* start, size_t size, int protection) {
   if (prim_must_fail()) return ENOMEM;
   int saved = errno;
-  int err = (mprotect(start, size, protection) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
+  return prim_result(mprotect(start, size, protection) == 0, saved);
 }
 
 int _mi_prim_commit(void* start, size_t size) {
   MI_PROBE2(commit, start, size);
-  prim_count(&_mi_prim_calls.commit);
+  mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
   return prim_protect(start, size, PROT_READ | PROT_WRITE);
 }
 
@@ -301,21 +280,19 @@ int _mi_prim_make_readable(void* start, size_t size) {
 static int prim_advise(void* start, size_t size, int advice) {
   if (prim_must_fail()) return ENOMEM;
   int saved = errno;
-  int err = (madvise(start, size, advice) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
+  return prim_result(madvise(start, size, advice) == 0, saved);
 }
 
 int _mi_prim_purge(void* start, size_t size) {
   MI_PROBE2(purge, start, size);
-  prim_count(&_mi_prim_calls.purge);
+  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
   int err = prim_advise(start, size, MADV_DONTNEED);
   if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
   return err;
 }
 
 int _mi_prim_discard(void* start, size_t size) {
-  prim_count(&_mi_prim_calls.discard);
+  mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
   int err = prim_advise(start, size, MADV_FREE);
   if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_discarded, (int64_t)size);
   return err;
@@ -323,7 +300,7 @@ int _mi_prim_discard(void* start, size_t size) {
 
 int _mi_prim_decommit(void* start, size_t size) {
   void* p;
-  int   err = prim_map(start, size, PROT_NONE, MAP_FIXED, &p);
+  int   err = prim_map(start, size, PROT_NONE, MAP_NORESERVE | MAP_FIXED, &p);
   if (err == 0) return 0;
   prim_unmap(start, size); // the memory goes back in any case
   return _mi_prim_reserve_at(start, size);
@@ -349,10 +326,10 @@ static mi_remap_t prim_hold(void* start, size_t size) {
   return prim_map_at(start, size, PROT_NONE) == 0 ? MI_REMAP_RESERVED : MI_REMAP_LOST;
 }
 
-// The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping after the other
-// and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it does that with one mapping
-// or not at all.  From there they are copied when they cannot be moved: to where they were, so that there is one mapping less when
-// the target is mapped again.
+// The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping
+// after the other and stops where it cannot.  So the contents are moved to a place that the kernel chooses first: it
+// does that with one mapping or not at all.  From there they are copied when they cannot be moved: to where they were,
+// so that there is one mapping less when the target is mapped again.
 mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
   void* between = from;
   prim_drop_kept();
@@ -369,7 +346,7 @@ mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
 // Kernels before 6.12 take away what was there before they find that they cannot promise more memory, where that is counted.
 mi_remap_t _mi_prim_unremap(void* start, size_t size) {
   void* p;
-  if (prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED, &p) == 0) return MI_REMAP_DONE;
+  if (prim_map(start, size, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED, &p) == 0) return MI_REMAP_DONE;
   int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
   if (err == 0) return MI_REMAP_DONE;
   return err == EEXIST ? MI_REMAP_REFUSED : prim_hold(start, size);
@@ -381,261 +358,22 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   const int flags = MAP_HUGETLB | (int)(mi_ctz64(os_page_size) << 26 /* MAP_HUGE_SHIFT */);
   void*     p;
   *is_lost = false;
-  int err = prim_map_any(NULL, size, PROT_READ | PROT_WRITE, flags, &p);
+  int err = prim_map(NULL, size, PROT_READ | PROT_WRITE, flags, &p);
   if (err != 0) return err;
   prim_unmap(p, size);
-  err = prim_map_any(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
+  err = prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
   if (err == 0) return 0;
   *is_lost = (_mi_prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
   return err;
 }
 
-size_t _mi_prim_address_space_limit(void) {
-  struct rlimit limit;
-  int           saved = errno;
-  bool          known = (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
-  errno = saved;
-  return known ? (size_t)limit.rlim_cur : SIZE_MAX;
-}
-
-bool _mi_prim_overcommits(void) {
-  char mode = '0';
-  int  saved = errno;
-  int  fd = open("/proc/sys/vm/overcommit_memory", O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    if (read(fd, &mode, 1) != 1) mode = '0';
-    close(fd);
-  }
-  errno = saved;
-  return mode != '2';
-}
-
-// ---- memory of several nodes ----------------------------------------------------------------------------------------
-
-#define PRIM_NODES_MAX 256
-
-size_t _mi_prim_numa_node_count(void) {
-  size_t n = 0;
-  int    saved = errno;
-  char   path[64] = "/sys/devices/system/node/node";
-  for (; n < PRIM_NODES_MAX; n++) {
-    size_t at = 29;
-    if (n >= 100) path[at++] = (char)('0' + n / 100);
-    if (n >= 10) path[at++] = (char)('0' + n / 10 % 10);
-    path[at++] = (char)('0' + n % 10);
-    path[at] = 0;
-    if (access(path, R_OK) != 0) break;
-  }
-  errno = saved;
-  return n == 0 ? 1 : n;
-}
-
-// libc's finds it without a system call.
-static int prim_getcpu(unsigned* node) {
-#if defined(__GLIBC_PREREQ)
-  #if __GLIBC_PREREQ(2, 29)
-  unsigned cpu;
-  return getcpu(&cpu, node);
-  #endif
-#endif
-  return (int)syscall(SYS_getcpu, NULL, node, NULL);
-}
-
-size_t _mi_prim_numa_node(void) {
-  unsigned node = 0;
-  int      saved = errno;
-  if (prim_getcpu(&node) != 0) node = 0;
-  errno = saved;
-  return node;
-}
-
 int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
-  enum { WORD_BITS = 8 * sizeof(unsigned long), PREFERRED = 1, BIND = 2 }; // modes of mbind(2), which needs no libnuma
-  unsigned long mask[PRIM_NODES_MAX / WORD_BITS] = {0};
-  if (node >= PRIM_NODES_MAX) return EINVAL;
+  enum { WORD_BITS = 8 * sizeof(unsigned long), N_NODES = 256 };
+  enum { PREFERRED = 1, BIND = 2 }; // modes of mbind(2), which needs no libnuma
+  unsigned long mask[N_NODES / WORD_BITS] = {0};
+  if (node >= N_NODES) return EINVAL;
   if (prim_must_fail()) return ENOMEM;
   mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
   int saved = errno;
-  int err = (syscall(SYS_mbind, start, size, only ? BIND : PREFERRED, mask, PRIM_NODES_MAX + 1, 0) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
-}
-
-// ---- time, identity, environment ------------------------------------------------------------------------------------
-
-int64_t _mi_prim_clock_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-int64_t _mi_prim_cpu_time_ms(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-uint64_t _mi_prim_random(void) {
-  uint64_t x = 0;
-  int      saved = errno;
-  if (syscall(SYS_getrandom, &x, sizeof(x), 1 /* GRND_NONBLOCK */) != (long)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ms() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
-  errno = saved;
-  return x;
-}
-
-extern char** environ;
-
-const char* _mi_prim_environment_entry(size_t i) {
-  return environ == NULL ? NULL : environ[i];
-}
-
-// The system says so (setuid and setgid, capabilities of files, security modules) in what it hands to each new program.
-bool _mi_prim_is_privileged(void) {
-  int  saved = errno;
-  bool is_privileged = (getauxval(AT_SECURE) != 0);
-  errno = saved;
-  return is_privileged;
-}
-
-void _mi_prim_write_stderr(const char* text, size_t length) {
-  while (length > 0) {
-    long n = prim_syscall(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0);
-    if (n == -EINTR) continue;
-    if (n <= 0) break;
-    text += n;
-    length -= (size_t)n;
-  }
-}
-
-void _mi_prim_abort(void) {
-  abort();
-}
-
-static int64_t prim_timeval_ms(const struct timeval* t) {
-  return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
-}
-
-// Resident bytes from /proc/self/statm ("size resident ..." in OS pages), 0 when it cannot be read.
-static size_t prim_resident(void) {
-  char   text[128];
-  int    fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-  size_t pages = 0;
-  if (fd < 0) return 0;
-  ssize_t n = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  text[n] = 0;
-  const char* s = text;
-  while (*s != 0 && *s != ' ') s++;
-  while (*s == ' ') s++;
-  for (; *s >= '0' && *s <= '9'; s++) pages = pages * 10 + (size_t)(*s - '0');
-  return pages * _mi_prim_os_page_size();
-}
-
-// Milliseconds since the process was started: the 22nd field of /proc/self/stat is when that was, in clock ticks since
-// the machine was.  The second field, the program's name in parentheses, may hold anything.
-static int64_t prim_elapsed_ms(void) {
-  char text[1024];
-  int  fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  ssize_t n = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (n <= 0) return 0;
-  text[n] = 0;
-  const char* s = strrchr(text, ')');
-  for (int field = 2; s != NULL && field < 22; field++) s = strchr(s + 1, ' ');
-  if (s == NULL) return 0;
-  struct timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  int64_t started_ms = (int64_t)strtoull(s + 1, NULL, 10) * 1000 / sysconf(_SC_CLK_TCK);
-  int64_t elapsed_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 - started_ms;
-  return elapsed_ms < 0 ? 0 : elapsed_ms;
-}
-
-void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage usage;
-  int           saved = errno;
-  getrusage(RUSAGE_SELF, &usage);
-  info->elapsed_ms = prim_elapsed_ms();
-  info->user_ms = prim_timeval_ms(&usage.ru_utime);
-  info->system_ms = prim_timeval_ms(&usage.ru_stime);
-  info->rss_current = prim_resident();
-  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
-  info->major_faults = (size_t)usage.ru_majflt;
-  info->minor_faults = (size_t)usage.ru_minflt;
-  errno = saved;
-}
-
-// ---- threads --------------------------------------------------------------------------------------------------------
-
-// By hand: nothing of libc may be called yet, and errno is thread-local itself.
-bool _mi_prim_has_thread_storage(void) {
-#if defined(__x86_64__) && defined(__LP64__)
-  uintptr_t base = 0;
-  long      result;
-  __asm__ volatile("syscall"
-                   : "=a"(result)
-                   : "0"((long)SYS_arch_prctl), "D"(0x1003L /* ARCH_GET_FS */), "S"(&base)
-                   : "rcx", "r11", "memory");
-  return result == 0 && base != 0;
-#elif defined(__aarch64__)
-  uintptr_t base;
-  __asm__ volatile("mrs %0, tpidr_el0" : "=r"(base));
-  return base != 0;
-#else
-  return true;
-#endif
-}
-
-void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
-  struct timespec t;
-  int             saved = errno;
-  t.tv_sec = (time_t)(timeout_ms / 1000);
-  t.tv_nsec = (long)(timeout_ms % 1000) * 1000000;
-  syscall(SYS_futex, (void*)word, FUTEX_WAIT_PRIVATE, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
-  errno = saved;
-}
-
-void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
-  int saved = errno;
-  syscall(SYS_futex, (void*)word, FUTEX_WAKE_PRIVATE, all ? 0x7fffffff : 1, NULL, NULL, 0);
-  errno = saved;
-}
-
-// ---- guarded blocks: stacks --------------------------------------------------------------------------------------------
-
-uintptr_t _mi_prim_thread_id(void) {
-  return (uintptr_t)syscall(SYS_gettid);
-}
-
-bool _mi_prim_thread_is_main(void) {
-  return _mi_prim_thread_id() == (uintptr_t)getpid();
-}
-
-int64_t _mi_prim_clock_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-// Not every C library has it, and a static program has it only if it uses it.
-#if defined(__cplusplus)
-extern "C" int backtrace(void** frames, int max) __attribute__((weak));
-#else
-extern int backtrace(void** frames, int max) __attribute__((weak));
-#endif
-
-size_t _mi_prim_stack(void** frames, size_t max) {
-  if (backtrace == NULL) return 0;
-  int saved = errno;
-  int n = backtrace(frames, (int)max);
-  errno = saved;
-  return n < 0 ? 0 : (size_t)n;
-}
-
-bool _mi_prim_stack_init(void) {
-  void* frames[2];
-  return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
+  return prim_result(syscall(SYS_mbind, start, size, only ? BIND : PREFERRED, mask, N_NODES + 1, 0) == 0, saved);
 }

@@ -1,12 +1,12 @@
 // Faults on Linux: the handler, and what it asks the system for.  Layer: prim.
 //
-// F1  Up to the call of what was there before, the handler calls nothing of libc (syscall.h says why), and has no thread-local
-//     variables, whose first use may allocate.  So the compiler must find nothing to copy or to fill for which it would call
-//     memcpy or memset.
-// F2  Below the frame that the kernel makes, it takes at most MI_FAULT_STACK bytes, what prim_on_fault calls included: an
-//     alternate stack may have little more than the kernel needs (512 bytes to 11 KiB, by the registers of the processor).
-//     What was there before is called when nearly all of that is free again.
-// F3  No locks and no memory but the stack: any number of threads may be in it.
+// LF1  Up to the call of what was there before, the handler calls nothing of libc (syscall.h says why), and has no thread-local
+//      variables, whose first use may allocate.  So the compiler must find nothing to copy or to fill for which it would call
+//      memcpy or memset.
+// LF2  Below the frame that the kernel makes, it takes at most MI_FAULT_STACK bytes, what prim_on_fault calls included: an
+//      alternate stack may have little more than the kernel needs (512 bytes to 11 KiB, by the registers of the processor).
+//      What was there before is called when nearly all of that is free again.
+// LF3  No locks and no memory but the stack: any number of threads may be in it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
@@ -29,7 +29,7 @@ typedef struct prim_signals_s {
 } prim_signals_t;
 
 static void prim_signals_change(int how, const void* set, void* before) {
-  prim_syscall(SYS_rt_sigprocmask, (uintptr_t)how, (uintptr_t)set, (uintptr_t)before, PRIM_SIGNALS_SIZE);
+  _mi_syscall(SYS_rt_sigprocmask, (uintptr_t)how, (uintptr_t)set, (uintptr_t)before, PRIM_SIGNALS_SIZE);
 }
 
 static void prim_signals_unblock(int sig) {
@@ -44,13 +44,13 @@ static void prim_signals_unblock(int sig) {
 // All zero is the default action, however the kernel's structure is laid out.
 static void prim_signals_default(int sig) {
   static const unsigned long action[16] = {0};
-  prim_syscall(SYS_rt_sigaction, (uintptr_t)sig, (uintptr_t)action, 0, PRIM_SIGNALS_SIZE);
+  _mi_syscall(SYS_rt_sigaction, (uintptr_t)sig, (uintptr_t)action, 0, PRIM_SIGNALS_SIZE);
 }
 
 static void prim_signals_raise(int sig) {
-  long process = prim_syscall(SYS_getpid, 0, 0, 0, 0);
-  long thread = prim_syscall(SYS_gettid, 0, 0, 0, 0);
-  prim_syscall(SYS_tgkill, (uintptr_t)process, (uintptr_t)thread, (uintptr_t)sig, 0);
+  long process = _mi_syscall(SYS_getpid, 0, 0, 0, 0);
+  long thread = _mi_syscall(SYS_gettid, 0, 0, 0, 0);
+  _mi_syscall(SYS_tgkill, (uintptr_t)process, (uintptr_t)thread, (uintptr_t)sig, 0);
 }
 
 // ---- the handler ----------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
 
 // ---- the mappings of the process ------------------------------------------------------------------------------------
 // A line of /proc/self/maps is "start-end rwxp offset major:minor inode   path".  It is read character by character, so that
-// no line needs a buffer (F2).
+// no line needs a buffer (LF2).
 
 typedef struct prim_maps_s {
   int  fd;
@@ -146,7 +146,7 @@ typedef struct prim_maps_s {
 static char prim_maps_get(prim_maps_t* maps) {
   if (maps->at == maps->n) {
     maps->at = 0;
-    maps->n = prim_syscall(SYS_read, (uintptr_t)maps->fd, (uintptr_t)maps->buffer, sizeof(maps->buffer), 0);
+    maps->n = _mi_syscall(SYS_read, (uintptr_t)maps->fd, (uintptr_t)maps->buffer, sizeof(maps->buffer), 0);
     if (maps->n <= 0) maps->n = 0;
     if (maps->n == 0) return 0;
   }
@@ -220,11 +220,11 @@ bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t*
   static const char path[] = "/proc/self/maps";
   prim_maps_t       maps;
   if (size == 0) return false;
-  long fd = prim_syscall(SYS_openat, (uintptr_t)(long)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
+  long fd = _mi_syscall(SYS_openat, (uintptr_t)(long)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
   if (fd < 0) return false;
   maps.fd = (int)fd;
   maps.at = maps.n = 0;
   bool found = prim_maps_find(&maps, address, name, size, offset);
-  prim_syscall(SYS_close, (uintptr_t)fd, 0, 0, 0);
+  _mi_syscall(SYS_close, (uintptr_t)fd, 0, 0, 0);
   return found;
 }

@@ -2,7 +2,7 @@
 //
 //   0  free        1  held, nobody sleeps        2  held, somebody may sleep
 //
-// It neither allocates nor has a destructor.  Critical sections of ours are short, so a contender spins for a while first; an
+// It neither allocates nor has a destructor.  Critical sections are short, so a contender spins for a while first; an
 // oversubscribed machine makes it sleep instead of burning its time slice.
 //
 // A thread that forks holds all locks of the library while handlers of the program run (heap/fork.h).  These may allocate: for

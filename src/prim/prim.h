@@ -2,7 +2,7 @@
 // library has an `#if` on the system.
 //
 // Sizes are in bytes and addresses are multiples of the OS page size unless said otherwise.  Calls that can fail return
-// 0 or an errno value; none of them changes errno, allocates, or takes a lock of ours.
+// 0 or an errno value; none of them changes errno, allocates, or takes a lock of the library.
 #pragma once
 
 #include "../base/atomic.h"
@@ -69,9 +69,9 @@ typedef enum mi_remap_e {
   MI_REMAP_LOST      // another mapping of the process may lie at the target
 } mi_remap_t;
 
-// Moves the contents of [from, from+size) to [to, to+size), its target.  Both ranges stay usable and the old one may be anything.
-// On failure the contents are where they were.  Where `from` is several mappings, or the system cannot do it at all, that is
-// REFUSED.
+// Moves the contents of [from, from+size) to [to, to+size), its target.  Both ranges stay usable and the old one may be
+// anything. On failure the contents are where they were.  Where `from` is several mappings, or the system cannot do it
+// at all, that is REFUSED.
 mi_remap_t   _mi_prim_remap(void* from, void* to, size_t size);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
@@ -146,8 +146,8 @@ int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last))
 size_t _mi_prim_thread_watched(void);
 // In the child of a fork there is one thread.
 void   _mi_prim_thread_after_fork(void);
-// A thread with all signals blocked, a name, and the scheduling of a new process, whatever that of the caller is.  Takes locks of
-// libc: only from where these are known not to be held.
+// A thread with all signals blocked, a name, and the scheduling of a new process, whatever that of the caller is.
+// Takes locks of libc: only from where these are known not to be held.
 int    _mi_prim_thread_start(void (*run)(void));
 // Until the thread that was started last, and is about to end, is gone.
 void   _mi_prim_thread_join(void);

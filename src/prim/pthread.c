@@ -23,8 +23,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../base/assert.h"
-
 #if !defined(PTHREAD_DESTRUCTOR_ITERATIONS)
   #define PTHREAD_DESTRUCTOR_ITERATIONS 4 // what POSIX demands at least
 #endif
@@ -230,7 +228,7 @@ static prim_create_t prim_create_of_libc(void) {
 
 #endif
 
-// ---- a thread of ours -------------------------------------------------------------------------------------------------
+// ---- the library's thread ---------------------------------------------------------------------------------------------
 
 static mi_atomic(uintptr_t) prim_own; // the pthread_t of one that nobody joins or detaches yet; 0: there is none
 
@@ -261,21 +259,9 @@ int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
 
 mi_static_assert(sizeof(pthread_t) == sizeof(uintptr_t), "a word, or a pointer");
 
-static pthread_t prim_thread_of(uintptr_t word) {
-  pthread_t thread;
-  memcpy(&thread, &word, sizeof(thread));
-  return thread;
-}
-
-static uintptr_t prim_thread_word(pthread_t thread) {
-  uintptr_t word;
-  memcpy(&word, &thread, sizeof(word));
-  return word;
-}
-
 // It is detached at its end by itself, or when the next one starts, unless somebody joins it.
 static void* prim_thread_run(void* run) {
-  uintptr_t self = prim_thread_word(pthread_self());
+  uintptr_t self = (uintptr_t)pthread_self();
   prctl(PR_SET_NAME, "mimalloc", 0, 0, 0);
   (*(void (**)(void))run)();
   if (mi_cas_strong(&prim_own, &self, (uintptr_t)0, acq_rel, relaxed)) pthread_detach(pthread_self());
@@ -284,16 +270,17 @@ static void* prim_thread_run(void* run) {
 
 // By the thread that starts it, which so cannot end before anybody could join it.
 static void prim_thread_note(pthread_t thread) {
-  uintptr_t before = mi_exchange_acq_rel(&prim_own, prim_thread_word(thread));
-  if (before != 0) pthread_detach(prim_thread_of(before));
+  uintptr_t before = mi_exchange_acq_rel(&prim_own, (uintptr_t)thread);
+  if (before != 0) pthread_detach((pthread_t)before);
 }
 
 void _mi_prim_thread_join(void) {
   uintptr_t thread = mi_exchange_acq_rel(&prim_own, (uintptr_t)0);
-  if (thread != 0) pthread_join(prim_thread_of(thread), NULL);
+  if (thread != 0) pthread_join((pthread_t)thread, NULL);
 }
 
-// The scheduling is set only where it is not what it should be: filters that let a program start threads need not let it do that.
+// The scheduling is set only where it is not what it should be: filters that let a program start threads need not let
+// it do that.
 typedef struct prim_scheduling_s {
   bool has_policy; // to be set
   bool has_cpus;

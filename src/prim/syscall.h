@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 // What the system returns: -errno if it failed.
-static inline long prim_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) {
+static inline long _mi_syscall(long number, uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d) {
 #if defined(__x86_64__) && defined(__LP64__)
   long               result;
   register uintptr_t fourth __asm__("r10") = d;

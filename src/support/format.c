@@ -47,35 +47,25 @@ static void format_number(format_sink_t* sink, const format_spec_t* spec, const 
   format_field(sink, spec, prefix, p);
 }
 
-static void format_signed(format_sink_t* sink, const format_spec_t* spec, format_args_t* args) {
-  long long x;
+// d, i, u or x.
+static void format_integer(format_sink_t* sink, const format_spec_t* spec, char conversion, format_args_t* args) {
+  long long          x;
+  unsigned long long u; // the same of an unsigned type
   switch (spec->length) {
-    case 'l': x = va_arg(args->list, long); break;
-    case 'L': x = va_arg(args->list, long long); break;
-    case 'z': x = va_arg(args->list, ptrdiff_t); break;
-    default: x = va_arg(args->list, int); break;
+    case 'L': u = (unsigned long long)(x = va_arg(args->list, long long)); break;
+    case 'l': u = (unsigned long)(x = va_arg(args->list, long)); break;
+    case 'z': u = (size_t)(x = va_arg(args->list, ptrdiff_t)); break;
+    default: u = (unsigned)(x = va_arg(args->list, int)); break;
   }
-  unsigned long long magnitude = (x < 0 ? 0 - (unsigned long long)x : (unsigned long long)x);
-  format_number(sink, spec, x < 0 ? "-" : "", magnitude, 10, "0123456789");
-}
-
-static void format_unsigned(format_sink_t* sink, const format_spec_t* spec, format_args_t* args, unsigned base) {
-  unsigned long long x;
-  switch (spec->length) {
-    case 'l': x = va_arg(args->list, unsigned long); break;
-    case 'L': x = va_arg(args->list, unsigned long long); break;
-    case 'z': x = va_arg(args->list, size_t); break;
-    default: x = va_arg(args->list, unsigned); break;
-  }
-  format_number(sink, spec, "", x, base, "0123456789abcdef");
+  bool is_negative = ((conversion == 'd' || conversion == 'i') && x < 0);
+  if (is_negative) u = 0 - (unsigned long long)x;
+  format_number(sink, spec, is_negative ? "-" : "", u, conversion == 'x' ? 16 : 10, "0123456789abcdef");
 }
 
 // Reads flags, width and length at fmt; returns where the conversion is.
 static const char* format_parse(const char* fmt, format_spec_t* spec) {
-  spec->is_left = false;
-  spec->pad = ' ';
-  spec->width = 0;
-  spec->length = 0;
+  const format_spec_t none = {false, ' ', 0, 0};
+  *spec = none;
   for (; *fmt == '-' || *fmt == '0'; fmt++) {
     if (*fmt == '-') spec->is_left = true;
     else spec->pad = '0';
@@ -96,9 +86,9 @@ static const char* format_parse(const char* fmt, format_spec_t* spec) {
 static bool format_convert(format_sink_t* sink, const format_spec_t* spec, char conversion, format_args_t* args) {
   switch (conversion) {
     case 'd':
-    case 'i': format_signed(sink, spec, args); return true;
-    case 'u': format_unsigned(sink, spec, args, 10); return true;
-    case 'x': format_unsigned(sink, spec, args, 16); return true;
+    case 'i':
+    case 'u':
+    case 'x': format_integer(sink, spec, conversion, args); return true;
     case 'p': {
       uintptr_t p = (uintptr_t)va_arg(args->list, void*);
       format_number(sink, spec, "0x", p, 16, "0123456789ABCDEF");
@@ -119,7 +109,7 @@ static bool format_convert(format_sink_t* sink, const format_spec_t* spec, char 
   }
 }
 
-size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) {
+size_t _mi_format_v(char* buf, size_t size, const char* fmt, va_list args) {
   if (size == 0) return 0;
   format_sink_t sink = {buf, buf + size - 1};
   format_args_t copy;
@@ -143,7 +133,7 @@ size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) {
 size_t _mi_format(char* buf, size_t size, const char* fmt, ...) {
   va_list args;
   va_start(args, fmt);
-  size_t n = _mi_vformat(buf, size, fmt, args);
+  size_t n = _mi_format_v(buf, size, fmt, args);
   va_end(args);
   return n;
 }

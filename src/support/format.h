@@ -13,7 +13,7 @@
 #include "../base/compiler.h"
 
 // Writes at most size - 1 characters and a terminator (nothing at all if size is 0); returns the characters written.
-size_t _mi_vformat(char* buf, size_t size, const char* fmt, va_list args) mi_printf(3, 0);
+size_t _mi_format_v(char* buf, size_t size, const char* fmt, va_list args) mi_printf(3, 0);
 size_t _mi_format(char* buf, size_t size, const char* fmt, ...) mi_printf(3, 4);
 
 // strlen, but not libc's: of a plain loop the compiler makes a call of that, and signal handlers must not (prim.h).

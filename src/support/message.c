@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../base/assert.h"
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../prim/lock.h"
@@ -57,24 +56,25 @@ static message_fun_t message_hook_get(message_hook_t* hook, void** arg) {
 // ---- this thread ----------------------------------------------------------------------------------------------------
 
 typedef struct message_thread_s {
-  bool is_in_output; // M1
+  bool is_in_output; // MS1
   bool is_in_error;
 } message_thread_t;
 
 static mi_thread_local message_thread_t message_thread;
 static mi_atomic(uintptr_t)             message_main_thread; // 0: not known yet
 
-uintptr_t _mi_message_thread_id(void) {
+// Identifies the calling thread among those that live.
+static uintptr_t message_thread_id(void) {
   return (uintptr_t)&message_thread;
 }
 
 void _mi_message_init(void) {
-  mi_store_relaxed(&message_main_thread, _mi_message_thread_id());
+  mi_store_relaxed(&message_main_thread, message_thread_id());
 }
 
 static bool message_is_main_thread(void) {
   uintptr_t main_thread = mi_load_relaxed(&message_main_thread);
-  return main_thread == 0 || main_thread == _mi_message_thread_id();
+  return main_thread == 0 || main_thread == message_thread_id();
 }
 
 // ---- output ---------------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ void _mi_message_write(mi_output_fun* out, void* arg, const char* text) {
 static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
   char   line[MESSAGE_MAX];
   size_t n = _mi_format(line, sizeof(line) - 1, "%s", prefix);
-  n += _mi_vformat(line + n, sizeof(line) - 1 - n, fmt, args);
+  n += _mi_format_v(line + n, sizeof(line) - 1 - n, fmt, args);
   if (line[n - 1] != '\n') line[n++] = '\n';
   line[n] = 0;
   _mi_message_write(NULL, NULL, line);
@@ -164,28 +164,13 @@ void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) {
   char    text[MESSAGE_MAX];
   va_list args;
   va_start(args, fmt);
-  _mi_vformat(text, sizeof(text), fmt, args);
+  _mi_format_v(text, sizeof(text), fmt, args);
   va_end(args);
   _mi_message_write(out, arg, text);
 }
 
-void _mi_message_print(const char* fmt, ...) {
-  va_list args;
-  va_start(args, fmt);
-  message_vwrite("mimalloc: ", fmt, args);
-  va_end(args);
-}
-
-void _mi_message_verbose(const char* fmt, ...) {
-  if (_mi_option_get_fast(mi_option_verbose) < 1) return;
-  va_list args;
-  va_start(args, fmt);
-  message_vwrite("mimalloc: ", fmt, args);
-  va_end(args);
-}
-
-void _mi_message_trace(const char* fmt, ...) {
-  if (_mi_option_get_fast(mi_option_verbose) < 2) return;
+void _mi_message_print(long level, const char* fmt, ...) {
+  if (level > 0 && _mi_option_get_fast(mi_option_verbose) < level) return;
   va_list args;
   va_start(args, fmt);
   message_vwrite("mimalloc: ", fmt, args);
@@ -207,7 +192,7 @@ static bool message_may_show(mi_option_t max_option, mi_atomic(long)* n_shown) {
 static void message_vwrite_fault(const char* word, const char* fmt, va_list args) {
   char prefix[64];
   if (message_is_main_thread()) _mi_format(prefix, sizeof(prefix), "mimalloc: %s: ", word);
-  else _mi_format(prefix, sizeof(prefix), "mimalloc: %s: thread %p: ", word, (void*)_mi_message_thread_id());
+  else _mi_format(prefix, sizeof(prefix), "mimalloc: %s: thread %p: ", word, (void*)message_thread_id());
   message_vwrite(prefix, fmt, args);
 }
 
@@ -237,7 +222,7 @@ static bool message_is_fatal(int err) {
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 
-void _mi_error_report(int err, const char* fmt, ...) {
+void _mi_message_error(int err, const char* fmt, ...) {
   int saved = errno;
   MI_PROBE2(error, err, fmt);
   void*         arg;
@@ -257,12 +242,6 @@ void _mi_error_report(int err, const char* fmt, ...) {
     message_thread.is_in_error = false;
   }
   errno = saved;
-}
-
-void _mi_assert_fail(const char* expr, const char* file, unsigned line, const char* func) {
-  _mi_message_raw(NULL, NULL, "mimalloc: assertion failed: at \"%s\":%u, %s\n  assertion: \"%s\"\n", file, line, func,
-                  expr);
-  _mi_prim_abort();
 }
 
 void _mi_message_after_fork(void) {

@@ -1,4 +1,4 @@
-// Statistics of the process.  Layer: support.  Owns _mi_stats.
+// Statistics of the process.  Layer: support.  Owns _mi_stat_live.
 #include "stat.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
                  "programs have the layouts of these versions compiled in");
 
-mi_live_stats_t _mi_stats;
+mi_live_stats_t _mi_stat_live;
 
 static int64_t stat_max(int64_t a, int64_t b) {
   return a > b ? a : b;
@@ -22,44 +22,28 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
   return count;
 }
 
-// System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the difference to what
-// the first were at the last reset.
-static struct {
-  mi_atomic(int64_t) map, commit, purge, discard, n_purged, n_discarded;
-} stat_calls_before;
+// System calls are counted where they are made (prim/prim.h), those of a program's commit functions here: the
+// difference to what the first were at the last reset.
+static mi_prim_calls_t stat_calls_before;
 
-static int64_t stat_calls(mi_atomic(int64_t)* now, mi_atomic(int64_t)* before) {
-  return stat_max(0, mi_load_relaxed(now) - mi_load_relaxed(before));
-}
+#define STAT_CALLS(call)       stat_max(0, mi_load_relaxed(&_mi_prim_calls.call) - mi_load_relaxed(&stat_calls_before.call))
+#define STAT_RESET_CALLS(call) mi_store_relaxed(&stat_calls_before.call, mi_load_relaxed(&_mi_prim_calls.call))
 
-static void stat_add_calls(mi_stats_t* out) {
-  out->mmap_calls.total += stat_calls(&_mi_prim_calls.map, &stat_calls_before.map);
-  out->commit_calls.total += stat_calls(&_mi_prim_calls.commit, &stat_calls_before.commit);
-  out->purge_calls.total += stat_calls(&_mi_prim_calls.purge, &stat_calls_before.purge);
-  out->reset_calls.total += stat_calls(&_mi_prim_calls.discard, &stat_calls_before.discard);
-  out->purged.total += stat_calls(&_mi_prim_calls.n_purged, &stat_calls_before.n_purged);
-  out->reset.total += stat_calls(&_mi_prim_calls.n_discarded, &stat_calls_before.n_discarded);
-}
-
-static void stat_reset_calls(void) {
-  mi_store_relaxed(&stat_calls_before.map, mi_load_relaxed(&_mi_prim_calls.map));
-  mi_store_relaxed(&stat_calls_before.commit, mi_load_relaxed(&_mi_prim_calls.commit));
-  mi_store_relaxed(&stat_calls_before.purge, mi_load_relaxed(&_mi_prim_calls.purge));
-  mi_store_relaxed(&stat_calls_before.discard, mi_load_relaxed(&_mi_prim_calls.discard));
-  mi_store_relaxed(&stat_calls_before.n_purged, mi_load_relaxed(&_mi_prim_calls.n_purged));
-  mi_store_relaxed(&stat_calls_before.n_discarded, mi_load_relaxed(&_mi_prim_calls.n_discarded));
-}
-
-void _mi_stats_snapshot(mi_stats_t* out) {
+void _mi_stat_snapshot(mi_stats_t* out) {
   memset(out, 0, sizeof(*out));
   out->size = sizeof(*out);
   out->version = MI_STAT_VERSION;
-#define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stats.name);
-#define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stats.name.total));
+#define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stat_live.name);
+#define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stat_live.name.total));
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stat_add_calls(out);
+  out->mmap_calls.total += STAT_CALLS(map);
+  out->commit_calls.total += STAT_CALLS(commit);
+  out->purge_calls.total += STAT_CALLS(purge);
+  out->reset_calls.total += STAT_CALLS(discard);
+  out->purged.total += STAT_CALLS(n_purged);
+  out->reset.total += STAT_CALLS(n_discarded);
   out->pages_retire.total =
       out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
@@ -70,15 +54,20 @@ static void stat_reset_count(mi_live_count_t* live) {
   mi_store_relaxed(&live->total, current);
 }
 
-void _mi_stats_reset(void) {
-#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stats.name);
-#define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stats.name.total, 0);
+void _mi_stat_reset(void) {
+#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stat_live.name);
+#define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stat_live.name.total, 0);
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stat_reset_calls();
+  STAT_RESET_CALLS(map);
+  STAT_RESET_CALLS(commit);
+  STAT_RESET_CALLS(purge);
+  STAT_RESET_CALLS(discard);
+  STAT_RESET_CALLS(n_purged);
+  STAT_RESET_CALLS(n_discarded);
 #if MI_API_LEVEL < 3
-  stat_reset_count(&_mi_stats.heaps);
-  stat_reset_count(&_mi_stats.theaps);
+  stat_reset_count(&_mi_stat_live.heaps);
+  stat_reset_count(&_mi_stat_live.theaps);
 #endif
 }

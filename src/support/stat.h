@@ -5,12 +5,12 @@
 //
 // All operations are relaxed: a number is exact once the threads that change it have been waited for, and numbers of
 // different fields need not be of one moment.  A decrease may be seen before the increase it belongs to: only
-// _mi_stats_snapshot promises that nothing is negative and current <= peak <= total.
+// _mi_stat_snapshot promises that nothing is negative and current <= peak <= total.
 #pragma once
 
-#include "../base/public.h"
 #include "../base/atomic.h"
 #include "../base/mode.h"
+#include "../base/public.h"
 
 typedef struct mi_live_count_s {
   mi_atomic(int64_t) total;
@@ -34,7 +34,7 @@ typedef struct mi_live_stats_s {
 #endif
 } mi_aligned(MI_TRACK_VALGRIND ? 4096 : 8) mi_live_stats_t; // in OS pages of their own if they have to be hidden
 
-extern mi_live_stats_t _mi_stats;
+extern mi_live_stats_t _mi_stat_live;
 
 // Fields that have no writer here come from elsewhere: system calls from prim/prim.h, what theaps count from
 // heap/heap_stats.h.
@@ -56,11 +56,17 @@ static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
   mi_fetch_sub_relaxed(&count->current, n);
 }
 
+// n may be negative.
+static inline void _mi_stat_change(mi_live_count_t* count, int64_t n) {
+  if (n >= 0) _mi_stat_increase(count, n);
+  else _mi_stat_decrease(count, -n);
+}
+
 // A number as it is now: not negative, and current <= peak <= total.
 mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 
 // Fills in everything; bins and reserved fields are 0.
-void _mi_stats_snapshot(mi_stats_t* out);
+void _mi_stat_snapshot(mi_stats_t* out);
 
 // Totals and peaks become what is current, counters 0.
-void _mi_stats_reset(void);
+void _mi_stat_reset(void);

@@ -74,7 +74,7 @@ void _mi_trace_warn(const char* what, const void* block, const mi_trace_t* trace
 #define TRACE_TABLE_SHIFT 17
 
 struct mi_trace_place_s {
-  mi_atomic(bool) is_locked; // T2
+  mi_atomic(bool) is_locked; // TR2
   const void*     block;
   mi_trace_t      allocated, freed; // thread 0: not known, or not done
 };

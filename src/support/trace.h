@@ -3,10 +3,10 @@
 // Guarded blocks keep their own (heap/guard.h).  In debug builds, with option debug_stacks, a table remembers those of all
 // other blocks as well:
 //
-// T1  The table is a cache: the place of a block follows from its address, and another block may take it over.  So not
-//     everything is found; what is found is of the block that is at that address.
-// T2  A place is written and read by whoever has its lock, for a few instructions.  Those who do not get it for long do
-//     without: the child of a fork may find it locked for ever.
+// TR1  The table is a cache: the place of a block follows from its address, and another block may take it over.  So not
+//      everything is found; what is found is of the block that is at that address.
+// TR2  A place is written and read by whoever has its lock, for a few instructions.  Those who do not get it for long do
+//      without: the child of a fork may find it locked for ever.
 #pragma once
 
 #include "../base/atomic.h"
@@ -31,7 +31,7 @@ void _mi_trace_know_thread(void);
 // In the child of a fork the thread has another number.
 void _mi_trace_after_fork(void);
 
-// For the calling thread.  No lock of ours is held.
+// For the calling thread, which holds no lock of the library.
 void _mi_trace_take(mi_trace_t* trace);
 
 // Says in a warning that the block was allocated (`what`) so.

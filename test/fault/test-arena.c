@@ -7,8 +7,8 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../unload.h"
 #include "../os_pages.h"
-#include "arena/arena.h"
 #include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
@@ -37,15 +37,15 @@ static void use(size_t index, size_t n) {
   size_t more = (is_told(_mi_slices_extend(run.region, run.slice + n, 3, &says_zero)) ? 3 : 0);
   mi_track_writable(p + n * MI_SLICE_SIZE, more * MI_SLICE_SIZE);
   if (more > 0) memset(p + n * MI_SLICE_SIZE, 1, more * MI_SLICE_SIZE);
-  is_told(_mi_region_open_heap_links(run.region));
+  is_told(_mi_space_open_heap_links(run.region));
   for (size_t i = 0; i < n; i++) CHECK_FOR(p[i * MI_SLICE_SIZE + 4095] == (char)i, "slice %zu", i);
   _mi_slices_free(run.region, run.slice, n + more, false);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
 }
 
 static void end_arena(size_t index) {
   if (index == 0) return;
-  CHECK(_mi_arena_unload(index)); // the program is rid of it in any case
+  CHECK(arena_unload(index)); // the program is rid of it in any case
   CHECK(!_mi_arena_exists(index));
 }
 
@@ -54,7 +54,7 @@ static void reserve(size_t size, bool commit, bool allow_large) {
   int    err = _mi_arena_reserve(size, commit, allow_large, true, &index);
   CHECK(is_told(err == 0) ? index != 0 && _mi_arena_exists(index) : err == ENOMEM && index == 0);
   if (err != 0) return;
-  CHECK_EQ(_mi_regions[index].n_open, commit ? _mi_regions[index].n_usable : 0);
+  CHECK_EQ(_mi_region_all[index].n_open, commit ? _mi_region_all[index].n_usable : 0);
   use(index, 40);
   use(index, 90);
   end_arena(index);
@@ -96,22 +96,22 @@ static void script(void) {
 
 static size_t count_lost(void) {
   size_t n = 0;
-  for (size_t i = 0; i < _mi_region_count(); i++) n += (_mi_regions[i].origin == MI_REGION_LOST);
+  for (size_t i = 0; i < _mi_region_count(); i++) n += (_mi_region_all[i].origin == MI_REGION_LOST);
   return n;
 }
 
 // What is committed but for our own memory, which may grow.
 static int64_t committed_in_arenas(void) {
-  int64_t sum = _mi_stats.committed.current;
-  for (size_t i = 0; i <= MI_REGION_HUGE; i++) sum -= (int64_t)_mi_regions[i].committed;
+  int64_t sum = _mi_stat_live.committed.current;
+  for (size_t i = 0; i <= MI_REGION_HUGE; i++) sum -= (int64_t)_mi_region_all[i].committed;
   return sum;
 }
 
 // The same for what is reserved: bands are as large as they are open.
 static int64_t reserved_in_arenas(void) {
-  int64_t sum = _mi_stats.reserved.current;
+  int64_t sum = _mi_stat_live.reserved.current;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_regions[i].is_planned) sum -= (int64_t)_mi_regions[i].reserved_size;
+    if (_mi_region_all[i].is_planned) sum -= (int64_t)_mi_region_all[i].reserved_size;
   }
   return sum;
 }
@@ -138,8 +138,8 @@ static void check_script(void (*script)(void), bool repeat, const char* name) {
     script();
     // ... but memory that the system has put where an arena was lost cannot be had.
     CHECK(n_refused == n_usual || (count_lost() > 0 && n_refused <= n_usual + 3));
-    _mi_slices_purge(SIZE_MAX);
-    CHECK_EQ(_mi_slices_purgeable(), 0);
+    _mi_purge_slices(SIZE_MAX);
+    CHECK_EQ(_mi_chunk_purgeable(), 0);
     CHECK_EQ(reserved_in_arenas(), reserved);
     CHECK_EQ(committed_in_arenas(), 0);
     for (size_t i = 0; i < 5 * MiB; i += 4096) CHECK(witness[i] == 0x77);

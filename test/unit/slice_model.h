@@ -5,12 +5,13 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/purge.h"
 #include "arena/slices.h"
 #include "base/track.h"
 
 enum { max_chunks = 256, max_slices = max_chunks * MI_CHUNK_SLICES, max_live = 400, max_live_slices = 2000 };
 
-static mi_region_t* region = &_mi_regions[0];
+static mi_region_t* region = &_mi_region_all[0];
 static size_t       arena = MI_ARENA_ANY; // what is asked for
 static bool         is_bounded;           // requests may be refused when the region is full
 static bool         purged_is_stale;      // what was purged is not known to be zero
@@ -144,7 +145,7 @@ static void map_begin(void) {
     map_dirty[i] = ((chunk->dirty_bits >> (i % MI_CHUNK_SLICES)) & 1) != 0;
     map_stale[i] = ((chunk->stale_bits >> (i % MI_CHUNK_SLICES)) & 1) != 0;
   }
-  map_elsewhere = _mi_slices_purgeable() - map_purgeable();
+  map_elsewhere = _mi_chunk_purgeable() - map_purgeable();
 }
 
 // ---- the invariants -------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ static void check_all(void) {
   CHECK(region->n_used <= max_chunks);
   for (size_t c = 0; c < region->n_used && c < max_chunks; c++) check_chunk(c);
   for (size_t c = region->n_used; c < max_chunks; c++) CHECK_EQ(map_free_bits(c), UINT32_MAX);
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere + map_purgeable()); // A4
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere + map_purgeable()); // A4
 }
 
 // ---- contents -------------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ static size_t map_first(size_t n, mi_chunk_kind_t kind) {
 static size_t map_fullest_backed(size_t n, mi_chunk_kind_t kind) {
   if (n > MI_CHUNK_SLICES || kind == MI_CHUNK_MIXED) return 0;
   size_t backed = map_fullest(kind, n, MI_CHUNK_BY_BACKED);
-  if (backed == 0 && region == &_mi_regions[MI_REGION_HUGE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
+  if (backed == 0 && region == &_mi_region_all[MI_REGION_HUGE] && map_fullest(kind, n, MI_CHUNK_BY_FREE) == 0)
     backed = map_fullest(MI_CHUNK_NONE, n, MI_CHUNK_BY_BACKED);
   return backed;
 }
@@ -278,7 +279,7 @@ static void take_random(rng_t* r) {
   size_t align = 1;
   switch (rng_below(r, 5)) {
     case 0:
-      if (region == &_mi_regions[MI_REGION_HUGE]) run.kind = MI_CHUNK_HUGE;
+      if (region == &_mi_region_all[MI_REGION_HUGE]) run.kind = MI_CHUNK_HUGE;
       break;
     case 1:
       run.kind = MI_CHUNK_MEDIUM;
@@ -373,11 +374,11 @@ static size_t map_purged(size_t chunk) {
 // Which of the slices go back is the arena's choice; only those that are free, and as many as it says.
 static void purge(size_t n) {
   size_t before = map_purgeable() + map_elsewhere;
-  size_t done = _mi_slices_purge(n);
+  size_t done = _mi_purge_slices(n);
   size_t cleaned = 0;
   CHECK_FOR(done >= (n < before ? n : before), "%zu of %zu, wanted %zu", done, before, n);
   for (size_t c = 0; c < map_n_used; c++) cleaned += map_purged(c);
-  size_t elsewhere = _mi_slices_purgeable() - map_purgeable();
+  size_t elsewhere = _mi_chunk_purgeable() - map_purgeable();
   CHECK_EQ(cleaned + map_elsewhere - elsewhere, done);
   map_elsewhere = elsewhere;
 }

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "../unload.h"
 #include "given_memory.h"
 #include "slice_model.h"
 #include "arena/numa.h"
@@ -26,7 +27,7 @@ static mi_arena_spec_t spec_with(bool is_committed, bool is_pinned, bool is_zero
 // ---- against the map ------------------------------------------------------------------------------------------------
 
 static void begin_map(const given_t* g, size_t index, const mi_arena_spec_t* spec) {
-  region = &_mi_regions[index];
+  region = &_mi_region_all[index];
   arena = index;
   is_bounded = true;
   CHECK_EQ(region->base, (uintptr_t)g->first);
@@ -40,10 +41,10 @@ static void begin_map(const given_t* g, size_t index, const mi_arena_spec_t* spe
 
 static void end_map(size_t index) {
   purge(SIZE_MAX);
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere);
-  CHECK(_mi_arena_unload(index));
-  CHECK(!_mi_arena_exists(index) && !_mi_arena_unload(index));
-  CHECK_EQ(_mi_slices_purgeable(), map_elsewhere);
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
+  CHECK(arena_unload(index));
+  CHECK(!_mi_arena_exists(index) && !arena_unload(index));
+  CHECK_EQ(_mi_chunk_purgeable(), map_elsewhere);
 }
 
 static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinned, bool is_zero, int commit) {
@@ -55,7 +56,7 @@ static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinne
     spec.commit_arg = &g;
     g.says_zero = (commit == 1);
   }
-  int64_t before = _mi_stats.committed.current;
+  int64_t before = _mi_stat_live.committed.current;
   size_t  index = _mi_arena_manage(g.start, g.size, &spec);
   CHECK(index > MI_REGION_HUGE);
   if (index == 0) return;
@@ -68,7 +69,7 @@ static void check_flags(rng_t* r, size_t n_ops, bool is_committed, bool is_pinne
   end_map(index);
   if (commit != 0 && !is_pinned) CHECK(g.n_decommits > 0);
   if (commit != 0 && is_pinned) CHECK_EQ(g.n_decommits, 0);
-  CHECK_EQ(_mi_stats.committed.current, before);
+  CHECK_EQ(_mi_stat_live.committed.current, before);
   given_end(&g);
 }
 
@@ -103,23 +104,23 @@ static void check_refusals(rng_t* r) {
     if (more > 0 && says_zero)
       CHECK(is_zero_memory(_mi_region_slice_start(run.region, run.slice + n), 2 * MI_SLICE_SIZE));
     _mi_slices_free(run.region, run.slice, n + more, false);
-    if (i % 5 == 0) _mi_slices_purge(SIZE_MAX);
+    if (i % 5 == 0) _mi_purge_slices(SIZE_MAX);
   }
   CHECK(n_none > 20 && n_none < 480 && g.n_refused > n_none / 2);
-  CHECK_EQ(_mi_regions[index].committed, given_committed(&g) * MI_SLICE_SIZE);
+  CHECK_EQ(_mi_region_all[index].committed, given_committed(&g) * MI_SLICE_SIZE);
   // Who is not bound gets other memory.
   g.refuse_every = 1;
-  _mi_slices_purge(SIZE_MAX);
-  CHECK(_mi_arena_unload(index));
+  _mi_purge_slices(SIZE_MAX);
+  CHECK(arena_unload(index));
   memset(g.is_committed, false, sizeof(g.is_committed));
   CHECK_EQ(mprotect(g.first, g.n_chunks * MI_CHUNK_SIZE, PROT_NONE), 0);
   spec.is_exclusive = false;
   index = _mi_arena_manage(g.start, g.size, &spec);
   mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
-  CHECK(run.region == &_mi_regions[0]);
+  CHECK(run.region == &_mi_region_all[0]);
   _mi_slices_free(run.region, run.slice, 1, false);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -200,11 +201,11 @@ static void check_refused(rng_t* r) {
   CHECK_EQ(manage(g.first, SIZE_MAX), 0);
   CHECK_EQ(manage((void*)(UINTPTR_MAX - 100), 50), 0);
   // Region 0, all of it or an end, used or not; and a block of ours.
-  char* zero = (char*)_mi_regions[0].base;
+  char* zero = (char*)_mi_region_all[0].base;
   CHECK_EQ(manage(zero, 4 * MiB), 0);
   CHECK_EQ(manage(zero - 4 * MiB, 8 * MiB), 0);
   CHECK_EQ(manage(zero - GiB, (size_t)1 << 42), 0);
-  CHECK_EQ(manage(_mi_regions[0].table, 4 * MiB), 0);
+  CHECK_EQ(manage(_mi_region_all[0].table, 4 * MiB), 0);
   void* block = mi_malloc(8 * MiB);
   CHECK_EQ(manage(block, 8 * MiB), 0);
   mi_free(block);
@@ -215,13 +216,13 @@ static void check_refused(rng_t* r) {
   CHECK_EQ(manage(g.first, 2 * MI_CHUNK_SIZE), 0);
   CHECK_EQ(manage(g.first + MI_CHUNK_SIZE, 2 * MI_CHUNK_SIZE), 0);
   CHECK_EQ(manage(g.first - 3 * MI_SLICE_SIZE, MI_CHUNK_SIZE + 3 * MI_SLICE_SIZE), 0);
-  CHECK_EQ(manage((char*)_mi_regions[index].table - MiB, 4 * MiB), 0);
+  CHECK_EQ(manage((char*)_mi_region_all[index].table - MiB, 4 * MiB), 0);
   // Its neighbour is free to have, and so is it when it is forgotten.
   size_t next = manage(g.first + 2 * MI_CHUNK_SIZE, MI_CHUNK_SIZE);
   CHECK(next != 0 && next != index);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(manage(g.first, 2 * MI_CHUNK_SIZE), index);
-  CHECK(_mi_arena_unload(index) && _mi_arena_unload(next));
+  CHECK(arena_unload(index) && arena_unload(next));
   given_end(&g);
 }
 
@@ -269,9 +270,9 @@ static void check_shared(rng_t* r) {
   CHECK_EQ(index_of_run(large), 0);
   CHECK_EQ(index_of_run(run_of(MI_CHUNK_SLICES, MI_CHUNK_MIXED, index)), SIZE_MAX);
   free_run(large);
-  CHECK(!_mi_arena_unload(index));
+  CHECK(!arena_unload(index));
   for (size_t i = 0; i < COUNT_OF(kinds); i++) free_run(runs[i]);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -287,7 +288,7 @@ static void check_blocks(rng_t* r) {
   given_make(&shared, 12, r, true, true);
   given_make(&exclusive, 4, r, true, true);
   size_t own = _mi_arena_manage(exclusive.start, exclusive.size, &plain);
-  CHECK_EQ(_mi_region_n_shared, 0); // nobody looks for one
+  CHECK_EQ(_mi_space_n_shared, 0); // nobody looks for one
   size_t index = _mi_arena_manage(shared.start, shared.size, &spec);
   memset(blocks, 0, sizeof(blocks));
   for (size_t i = 0; i < 20000 * test_scale(); i++) {
@@ -304,14 +305,14 @@ static void check_blocks(rng_t* r) {
     n_shared += (page != NULL && page->region == index);
   }
   CHECK(n_shared > 100);
-  CHECK_EQ(_mi_regions[own].n_used, 0);
+  CHECK_EQ(_mi_region_all[own].n_used, 0);
   for (size_t k = 0; k < n_blocks; k++) {
     if (blocks[k] != NULL) CHECK_EQ(pattern_check(blocks[k], sizes[k], k), sizes[k]);
     mi_free(blocks[k]);
   }
   mi_collect(true);
-  CHECK(_mi_arena_unload(own));
-  CHECK(_mi_arena_unload(index)); // no page of this thread is left in it
+  CHECK(arena_unload(own));
+  CHECK(arena_unload(index)); // no page of this thread is left in it
   given_end(&shared);
   given_end(&exclusive);
 }
@@ -344,11 +345,11 @@ static void check_nodes(rng_t* r) {
     for (size_t i = 0; i < 4; i++) free_run(runs[i]);
   }
   for (size_t i = 0; i < 3; i++) {
-    CHECK(_mi_arena_unload(index[i]));
+    CHECK(arena_unload(index[i]));
     given_end(&memory[i]);
   }
-  CHECK_EQ(_mi_region_n_shared, 0);
-  CHECK_EQ(_mi_region_n_bound, 0);
+  CHECK_EQ(_mi_space_n_shared, 0);
+  CHECK_EQ(_mi_space_n_bound, 0);
   mi_option_set(mi_option_use_numa_nodes, 0);
 }
 
@@ -366,16 +367,16 @@ static void check_pinned(rng_t* r) {
   CHECK_EQ(_mi_page_of(p)->region, index);
   memset(p, 0x5A, 7 * MiB);
   mi_free(p);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   // What is purged lies behind it, so that it is come across.
   static given_t other;
   given_make(&other, 1, r, true, true);
   size_t behind = _mi_arena_manage(other.start, other.size, &plain);
   free_run(run_of(5, MI_CHUNK_MIXED, behind));
-  CHECK(behind > index && _mi_slices_purgeable() == 5);
+  CHECK(behind > index && _mi_chunk_purgeable() == 5);
   mi_collect(true);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
-  CHECK(_mi_arena_unload(behind));
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
+  CHECK(arena_unload(behind));
   given_end(&other);
   CHECK(is_filled(p, 7 * MiB, 0x5A));
   CHECK_EQ(mincore(g.first, sizeof(resident) * 4096, resident), 0);
@@ -384,7 +385,7 @@ static void check_pinned(rng_t* r) {
   CHECK_EQ(_mi_page_of(q)->region, index);
   CHECK(is_zero(q, 0, 7 * MiB));
   mi_free(q);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 
@@ -431,7 +432,7 @@ static void check_mapping_stays(void) {
   CHECK(_mi_page_of(again)->region == index && is_zero(again, 0, 20 * MiB));
   mi_free(again);
   CHECK(mapping_count() <= mappings + 4);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   munmap(start, size);
   close(fd);
 }
@@ -444,7 +445,7 @@ static void check_discard(void) {
   memset(p, 7, 24 * MiB);
   mi_free(p);
   mi_collect(true);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK(_mi_prim_calls.n_discarded - before >= (int64_t)(24 * MiB));
   mi_run_t run = run_of(24 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
   CHECK(!run.is_zero);
@@ -464,12 +465,12 @@ static void check_discard(void) {
 static void check_disallow(rng_t* r) {
   static given_t  g;
   static mi_run_t runs[4096];
-  size_t          n = 0, open = _mi_regions[0].n_open;
+  size_t          n = 0, open = _mi_region_all[0].n_open;
   mi_arena_spec_t spec = spec_with(true, false, true, false);
   mi_option_set(mi_option_disallow_os_alloc, 1);
   while (n < COUNT_OF(runs) && (runs[n] = run_of(8, MI_CHUNK_MIXED, MI_ARENA_ANY)).region != NULL) n++;
   CHECK(n > 0 && n < COUNT_OF(runs));
-  CHECK_EQ(_mi_regions[0].n_open, open);
+  CHECK_EQ(_mi_region_all[0].n_open, open);
   errno = 0;
   CHECK(mi_malloc(400 * MiB) == NULL && errno == ENOMEM);
   CHECK(mi_malloc((size_t)1 << 39) == NULL && mi_malloc_aligned(1, 64 * MiB) == NULL);
@@ -479,7 +480,7 @@ static void check_disallow(rng_t* r) {
   CHECK(p != NULL && _mi_page_of(p)->region == index);
   mi_free(p);
   mi_collect(true);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   mi_option_set(mi_option_disallow_os_alloc, 0);
   while (n > 0) free_run(runs[--n]);
   given_end(&g);
@@ -525,19 +526,19 @@ static void check_threads(rng_t* r) {
       index[k] = _mi_arena_manage(memory[k].start, memory[k].size, &spec);
       CHECK(index[k] != 0);
     }
-    else if (_mi_arena_unload(index[k])) {
+    else if (arena_unload(index[k])) {
       index[k] = 0;
       n_unloaded++;
     }
     _mi_arena_get_info(rng_below(r, 8), &info);
-    if (i % 16 == 0) _mi_slices_purge(SIZE_MAX);
+    if (i % 16 == 0) _mi_purge_slices(SIZE_MAX);
     sleep_ms(1);
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
   mi_collect(true);
   for (size_t i = 0; i < n_arenas; i++) {
-    if (index[i] != 0) CHECK(_mi_arena_unload(index[i]));
+    if (index[i] != 0) CHECK(arena_unload(index[i]));
     given_end(&memory[i]);
   }
   CHECK(n_unloaded > 10);
@@ -556,11 +557,11 @@ static void check_fork(rng_t* r) {
   if (pid == 0) {
     bool  ok = is_filled(p, 3 * MiB, 9);
     char* q = (char*)mi_malloc(2 * MiB);
-    ok = ok && q != NULL && _mi_page_of(q)->region == index && !_mi_arena_unload(index);
+    ok = ok && q != NULL && _mi_page_of(q)->region == index && !arena_unload(index);
     mi_free(q);
     mi_free(p);
     mi_collect(true);
-    _exit(ok && _mi_arena_unload(index) ? 0 : 1);
+    _exit(ok && arena_unload(index) ? 0 : 1);
   }
   int status = 0;
   waitpid(pid, &status, 0);
@@ -568,7 +569,7 @@ static void check_fork(rng_t* r) {
   CHECK(is_filled(p, 3 * MiB, 9));
   mi_free(p);
   mi_collect(true);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   given_end(&g);
 }
 

@@ -40,16 +40,16 @@ static void check_low(void) {
   give(slice, 20, false);
   size_t now = map_purgeable();
   size_t swing = 1;
-  _mi_slices_purgeable_low(&swing);
-  CHECK_EQ(_mi_slices_purgeable_low(&swing), now);
+  _mi_chunk_purgeable_low(&swing);
+  CHECK_EQ(_mi_chunk_purgeable_low(&swing), now);
   CHECK_EQ(swing, 0);
   slice = take(15, 1, MI_CHUNK_MIXED);
   size_t low = map_purgeable();
   give(slice, 15, false);
   size_t high = map_purgeable();
-  CHECK_EQ(_mi_slices_purgeable_low(&swing), low);
+  CHECK_EQ(_mi_chunk_purgeable_low(&swing), low);
   CHECK_EQ(swing, high - low);
-  CHECK_EQ(_mi_slices_purgeable_low(&swing), map_purgeable());
+  CHECK_EQ(_mi_chunk_purgeable_low(&swing), map_purgeable());
   CHECK_EQ(swing, 0);
 }
 
@@ -71,7 +71,7 @@ static void check_purge(void) {
   size_t before = rss_now();
   purge(SIZE_MAX);
   size_t after = rss_now();
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK(rss_within("resident after purging 50 MiB", after, minus(before, 48 * MiB)));
   for (size_t i = 0; i < n_holes; i += 2) check_filled(holes[i], 1, i);
   for (size_t i = 0; i < n_holes; i += 2) give(holes[i], 1, false);
@@ -86,7 +86,7 @@ static void check_purge(void) {
 
 // ---- region 1 -------------------------------------------------------------------------------------------------------
 
-static mi_region_t* const dense = &_mi_regions[MI_REGION_HUGE];
+static mi_region_t* const dense = &_mi_region_all[MI_REGION_HUGE];
 
 static mi_run_t take_huge(void) {
   return _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
@@ -102,7 +102,7 @@ static void check_huge_policy(void) {
   enum { n_taken = 3 * MI_CHUNK_SLICES };
   static mi_run_t taken[n_taken];
   CHECK(dense->base != 0 && region->n_used >= 4);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   mi_run_t small = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   mi_run_t run = take_huge();
   CHECK(run.region == region && run.slice / MI_CHUNK_SLICES == small.slice / MI_CHUNK_SLICES);
@@ -126,7 +126,7 @@ static void check_huge_policy(void) {
   free_run(other);
   // With a wholly free chunk in region 0 that is backed, no new one is opened.
   mi_run_t whole = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   CHECK(whole.region == region);
   free_run(whole);
   run = take_huge();
@@ -137,7 +137,7 @@ static void check_huge_policy(void) {
   mi_option_set(mi_option_allow_thp, 0);
   CHECK(take_huge().region == region);
   mi_option_set(mi_option_allow_thp, 1);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
 }
 
 // Its buckets, with chunks of every kind in them.

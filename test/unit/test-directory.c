@@ -77,7 +77,7 @@ static void choose_colliding_ids(void) {
 static size_t meta_slices(void) {
   size_t n = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     for (size_t k = 0; region->base != 0 && k < region->n_used; k++) {
       if (region->chunks[k].kind != MI_CHUNK_META) continue;
       n += MI_CHUNK_SLICES - (size_t)__builtin_popcount(region->chunks[k].free_bits);

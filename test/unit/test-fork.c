@@ -46,7 +46,7 @@ static void check_slots(void) {
 }
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 // Blocks of the child's own, among those that it has from its parent.
@@ -75,7 +75,7 @@ static void check_child(void) {
     }
   }
   mi_collect(true);
-  int64_t n_left = page_count(), n_bytes = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  int64_t n_left = page_count(), n_bytes = mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
   CHECK_FOR(n_left <= n_before, "%lld pages, then %lld", (long long)n_before, (long long)n_left);
   CHECK_FOR(n_bytes <= n_threads * (int64_t)MiB, "%lld bytes of large blocks are left", (long long)n_bytes);
   for (int i = 0; i < 3; i++) work(&r);

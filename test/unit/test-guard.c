@@ -250,7 +250,7 @@ static void* exit_armed(void* arg) {
 
 static int64_t page_count(void) {
   mi_stats_t stats;
-  _mi_stats_snapshot(&stats);
+  _mi_stat_snapshot(&stats);
   return stats.pages.current;
 }
 
@@ -308,7 +308,7 @@ static void check_nesting(void) {
     CHECK(theap->classes[cls].queue.count == 0 && theap->classes[cls].full.count == 0);
   }
   mi_stats_t stats;
-  _mi_stats_snapshot(&stats);
+  _mi_stat_snapshot(&stats);
   CHECK_FOR(stats.pages_abandoned.current == 0, "%lld pages have lost blocks",
             (long long)stats.pages_abandoned.current);
 }

@@ -25,7 +25,7 @@ const char* __tsan_default_options(void) {
 #endif
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 static size_t theap_count(void) {
@@ -142,16 +142,16 @@ static void check_delete(void) {
 // The same, destroyed: nothing is left of it in the counters.
 static void check_destroy(void) {
   share_t mine, theirs;
-  int64_t n_shared = mi_load_relaxed(&_mi_stats.pages_abandoned.current);
-  int64_t n_huge = mi_load_relaxed(&_mi_stats.malloc_huge.current);
+  int64_t n_shared = mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
+  int64_t n_huge = mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
   mine.heap = theirs.heap = mi_heap_new();
   fill(&mine);
   run_thread(&fill, &theirs);
-  CHECK(mi_load_relaxed(&_mi_stats.pages_abandoned.current) > n_shared);
+  CHECK(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current) > n_shared);
   mi_heap_destroy(mine.heap);
   CHECK_EQ(page_count(), 0);
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages_abandoned.current), n_shared);
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.malloc_huge.current), n_huge);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current), n_shared);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.malloc_huge.current), n_huge);
   CHECK(mine.heap->pages == NULL && mine.heap->theaps == NULL && _mi_theap_backing()->thread_next == NULL);
   CHECK(mi_heap_check(NULL));
 }

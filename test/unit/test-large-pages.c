@@ -7,9 +7,9 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../unload.h"
 #include "../os_pages.h"
 #include "base/track.h"
-#include "arena/arena.h"
 #include "mimalloc.h"
 #include "page/page.h"
 #include "support/stat.h"
@@ -46,7 +46,7 @@ static size_t os_page_kib(const void* p) {
 static mi_region_t* reserve_large(size_t size, bool commit) {
   size_t index = 0;
   CHECK_EQ(_mi_arena_reserve(size, commit, true, true, &index), 0);
-  return &_mi_regions[index];
+  return &_mi_region_all[index];
 }
 
 static char* fill_arena(mi_region_t* region, size_t n_slices) {
@@ -75,9 +75,9 @@ static void check_large(void) {
   CHECK_EQ(os_page_kib((void*)region->base), os_pages_large);
   char* p = fill_arena(region, 8 * MI_CHUNK_SLICES);
   CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
-  CHECK(!_mi_arena_unload(_mi_region_index(region)));
+  CHECK(!arena_unload(_mi_region_index(region)));
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   mi_collect(true);
   for (size_t i = 0; i < 16 * MiB; i += 4096) CHECK(p[i] == 1);
   CHECK_EQ(os_pages_free(os_pages_large), n_free - 8);
@@ -90,18 +90,18 @@ static void check_large(void) {
   CHECK_EQ(mapping_number((void*)other->base, NULL, " hg"), 1);
   fill_arena(other, n * MI_CHUNK_SLICES);
   _mi_slices_free(other, 0, n * MI_CHUNK_SLICES, false);
-  CHECK_EQ(_mi_slices_purgeable(), n * MI_CHUNK_SLICES);
-  CHECK(_mi_arena_unload(_mi_region_index(other)) && _mi_arena_unload(_mi_region_index(region)));
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), n * MI_CHUNK_SLICES);
+  CHECK(arena_unload(_mi_region_index(other)) && arena_unload(_mi_region_index(region)));
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK_EQ(os_pages_free(os_pages_large), n_free);
   CHECK(mapping_count() <= mappings + 12); // what describes the two arenas stays usable
   // The place is ordinary memory again.
   size_t index = 0;
   CHECK_EQ(_mi_arena_reserve(16 * MiB, true, false, true, &index), 0);
-  CHECK_EQ(os_page_kib((void*)_mi_regions[index].base), 4);
-  fill_arena(&_mi_regions[index], 8 * MI_CHUNK_SLICES);
-  _mi_slices_free(&_mi_regions[index], 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK_EQ(os_page_kib((void*)_mi_region_all[index].base), 4);
+  fill_arena(&_mi_region_all[index], 8 * MI_CHUNK_SLICES);
+  _mi_slices_free(&_mi_region_all[index], 0, 8 * MI_CHUNK_SLICES, false);
+  CHECK(arena_unload(index));
   os_pages_end(&pages);
 }
 
@@ -112,7 +112,7 @@ static void check_no_large(void) {
   fill_arena(region, 8 * MI_CHUNK_SLICES);
   if (TEST_SANITIZED == 0) CHECK_EQ(mapping_number((void*)region->base, NULL, " hg"), 1);
   _mi_slices_free(region, 0, 8 * MI_CHUNK_SLICES, false);
-  CHECK(_mi_arena_unload(_mi_region_index(region)));
+  CHECK(arena_unload(_mi_region_index(region)));
 }
 
 // With option allow_large_os_pages our own memory asks for huge pages too, from 32 MiB of it on.
@@ -158,7 +158,7 @@ static void check_huge(void) {
   // One more than there are.
   CHECK_EQ(reserve_huge(n + 1, -1, 0, &index, &got), 0);
   CHECK_EQ(got, n);
-  mi_region_t* region = &_mi_regions[index];
+  mi_region_t* region = &_mi_region_all[index];
   char*        start = (char*)region->base;
   CHECK(region->is_pinned && region->is_fixed && region->is_committed && region->base % GiB == 0);
   CHECK_EQ(region->n_usable, n * GiB / MI_CHUNK_SIZE);
@@ -169,27 +169,27 @@ static void check_huge(void) {
   fill_arena(region, n * GiB / MI_SLICE_SIZE);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL); // the last has no memory
   _mi_slices_free(region, 0, n * GiB / MI_SLICE_SIZE, false);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   // None are left.
   size_t none, nothing;
   reserve_huge(1, -1, 0, &none, &nothing);
   CHECK_EQ(none, 0);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(os_pages_free(os_pages_huge), n);
   // Time is up after the first.
   reserve_huge(2, 0, 1, &index, &got);
   CHECK_EQ(got, 1);
-  CHECK_EQ(_mi_regions[index].numa_node, 0);
-  CHECK(is_bound_to((void*)_mi_regions[index].base, 0));
+  CHECK_EQ(_mi_region_all[index].numa_node, 0);
+  CHECK(is_bound_to((void*)_mi_region_all[index].base, 0));
   CHECK_EQ(os_pages_free(os_pages_huge), n - 1);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   // Spread over two nodes, one each.
   mi_option_set(mi_option_use_numa_nodes, 2);
   CHECK_EQ(_mi_arena_reserve_huge_interleave(2, 0, 10000, &got), 0);
   CHECK_EQ(got, 2);
   size_t last = _mi_region_count() - 1;
-  CHECK_EQ(_mi_regions[last - 1].numa_node + _mi_regions[last].numa_node, 1);
-  CHECK(_mi_arena_unload(last) && _mi_arena_unload(last - 1));
+  CHECK_EQ(_mi_region_all[last - 1].numa_node + _mi_region_all[last].numa_node, 1);
+  CHECK(arena_unload(last) && arena_unload(last - 1));
   mi_option_set(mi_option_use_numa_nodes, 0);
   CHECK_EQ(os_pages_free(os_pages_huge), n);
   os_pages_end(&pages);
@@ -201,11 +201,11 @@ static void check_no_huge(void) {
   CHECK_EQ(_mi_arena_reserve_huge_interleave(0, 0, 0, &got), 0);
   CHECK_EQ(reserve_huge(PTRDIFF_MAX, -1, 0, &index, &got), ENOMEM);
   if (os_pages_free(os_pages_huge) > 0) return;
-  size_t end = _mi_region_count(), usable = _mi_regions[0].n_usable;
+  size_t end = _mi_region_count(), usable = _mi_region_all[0].n_usable;
   for (int i = 0; i < 20; i++) CHECK_EQ(reserve_huge(1, i - 1, 0, &index, &got), ENOMEM);
   CHECK_EQ(_mi_arena_reserve_huge_interleave(4, 2, 100, &got), ENOMEM);
   CHECK(_mi_region_count() <= end + 1);
-  CHECK_EQ(_mi_regions[0].n_usable, usable);
+  CHECK_EQ(_mi_region_all[0].n_usable, usable);
 }
 
 int main(int argc, char** argv) {

@@ -4,8 +4,9 @@
 #include "../check.h"
 #include "../sink.h"
 #include "../modes/support.h"
+#include "support/assert.h"
 #include "support/message.h"
-#include "support/option.h"
+#include "support/options.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -91,8 +92,8 @@ static void check_forms(void) {
   sink_clear(&other);
   mi_register_output(&sink_write, &sink);
   sink_clear(&sink);
-  _mi_message_print("number %d", 1);
-  _mi_message_print("number %d\n", 2);
+  _mi_message_print(0, "number %d", 1);
+  _mi_message_print(0, "number %d\n", 2);
   CHECK_FOR(strcmp(sink.text, "mimalloc: number 1\nmimalloc: number 2\n") == 0, "%.99s", sink.text);
   CHECK_EQ(sink.n_calls, 2);
   _mi_message_raw(&sink_write, &other, "%s", "elsewhere");
@@ -102,7 +103,7 @@ static void check_forms(void) {
   static char longer[5000];
   memset(longer, 'x', sizeof(longer) - 1);
   sink_clear(&sink);
-  _mi_message_print("%s", longer);
+  _mi_message_print(0, "%s", longer);
   CHECK(sink.length > 400 && sink.length < 600 && sink.text[sink.length - 1] == '\n' && sink.n_calls == 1);
 }
 
@@ -110,8 +111,8 @@ static void check_verbosity(void) {
   for (long level = 0; level <= 2; level++) {
     mi_option_set(mi_option_verbose, level);
     sink_clear(&sink);
-    _mi_message_verbose("verbose");
-    _mi_message_trace("trace");
+    _mi_message_print(1, "verbose");
+    _mi_message_print(2, "trace");
     CHECK_EQ(sink.n_calls, level);
     CHECK_EQ(count(sink.text, "mimalloc: verbose\n"), level >= 1);
     CHECK_EQ(count(sink.text, "mimalloc: trace\n"), level >= 2);
@@ -127,8 +128,8 @@ static void record_and_misbehave(const char* text, void* arg) {
   if (depth > deepest) deepest = depth;
   sink_write(text, arg);
   mi_free(mi_malloc(100000));
-  _mi_message_print("said while speaking");
-  _mi_error_report(harmless, "failed while speaking");
+  _mi_message_print(0, "said while speaking");
+  _mi_message_error(harmless, "failed while speaking");
   errno = EIO;
   depth--;
 }
@@ -137,7 +138,7 @@ static void speak_recursively(void) {
   mi_register_output(&record_and_misbehave, &sink);
   sink_clear(&sink);
   errno = 4711;
-  _mi_message_print("hello");
+  _mi_message_print(0, "hello");
   CHECK_EQ(errno, 4711);
   CHECK(sink.n_calls == 1 && deepest == 1);
   CHECK(strcmp(sink.text, "mimalloc: hello\n") == 0);
@@ -164,7 +165,7 @@ static void check_limits(void) {
   mi_option_set(mi_option_max_errors, 5); // none was counted up to now
   sink_clear(&sink);
   for (int i = 0; i < 20; i++) _mi_message_warning("w%d", i);
-  for (int i = 0; i < 20; i++) _mi_error_report(harmless, "e%d", i);
+  for (int i = 0; i < 20; i++) _mi_message_error(harmless, "e%d", i);
   CHECK_EQ(count(sink.text, "warning"), 0);
   CHECK_EQ(count(sink.text, "mimalloc: error: e"), 5);
   mi_option_set(mi_option_verbose, 1); // no limit
@@ -176,7 +177,7 @@ static void check_limits(void) {
   mi_option_set(mi_option_show_errors, 0);
   sink_clear(&sink);
   _mi_message_warning("hidden");
-  _mi_error_report(harmless, "hidden");
+  _mi_message_error(harmless, "hidden");
   CHECK_EQ(sink.n_calls, 0);
   mi_option_set(mi_option_show_errors, 1);
 }
@@ -186,7 +187,7 @@ static int codes[16], n_codes;
 static void handle(int err, void* arg) {
   CHECK(arg == &n_codes);
   if (n_codes < 16) codes[n_codes++] = err;
-  _mi_error_report(ENOMEM, "failed while handling"); // does not come back here
+  _mi_message_error(ENOMEM, "failed while handling"); // does not come back here
   mi_free(mi_malloc(1000));
   errno = EIO;
 }
@@ -197,7 +198,7 @@ static void check_handler(void) {
   sink_clear(&sink);
   for (size_t i = 0; i < COUNT_OF(all); i++) {
     errno = 4711;
-    _mi_error_report(all[i], "fault %zu", i);
+    _mi_message_error(all[i], "fault %zu", i);
     CHECK_EQ(errno, 4711);
   }
   CHECK_EQ(n_codes, COUNT_OF(all));
@@ -205,7 +206,7 @@ static void check_handler(void) {
   CHECK_EQ(count(sink.text, "mimalloc: error: fault "), COUNT_OF(all));
   CHECK_EQ(count(sink.text, "mimalloc: error: failed while handling\n"), COUNT_OF(all));
   mi_register_error(NULL, NULL);
-  _mi_error_report(harmless, "nobody listens");
+  _mi_message_error(harmless, "nobody listens");
   CHECK_EQ(n_codes, COUNT_OF(all));
 }
 
@@ -214,7 +215,7 @@ static int the_code;
 static void fail_with_code(void) {
   mi_register_output(NULL, NULL);
   mi_option_set(mi_option_show_errors, 0); // shown all the same if it is the last thing
-  _mi_error_report(the_code, "code %d", the_code);
+  _mi_message_error(the_code, "code %d", the_code);
 }
 
 static void fail_assertion(void) {
@@ -250,26 +251,25 @@ static void check_default_actions(void) {
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 static void* fail_in_thread(void* arg) {
-  (void)arg;
-  _mi_error_report(harmless, "elsewhere");
+  _mi_message_error(harmless, "elsewhere");
   _mi_message_warning("elsewhere");
-  return (void*)_mi_message_thread_id();
+  return arg;
 }
 
 static void check_thread_prefix(void) {
   pthread_t thread;
-  void*     id;
+  size_t    id = 0;
   char      want[128];
   _mi_message_init();
   sink_clear(&sink);
-  _mi_error_report(harmless, "here");
+  _mi_message_error(harmless, "here");
   CHECK_FOR(strcmp(sink.text, "mimalloc: error: here\n") == 0, "%.99s", sink.text);
   sink_clear(&sink);
   pthread_create(&thread, NULL, &fail_in_thread, NULL);
-  pthread_join(thread, &id);
-  CHECK(id != (void*)_mi_message_thread_id());
+  pthread_join(thread, NULL);
+  CHECK(sscanf(sink.text, "mimalloc: error: thread 0x%zX", &id) == 1);
   snprintf(want, sizeof(want), "mimalloc: error: thread 0x%zX: elsewhere\nmimalloc: warning: thread 0x%zX: elsewhere\n",
-           (size_t)id, (size_t)id);
+           id, id);
   CHECK_FOR(strcmp(sink.text, want) == 0, "%.99s", sink.text);
 }
 
@@ -304,7 +304,7 @@ static void* change(void* arg) {
 }
 
 static void* speak(void* arg) {
-  for (int i = 0; i < N_LINES; i++) _mi_message_print("line %d", i);
+  for (int i = 0; i < N_LINES; i++) _mi_message_print(0, "line %d", i);
   return arg;
 }
 

@@ -6,7 +6,7 @@
 #include "../check.h"
 #include "../sink.h"
 #include "../modes/support.h"
-#include "support/option.h"
+#include "support/options.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -20,7 +20,7 @@ static void allocate(void) {
 }
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 static uint64_t word_of(const mi_page_t* page) {

@@ -5,6 +5,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
+#include "arena/purge.h"
 #include "page/page.h"
 #include "support/stat.h"
 
@@ -158,11 +159,11 @@ static void take_again(mi_page_t* page) {
 static void check_class(rng_t* r, size_t cls) {
   static const size_t steps[] = {0, 100, 4096, 16 * KiB, 64 * KiB};
   size_t              bin_offset = cls << MI_BIN_SHIFT;
-  int64_t             n_pages = mi_load_relaxed(&_mi_stats.pages.current);
+  int64_t             n_pages = mi_load_relaxed(&_mi_stat_live.pages.current);
   mi_page_t*          page = _mi_page_new(cls, bin_offset, false, MI_ARENA_ANY);
   CHECK(page != NULL);
   if (page == NULL) return;
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages.current), n_pages + 1);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages.current), n_pages + 1);
   check_fresh(page, cls, bin_offset);
   check_home(page);
   memset(blocks, 0, sizeof(blocks));
@@ -184,7 +185,7 @@ static void check_class(rng_t* r, size_t cls) {
   char*  start = _mi_page_start(page);
   size_t n_slices = page->n_slices;
   _mi_page_delete(page);
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages.current), n_pages);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages.current), n_pages);
   check_gone(page, start, n_slices);
 }
 
@@ -215,17 +216,17 @@ static size_t check_gaps_of(size_t cls, bool is_huge) {
 static void check_gaps(void) {
   size_t several = 0;
   while (_mi_size_class_info[several].n_slices == 1) several++;
-  if (sizeof(void*) < 8 || !_mi_regions[0].is_planned) {
+  if (sizeof(void*) < 8 || !_mi_region_all[0].is_planned) {
     test_skip("gaps in later bands", "there are none");
     return;
   }
   // As if somebody else's mapping were in the way: the first bands end here.
-  for (size_t i = 0; i <= MI_REGION_HUGE; i++) _mi_regions[i].n_usable = _mi_regions[i].n_open;
+  for (size_t i = 0; i <= MI_REGION_HUGE; i++) _mi_region_all[i].n_usable = _mi_region_all[i].n_open;
   CHECK(check_gaps_of(0, false) > MI_REGION_HUGE);
   CHECK(check_gaps_of(several, false) > MI_REGION_HUGE);
-  _mi_slices_purge(SIZE_MAX); // what is backed comes first
+  _mi_purge_slices(SIZE_MAX); // what is backed comes first
   size_t highest = check_gaps_of(0, true);
-  if (_mi_slices_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_regions[highest].is_huge);
+  if (_mi_region_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_region_all[highest].is_huge);
 }
 
 // ---- pages of one block ---------------------------------------------------------------------------------------------
@@ -267,10 +268,10 @@ static void check_elsewhere(void) {
   CHECK(_mi_page_of(&local) == NULL && _mi_page_at(&local) == NULL);
   CHECK(_mi_page_of(blocks) == NULL && _mi_page_of(NULL) == NULL);
   CHECK(_mi_page_of((void*)UINTPTR_MAX) == NULL);
-  CHECK(_mi_page_of((void*)(_mi_regions[0].base - 1)) == NULL);
-  CHECK(_mi_page_of((void*)(_mi_regions[0].base + (_mi_regions[0].n_slices << MI_SLICE_SHIFT))) == NULL);
+  CHECK(_mi_page_of((void*)(_mi_region_all[0].base - 1)) == NULL);
+  CHECK(_mi_page_of((void*)(_mi_region_all[0].base + (_mi_region_all[0].n_slices << MI_SLICE_SHIFT))) == NULL);
   // Never opened, not in use (R2).
-  CHECK(_mi_page_of((void*)(_mi_regions[0].base + (_mi_regions[0].n_slices << MI_SLICE_SHIFT) - 1)) == NULL);
+  CHECK(_mi_page_of((void*)(_mi_region_all[0].base + (_mi_region_all[0].n_slices << MI_SLICE_SHIFT) - 1)) == NULL);
 }
 
 int main(int argc, char** argv) {
@@ -282,7 +283,7 @@ int main(int argc, char** argv) {
   for (int round = 0; round < 3; round++) { // on fresh memory, and on memory that was used
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(&r, cls);
     check_larges();
-    if (round == 1) _mi_slices_purge(SIZE_MAX);
+    if (round == 1) _mi_purge_slices(SIZE_MAX);
   }
   check_elsewhere();
   check_gaps();

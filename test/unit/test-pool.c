@@ -15,7 +15,7 @@ static size_t     n_blocks, block_size, keep_every;
 static mi_heap_t* heap; // NULL: the default one
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 static void* malloc_block(size_t size) {
@@ -41,7 +41,7 @@ static size_t check_pools(mi_heap_t* of) {
 
 static size_t check_main(void) {
   size_t n = check_pools(&_mi_heap_main);
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.pages_abandoned.current), n);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current), n);
   return n;
 }
 

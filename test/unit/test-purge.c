@@ -38,7 +38,7 @@ static size_t purge_calls(void) {
 static void start_anew(long interval) {
   set_interval(0);
   for (int i = 0; i < 64; i++) _mi_purge_round(true); // each forgets half
-  _mi_purge_all();
+  _mi_purge_to(0);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   set_interval(interval);
 }
@@ -113,11 +113,11 @@ static void check_settings(void) {
   give_by_amount(run);
   CHECK_EQ(_mi_purge_n_backed(), n); // never
   set_interval(never);
-  mi_store_relaxed(&_mi_purge_has_thread, true);
+  _mi_purge_set_has_thread(true);
   _mi_purge_by_amount();
   CHECK_EQ(_mi_purge_n_backed(), n); // that thread will
   CHECK_EQ(purge_calls(), n_calls);
-  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_set_has_thread(false);
   size_t n_given = _mi_purge_to(n / 2);
   CHECK_FOR(_mi_purge_n_backed() <= n / 2 && _mi_purge_n_backed() + MI_CHUNK_SLICES >= n / 2, "%zu",
             _mi_purge_n_backed());
@@ -136,15 +136,15 @@ static void check_kept(void) {
   give_by_amount(take(20));
   CHECK_FOR(_mi_purge_n_backed() <= min_slices, "%zu", _mi_purge_n_backed());
   _mi_purge_unkeep(min_slices - 6);
-  _mi_purge_all();
+  _mi_purge_to(0);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   set_interval(0);
   CHECK(!_mi_purge_keep(1));
   set_interval(never);
-  mi_store_relaxed(&_mi_purge_has_thread, true);
+  _mi_purge_set_has_thread(true);
   CHECK(!_mi_purge_keep(max_slices + 1) && _mi_purge_keep(max_slices) && !_mi_purge_keep(1));
   _mi_purge_unkeep(max_slices);
-  mi_store_relaxed(&_mi_purge_has_thread, false);
+  _mi_purge_set_has_thread(false);
 }
 
 // P4
@@ -163,7 +163,7 @@ static void check_refused(void) {
   CHECK(purge_calls() > before);
   CHECK_EQ(_mi_purge_n_backed(), n_runs * n_each);
   CHECK(!_mi_purge_has_more());
-  _mi_purge_all();
+  _mi_purge_to(0);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   give(take(1));
   CHECK(_mi_purge_has_more());

@@ -24,7 +24,7 @@ static size_t n_waiting(void) {
 }
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 static void* malloc_block(size_t block_size) {

@@ -147,13 +147,13 @@ static double purge_seconds(size_t n_chunks) {
   if (n != n_chunks) return 0;
   for (size_t i = 0; i < 2 * n_freed; i += 2) free_chunk(i);
   double start = cpu_seconds();
-  for (size_t i = 0; i < n_freed; i++) CHECK_EQ(_mi_slices_purge(1), MI_CHUNK_SLICES);
+  for (size_t i = 0; i < n_freed; i++) CHECK_EQ(_mi_purge_slices(1), MI_CHUNK_SLICES);
   double seconds = cpu_seconds() - start;
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   for (size_t i = 0; i < n_chunks; i++) {
     if (i >= 2 * n_freed || i % 2 != 0) free_chunk(i);
   }
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   return seconds;
 }
 
@@ -170,9 +170,9 @@ static void check_joined(void) {
   CHECK_EQ(take_chunks(n), n);
   for (size_t i = 0; i < n; i++) free_chunk(i * 37 % n);
   int64_t before = mi_load_relaxed(&_mi_prim_calls.purge);
-  size_t  purgeable = _mi_slices_purgeable();
-  CHECK(_mi_slices_purge(SIZE_MAX) >= n * MI_CHUNK_SLICES);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  size_t  purgeable = _mi_chunk_purgeable();
+  CHECK(_mi_purge_slices(SIZE_MAX) >= n * MI_CHUNK_SLICES);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   // Eight at a time, and a few that lie between others by then.
   CHECK_FOR(mi_load_relaxed(&_mi_prim_calls.purge) - before <= n / 4, "%d calls for %zu slices",
             (int)(mi_load_relaxed(&_mi_prim_calls.purge) - before), purgeable);
@@ -185,15 +185,15 @@ static void check_refused_purge(void) {
     if (i % 3 != 0) free_chunk(i);
     else _mi_slices_free(runs[i].region, runs[i].slice, 7, false);
   }
-  size_t purgeable = _mi_slices_purgeable();
+  size_t purgeable = _mi_chunk_purgeable();
   _mi_prim_fail_nth(1, true);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   _mi_prim_fail_nth(0, false);
-  CHECK_EQ(_mi_slices_purgeable(), purgeable);
-  CHECK_EQ(_mi_slices_purge(SIZE_MAX), purgeable);
-  CHECK_EQ(_mi_slices_purgeable(), 0);
+  CHECK_EQ(_mi_chunk_purgeable(), purgeable);
+  CHECK_EQ(_mi_purge_slices(SIZE_MAX), purgeable);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
   for (size_t i = 0; i < 16; i += 3) _mi_slices_free(runs[i].region, runs[i].slice + 7, MI_CHUNK_SLICES - 7, false);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
 }
 
 // A system that takes nothing is not asked by each free for all that is free, but it is asked again.
@@ -209,15 +209,15 @@ static void check_refused_frees(void) {
   size_t n_calls = _mi_prim_fail_nth(0, false);
   printf("%zu calls for %d frees that the system refused\n", n_calls, n_chunks);
   CHECK(n_calls > 0 && n_calls < n_calls_max);
-  CHECK_EQ(_mi_slices_purgeable(), n_chunks * MI_CHUNK_SLICES);
+  CHECK_EQ(_mi_chunk_purgeable(), n_chunks * MI_CHUNK_SLICES);
   CHECK(!_mi_purge_has_more());
   for (int i = 0; i < 2000 && !_mi_purge_has_more(); i++) {
     sleep_ms(10);
     _mi_purge_by_amount();
   }
-  CHECK(_mi_slices_purgeable() * MI_SLICE_SIZE <= 32 * MiB);
+  CHECK(_mi_chunk_purgeable() * MI_SLICE_SIZE <= 32 * MiB);
   mi_option_set(mi_option_purge_delay, -1);
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
 }
 
 enum { n_purgers = 4 };
@@ -242,29 +242,29 @@ static void check_together(void) {
   purge_together(NULL);
   for (size_t i = 0; i < n_purgers; i++) pthread_join(threads[i], NULL);
   mi_option_set(mi_option_purge_delay, -1);
-  CHECK_FOR(_mi_slices_purgeable() > stays - MI_CHUNK_SLICES && _mi_slices_purgeable() <= stays, "%zu stay",
-            _mi_slices_purgeable());
-  _mi_slices_purge(SIZE_MAX);
+  CHECK_FOR(_mi_chunk_purgeable() > stays - MI_CHUNK_SLICES && _mi_chunk_purgeable() <= stays, "%zu stay",
+            _mi_chunk_purgeable());
+  _mi_purge_slices(SIZE_MAX);
 }
 
 // A chunk that was closed has no holes any more: the system is not asked about it, and once it is open again it is as others are.
 static void check_closed_holes(void) {
   const size_t dense = MI_REGION_HUGE;
-  mi_region_t* region = &_mi_regions[dense];
-  if (!region->is_planned || !_mi_slices_may_be_huge()) return;
+  mi_region_t* region = &_mi_region_all[dense];
+  if (!region->is_planned || !_mi_region_may_be_huge()) return;
   for (int round = 0; round < 2; round++) {
     mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_HUGE, dense);
     size_t   i = run.slice / MI_CHUNK_SLICES;
     CHECK(run.region == region && i + 1 == region->n_used);
     _mi_slices_free(region, run.slice, 1, false);
     _mi_prim_fail_nth(0, false);
-    CHECK_EQ(_mi_slices_purge(1), 1);
+    CHECK_EQ(_mi_purge_slices(1), 1);
     CHECK_EQ(_mi_prim_fail_nth(0, false), 2); // no huge page, and the purge
     CHECK(region->chunks[i].has_holes != 0);
     _mi_slices_free(region, run.slice + 1, MI_CHUNK_SLICES - 1, false);
-    _mi_lock_acquire(&_mi_arena_lock);
+    _mi_lock_acquire(&_mi_region_lock);
     CHECK(_mi_slices_release_regions());
-    _mi_lock_release(&_mi_arena_lock);
+    _mi_lock_release(&_mi_region_lock);
     CHECK(region->n_open <= i);
     if (round == 0) continue;
     _mi_prim_fail_nth(0, false);
@@ -281,7 +281,7 @@ static void check_refused(void) {
   mi_arena_id_t id;
   CHECK_EQ(mi_reserve_os_memory_ex(n_chunks * MI_CHUNK_SIZE, false, false, true, &id), 0);
   size_t       arena = (size_t)(uintptr_t)id;
-  mi_region_t* region = &_mi_regions[arena];
+  mi_region_t* region = &_mi_region_all[arena];
   size_t       n = 0;
   while (n < many_chunks && (runs[n] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, arena)).region != NULL) n++;
   CHECK_EQ(n, n_chunks);
@@ -307,7 +307,7 @@ int main(int argc, char** argv) {
   rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1); // nobody but we
   mi_free(mi_malloc(1));
-  _mi_slices_purge(SIZE_MAX);
+  _mi_purge_slices(SIZE_MAX);
   check_find(&r, 64, 6, 3000 * test_scale());
   check_find(&r, 4000, 6, 6000 * test_scale());
   check_find(&r, 8000, 7, 4000 * test_scale());

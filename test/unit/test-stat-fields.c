@@ -118,7 +118,7 @@ static void check_purge_rounds(void) {
     memset(p, 1, 700 * KiB);
     mi_free(p);
     mi_heap_collect(mi_heap_main(), false);
-    CHECK(_mi_slices_purgeable() > 0);
+    CHECK(_mi_chunk_purgeable() > 0);
     _mi_purge_round(true);
     _mi_purge_round(true); // finds nothing
   }
@@ -342,7 +342,7 @@ static void check_then_go_on(size_t n, const char* when) {
     mi_stats_t stats = get();
     check_live(&stats, n_live, 0, when);
     CHECK_EQ(stats.threads.current, n_threads + 1);
-    CHECK_EQ(_mi_stat_read(&_mi_stats.theaps).current, n_threads + 1);
+    CHECK_EQ(_mi_stat_read(&_mi_stat_live.theaps).current, n_threads + 1);
     sleep_ms(110);
     mi_free(mi_malloc(10)); // a round may be made by us
     mi_collect(false);
@@ -371,14 +371,14 @@ static void check_several_threads(void) {
 
 static void check_heaps(void) {
   mi_heap_t*      heaps[3];
-  mi_stat_count_t n = _mi_stat_read(&_mi_stats.heaps), n_theaps = _mi_stat_read(&_mi_stats.theaps);
+  mi_stat_count_t n = _mi_stat_read(&_mi_stat_live.heaps), n_theaps = _mi_stat_read(&_mi_stat_live.theaps);
   for (size_t i = 0; i < COUNT_OF(heaps); i++) mi_free(mi_heap_malloc(heaps[i] = mi_heap_new(), 10));
-  CHECK_EQ(_mi_stat_read(&_mi_stats.heaps).current, n.current + 3);
-  CHECK_EQ(_mi_stat_read(&_mi_stats.theaps).current, n_theaps.current + 3);
+  CHECK_EQ(_mi_stat_read(&_mi_stat_live.heaps).current, n.current + 3);
+  CHECK_EQ(_mi_stat_read(&_mi_stat_live.theaps).current, n_theaps.current + 3);
   for (size_t i = 0; i < COUNT_OF(heaps); i++) mi_heap_delete(heaps[i]);
-  CHECK_EQ(_mi_stat_read(&_mi_stats.heaps).current, n.current);
-  CHECK_EQ(_mi_stat_read(&_mi_stats.theaps).current, n_theaps.current);
-  CHECK_EQ(_mi_stat_read(&_mi_stats.heaps).total, n.total + 3);
+  CHECK_EQ(_mi_stat_read(&_mi_stat_live.heaps).current, n.current);
+  CHECK_EQ(_mi_stat_read(&_mi_stat_live.theaps).current, n_theaps.current);
+  CHECK_EQ(_mi_stat_read(&_mi_stat_live.heaps).total, n.total + 3);
 }
 
 // ---- as text --------------------------------------------------------------------------------------------------------

@@ -34,35 +34,35 @@ static void check_layout(void) {
 
 static void check_live(void) {
   mi_stats_t s;
-  _mi_stats_snapshot(&s);
+  _mi_stat_snapshot(&s);
   CHECK(s.FREE_COUNT.total == 0 && s.FREE_COUNTER.total == 0);
-  _mi_stat_increase(&_mi_stats.FREE_COUNT, 100);
-  _mi_stat_increase(&_mi_stats.FREE_COUNT, 50);
-  _mi_stat_decrease(&_mi_stats.FREE_COUNT, 120);
-  _mi_stat_increase(&_mi_stats.FREE_COUNT, 5);
-  _mi_stat_count(&_mi_stats.FREE_COUNTER, 3);
-  _mi_stat_count(&_mi_stats.FREE_COUNTER, 4);
+  _mi_stat_increase(&_mi_stat_live.FREE_COUNT, 100);
+  _mi_stat_increase(&_mi_stat_live.FREE_COUNT, 50);
+  _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, 120);
+  _mi_stat_increase(&_mi_stat_live.FREE_COUNT, 5);
+  _mi_stat_count(&_mi_stat_live.FREE_COUNTER, 3);
+  _mi_stat_count(&_mi_stat_live.FREE_COUNTER, 4);
   memset(&s, 0xAB, sizeof(s));
-  _mi_stats_snapshot(&s);
+  _mi_stat_snapshot(&s);
   CHECK(s.size == sizeof(s) && s.version == MI_STAT_VERSION);
   CHECK_EQ(s.FREE_COUNT.total, 155);
   CHECK_EQ(s.FREE_COUNT.peak, 150);
   CHECK_EQ(s.FREE_COUNT.current, 35);
   CHECK_EQ(s.FREE_COUNTER.total, 7);
   CHECK(is_zero(s.malloc_bins, 0, sizeof(s.malloc_bins)) && is_zero(s._stat_reserved, 0, sizeof(s._stat_reserved)));
-  _mi_stat_decrease(&_mi_stats.FREE_COUNT, 1000); // a decrease that comes before its increase
-  _mi_stats_snapshot(&s);
+  _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, 1000); // a decrease that comes before its increase
+  _mi_stat_snapshot(&s);
   CHECK(s.FREE_COUNT.current == 0 && s.FREE_COUNT.peak == 150);
-  mi_store_relaxed(&_mi_stats.FREE_COUNT.current, 200); // an increase that is not yet in the peak and the total
-  _mi_stats_snapshot(&s);
+  mi_store_relaxed(&_mi_stat_live.FREE_COUNT.current, 200); // an increase that is not yet in the peak and the total
+  _mi_stat_snapshot(&s);
   CHECK(s.FREE_COUNT.current == 200 && s.FREE_COUNT.peak == 200 && s.FREE_COUNT.total == 200);
-  mi_store_relaxed(&_mi_stats.FREE_COUNT.current, 35 - 1000);
-  _mi_stat_increase(&_mi_stats.FREE_COUNT, 1000);
+  mi_store_relaxed(&_mi_stat_live.FREE_COUNT.current, 35 - 1000);
+  _mi_stat_increase(&_mi_stat_live.FREE_COUNT, 1000);
   mi_stats_reset();
-  _mi_stats_snapshot(&s);
+  _mi_stat_snapshot(&s);
   CHECK(s.FREE_COUNT.current == 35 && s.FREE_COUNT.peak == 35 && s.FREE_COUNT.total == 35);
   CHECK_EQ(s.FREE_COUNTER.total, 0);
-  _mi_stat_decrease(&_mi_stats.FREE_COUNT, 35);
+  _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, 35);
   mi_stats_reset();
 }
 
@@ -71,9 +71,9 @@ static long n_done; // atomically
 
 static void* count_in_thread(void* arg) {
   for (int i = 0; i < N_ROUNDS; i++) {
-    _mi_stat_increase(&_mi_stats.FREE_COUNT, 10);
-    _mi_stat_count(&_mi_stats.FREE_COUNTER, 2);
-    _mi_stat_decrease(&_mi_stats.FREE_COUNT, i % 2 == 0 ? 10 : 9);
+    _mi_stat_increase(&_mi_stat_live.FREE_COUNT, 10);
+    _mi_stat_count(&_mi_stat_live.FREE_COUNTER, 2);
+    _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, i % 2 == 0 ? 10 : 9);
   }
   __atomic_add_fetch(&n_done, 1, __ATOMIC_RELEASE);
   return arg;
@@ -85,16 +85,16 @@ static void check_threads(void) {
   for (size_t i = 0; i < N_THREADS; i++) pthread_create(&threads[i], NULL, &count_in_thread, NULL);
   int64_t peak = 0;
   for (int i = 0; __atomic_load_n(&n_done, __ATOMIC_ACQUIRE) < N_THREADS; i++) {
-    int64_t seen = mi_load_relaxed(&_mi_stats.FREE_COUNT.peak);
+    int64_t seen = mi_load_relaxed(&_mi_stat_live.FREE_COUNT.peak);
     if (seen < peak) CHECK_EQ(seen, peak); // a peak never comes down
     peak = seen;
     if (i % 100 != 0) continue;
-    _mi_stats_snapshot(&s);
+    _mi_stat_snapshot(&s);
     CHECK(s.FREE_COUNT.current >= 0 && s.FREE_COUNT.current <= s.FREE_COUNT.peak &&
           s.FREE_COUNT.peak <= s.FREE_COUNT.total);
   }
   for (size_t i = 0; i < N_THREADS; i++) pthread_join(threads[i], NULL);
-  _mi_stats_snapshot(&s);
+  _mi_stat_snapshot(&s);
   CHECK_EQ(s.FREE_COUNT.total, (int64_t)N_THREADS * N_ROUNDS * 10);
   CHECK_EQ(s.FREE_COUNT.current, (int64_t)N_THREADS * N_ROUNDS / 2);
   CHECK_EQ(s.FREE_COUNTER.total, (int64_t)N_THREADS * N_ROUNDS * 2);

@@ -51,11 +51,11 @@ static size_t in_bins(const mi_theap_t* theap) {
 enum { n_waiting = MI_HARDENED ? MI_QUARANTINE_SIZE : 0 };
 
 static int64_t page_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages.current);
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
 static int64_t pool_count(void) {
-  return mi_load_relaxed(&_mi_stats.pages_abandoned.current);
+  return mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
 }
 
 static mi_page_state_t state_of(const void* block) {
@@ -393,13 +393,13 @@ static void check_rest(void) {
 
 static void check_exit(void) {
   size_t  n_theaps = theap_count();
-  int64_t n_threads = mi_load_relaxed(&_mi_stats.threads.current);
+  int64_t n_threads = mi_load_relaxed(&_mi_stat_live.threads.current);
   for (int i = 0; i < 3; i++) {
     run_leave_some(0);
     CHECK_EQ(page_count(), 0);
     CHECK_EQ(pool_count(), 0);
   }
-  CHECK_EQ(mi_load_relaxed(&_mi_stats.threads.current), n_threads);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.threads.current), n_threads);
   CHECK_EQ(mi_load_relaxed(&_mi_registry_n_threads), n_threads);
   CHECK(theap_count() <= n_theaps + MI_VACANT_REST); // used again, not made anew
   // What is live stays, in pages that are nobody's; whoever frees it last gives them back.

@@ -1,5 +1,5 @@
 // Proves: the span is covered as far as anything of it is open, and what is covered can be read; nothing else of it is mapped.
-// Somebody else's mapping that is in the way ends a part, or the span, and is left alone, and allocation goes on elsewhere.
+// Somebody else's mapping that is in the way ends a subregion, or the span, and is left alone, and allocation goes on elsewhere.
 // An arena that we reserve lies in the span, where the fast paths find it, aligned as asked, beside no other; what does not
 // fit there has address space of its own; giving arenas back leaves nothing behind, in whatever order, also when the system
 // does not take them back at once; there are as many as descriptors can tell apart, and the next is refused.
@@ -8,14 +8,14 @@
 
 #include "../check.h"
 #include "../modes/support.h"
-#include "arena/arena.h"
-#include "arena/part.h"
+#include "../unload.h"
+#include "arena/subregion.h"
 #include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
 #include "support/stat.h"
 
-static mi_region_t* const whole = &_mi_regions[0];
+static mi_region_t* const whole = &_mi_region_all[0];
 
 static size_t reserve(size_t size, bool commit) {
   size_t index = 0;
@@ -25,20 +25,20 @@ static size_t reserve(size_t size, bool commit) {
 }
 
 static bool is_in_span(size_t index) {
-  return _mi_part_overlaps((void*)_mi_regions[index].base, 1);
+  return _mi_subregion_overlaps((void*)_mi_region_all[index].base, 1);
 }
 
-static bool is_part(size_t index) {
-  return _mi_regions[index].origin == MI_REGION_PART && is_in_span(index);
+static bool is_subregion(size_t index) {
+  return _mi_region_all[index].origin == MI_REGION_RESERVED && is_in_span(index);
 }
 
 static size_t first_chunk(size_t index) {
-  return (_mi_regions[index].base - whole->base) / MI_CHUNK_SIZE;
+  return (_mi_region_all[index].base - whole->base) / MI_CHUNK_SIZE;
 }
 
 // All of it can be used, is zero, and is found by the fast path's arithmetic.
 static void use(size_t index, size_t n_chunks) {
-  mi_region_t* region = &_mi_regions[index];
+  mi_region_t* region = &_mi_region_all[index];
   mi_run_t     run = _mi_slices_alloc(n_chunks * MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
   CHECK(run.region == region && run.slice == 0 && run.is_zero);
   CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
@@ -49,7 +49,7 @@ static void use(size_t index, size_t n_chunks) {
     start[i] = (char)0xA5;
     CHECK(_mi_page_at(start + i) == (mi_page_t*)_mi_region_descriptor(region, i / MI_SLICE_SIZE));
   }
-  CHECK(_mi_region_open_heap_links(region));
+  CHECK(_mi_space_open_heap_links(region));
   char* owner = (char*)_mi_region_heap_link(region, n_chunks * MI_CHUNK_SLICES - 1);
   CHECK(is_zero(_mi_region_heap_link(region, 0), 0, MI_HEAP_LINK_SIZE) && is_zero(owner, 0, MI_HEAP_LINK_SIZE));
   memset(_mi_region_heap_link(region, 0), 1, MI_HEAP_LINK_SIZE);
@@ -57,18 +57,18 @@ static void use(size_t index, size_t n_chunks) {
   _mi_slices_free(region, 0, run.n_slices, false);
 }
 
-// Parts have words of bits of their own, and what is open is covered (S2, S4).  Returns where the last one ends.
+// Subregions have words of bits of their own, and what is open is covered (SR2, SR4).  Returns where the last one ends.
 static size_t check_places(void) {
   size_t highest = 0;
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_regions[i];
+    const mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || !is_in_span(i)) continue;
     size_t begin = first_chunk(i) / 64, end = (first_chunk(i) + region->n_chunks + 63) / 64;
     if (end * 64 > highest) highest = end * 64;
     CHECK((first_chunk(i) + region->n_open) * MI_CHUNK_SLICES <= whole->n_slices || region->n_open == 0);
     for (size_t k = 0; k < i; k++) {
-      if (_mi_regions[k].base == 0 || !is_in_span(k)) continue;
-      size_t other = first_chunk(k) / 64, other_end = (first_chunk(k) + _mi_regions[k].n_chunks + 63) / 64;
+      if (_mi_region_all[k].base == 0 || !is_in_span(k)) continue;
+      size_t other = first_chunk(k) / 64, other_end = (first_chunk(k) + _mi_region_all[k].n_chunks + 63) / 64;
       CHECK_FOR(end <= other || other_end <= begin, "regions %zu and %zu", i, k);
     }
   }
@@ -76,29 +76,29 @@ static size_t check_places(void) {
 }
 
 static void check_one(void) {
-  int64_t committed = _mi_stats.committed.current, reserved = _mi_stats.reserved.current;
+  int64_t committed = _mi_stat_live.committed.current, reserved = _mi_stat_live.reserved.current;
   size_t  index = reserve(10 * MiB + 1, false);
-  CHECK(is_part(index));
-  CHECK_EQ(_mi_regions[index].n_usable, 6);
-  CHECK_EQ(_mi_regions[index].n_open, 0);
-  CHECK_EQ(_mi_stats.reserved.current - reserved, (int64_t)(12 * MiB));
+  CHECK(is_subregion(index));
+  CHECK_EQ(_mi_region_all[index].n_usable, 6);
+  CHECK_EQ(_mi_region_all[index].n_open, 0);
+  CHECK_EQ(_mi_stat_live.reserved.current - reserved, (int64_t)(12 * MiB));
   check_places();
   size_t place = first_chunk(index);
   use(index, 6);
-  CHECK_EQ(_mi_stats.committed.current - committed, (int64_t)(12 * MiB));
-  CHECK(_mi_arena_unload(index));
-  CHECK_EQ(_mi_stats.committed.current, committed);
-  CHECK_EQ(_mi_stats.reserved.current, reserved);
+  CHECK_EQ(_mi_stat_live.committed.current - committed, (int64_t)(12 * MiB));
+  CHECK(arena_unload(index));
+  CHECK_EQ(_mi_stat_live.committed.current, committed);
+  CHECK_EQ(_mi_stat_live.reserved.current, reserved);
   // Committed at once, in the same place, and again zero.
   size_t again = reserve(12 * MiB, true);
   CHECK_EQ(again, index);
   CHECK_EQ(first_chunk(again), place);
-  CHECK_EQ(_mi_regions[index].n_open, 6);
-  CHECK_EQ(_mi_stats.committed.current - committed, (int64_t)(12 * MiB));
+  CHECK_EQ(_mi_region_all[index].n_open, 6);
+  CHECK_EQ(_mi_stat_live.committed.current - committed, (int64_t)(12 * MiB));
   use(again, 6);
-  CHECK(_mi_arena_unload(again));
-  CHECK_EQ(_mi_stats.committed.current, committed);
-  CHECK_EQ(_mi_stats.reserved.current, reserved);
+  CHECK(arena_unload(again));
+  CHECK_EQ(_mi_stat_live.committed.current, committed);
+  CHECK_EQ(_mi_stat_live.reserved.current, reserved);
 }
 
 // Reserved and given back in any order: no two meet, and holes are used again.
@@ -109,13 +109,13 @@ static void check_many(rng_t* r) {
     if (n < n_max && rng_below(r, 5) < 3) {
       size[n] = 1 + rng_below(r, rng_below(r, 4) == 0 ? 300 : 20);
       index[n] = reserve(size[n] * MI_CHUNK_SIZE, false);
-      CHECK(is_part(index[n]));
+      CHECK(is_subregion(index[n]));
       if (size[n] <= 20 && i % 8 == 0) use(index[n], size[n]);
       n++;
     }
     else if (n > 0) {
       size_t k = rng_below(r, n);
-      CHECK(_mi_arena_unload(index[k]));
+      CHECK(arena_unload(index[k]));
       index[k] = index[--n];
       size[k] = size[n];
     }
@@ -123,26 +123,26 @@ static void check_many(rng_t* r) {
     if (end > highest) highest = end;
   }
   CHECK_FOR(highest - first <= n_max * 320 * 2, "%zu chunks", highest - first);
-  while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+  while (n > 0) CHECK(arena_unload(index[--n]));
   CHECK_EQ(check_places(), first);
 }
 
 static void check_alignment(void) {
   size_t index[3];
   for (size_t i = 0; i < COUNT_OF(index); i++) {
-    _mi_lock_acquire(&_mi_arena_lock);
-    mi_region_t* region = _mi_region_add_reserved(GiB + i * 20 * MiB, GiB);
+    _mi_lock_acquire(&_mi_region_lock);
+    mi_region_t* region = _mi_space_add_reserved(GiB + i * 20 * MiB, GiB);
     CHECK(region != NULL && region->base % GiB == 0);
-    _mi_region_start(region, region->n_chunks);
-    _mi_lock_release(&_mi_arena_lock);
+    _mi_space_start(region, region->n_chunks);
+    _mi_lock_release(&_mi_region_lock);
     index[i] = _mi_region_index(region);
-    CHECK(is_part(index[i]));
+    CHECK(is_subregion(index[i]));
     check_places();
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index[i]); // its bits are its own
     CHECK(run.region == region && run.slice == 0);
     _mi_slices_free(region, 0, 1, false);
   }
-  for (size_t i = 0; i < COUNT_OF(index); i++) CHECK(_mi_arena_unload(index[i]));
+  for (size_t i = 0; i < COUNT_OF(index); i++) CHECK(arena_unload(index[i]));
 }
 
 // What is larger than the span.
@@ -154,15 +154,15 @@ static void check_outside(void) {
     test_skip("an arena outside of the span", "ThreadSanitizer has the addresses");
     return;
   }
-  CHECK(index != 0 && _mi_regions[index].origin == MI_REGION_RESERVED && !is_in_span(index));
+  CHECK(index != 0 && _mi_region_all[index].origin == MI_REGION_RESERVED && !is_in_span(index));
   mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
   char*    p = _mi_region_slice_start(run.region, run.slice);
   mi_track_readable(p, MI_CHUNK_SIZE);
-  CHECK(_mi_region_search(p) == &_mi_regions[index] && _mi_region_search(p + size) != &_mi_regions[index]);
+  CHECK(_mi_region_search(p) == &_mi_region_all[index] && _mi_region_search(p + size) != &_mi_region_all[index]);
   memset(p, 1, MI_CHUNK_SIZE);
-  CHECK(!_mi_arena_unload(index));
+  CHECK(!arena_unload(index));
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK(_mi_region_search(p) == NULL);
   if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 1); // it keeps the shadow of what was touched
   CHECK_EQ(reserve((size_t)1 << 47, false), 0);
@@ -183,14 +183,14 @@ static void check_as_many(void) {
     if (round == 0) n_first = n;
     CHECK(n == n_first && n >= 250);
     // Blocks of the last one, whose index is the highest, are found.
-    mi_page_t* page = _mi_page_at((void*)_mi_regions[index[n - 1]].base);
-    CHECK(page == (mi_page_t*)(void*)_mi_regions[index[n - 1]].table);
+    mi_page_t* page = _mi_page_at((void*)_mi_region_all[index[n - 1]].base);
+    CHECK(page == (mi_page_t*)(void*)_mi_region_all[index[n - 1]].table);
     mi_run_t run = _mi_slices_alloc(20, 1, MI_CHUNK_MIXED, index[n - 1]);
     page = _mi_page_new_large(run, 0, 0);
     CHECK(_mi_page_region(page) == run.region && _mi_page_start(page) == (char*)run.region->base);
     _mi_page_delete_large(page);
     _mi_slices_free(run.region, run.slice, run.n_slices, false);
-    while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+    while (n > 0) CHECK(arena_unload(index[--n]));
     check_places();
     if (round == 0) mappings = mapping_count();
     if (round == 0) rss = rss_now();
@@ -219,8 +219,8 @@ static void check_as_many_given(void) {
     }
     if (round == 0) n_first = n;
     CHECK(n == n_first && n >= 250);
-    for (size_t i = 0; i < n; i++) CHECK(_mi_region_search(memory + i * MI_CHUNK_SIZE) == &_mi_regions[index[i]]);
-    while (n > 0) CHECK(_mi_arena_unload(index[--n]));
+    for (size_t i = 0; i < n; i++) CHECK(_mi_region_search(memory + i * MI_CHUNK_SIZE) == &_mi_region_all[index[i]]);
+    while (n > 0) CHECK(arena_unload(index[--n]));
     if (round == 0) mappings = mapping_count();
   }
   CHECK(mapping_count() <= mappings);
@@ -268,12 +268,12 @@ static void check_cover(void) {
   mi_track_writable(_mi_region_slice_start(whole, slice), MI_SLICE_SIZE);
   memset(_mi_region_slice_start(whole, slice), 1, MI_SLICE_SIZE);
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
-  size_t purgeable = _mi_slices_purgeable();
-  _mi_lock_acquire(&_mi_arena_lock);
+  size_t purgeable = _mi_chunk_purgeable();
+  _mi_lock_acquire(&_mi_region_lock);
   CHECK(_mi_slices_release_regions());
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   CHECK(whole->n_open < open && !is_mapped(whole->base + whole->n_open * MI_CHUNK_SIZE));
-  CHECK(_mi_slices_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
+  CHECK(_mi_chunk_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
   CHECK_EQ(whole->committed, whole->n_open * MI_CHUNK_SIZE);
   run = run_of(100, MI_CHUNK_MIXED);
   CHECK(run.region == whole && run.slice == slice && run.is_zero);
@@ -287,9 +287,9 @@ static void in_child(void (*check)(void)) {
   fflush(stdout);
   pid_t pid = fork();
   if (pid == 0) {
-    _mi_lock_acquire(&_mi_arena_lock);
+    _mi_lock_acquire(&_mi_region_lock);
     _mi_slices_release_regions(); // what is free and mapped
-    _mi_lock_release(&_mi_arena_lock);
+    _mi_lock_release(&_mi_region_lock);
     check();
     _exit(check_result());
   }
@@ -336,7 +336,7 @@ static void check_neighbour(void) {
   CHECK_EQ(_mi_region_count(), MI_REGION_HUGE + 2);
   check_places();
   // The same where pages in huge-page chunks lie.
-  mi_region_t* dense = &_mi_regions[MI_REGION_HUGE];
+  mi_region_t* dense = &_mi_region_all[MI_REGION_HUGE];
   char*        foreign_huge = map_foreign(dense->base + (dense->n_open + 1) * MI_CHUNK_SIZE);
   for (size_t i = 0; i < 40 * MI_CHUNK_SLICES; i++) {
     mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
@@ -393,32 +393,32 @@ static void check_unmap_fails_given(void) {
   size_t          index = _mi_arena_manage(memory, size, &spec);
   CHECK(index != 0);
   if (index == 0) return;
-  mi_region_t* region = &_mi_regions[index];
+  mi_region_t* region = &_mi_region_all[index];
   uintptr_t    table = (uintptr_t)region->table;
   size_t       described = region->reserved_size;
   _mi_prim_fail_nth(1, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   _mi_prim_fail_nth(0, false);
   CHECK(region->origin == MI_REGION_LOST && region->base == table && region->reserved_size == described);
-  _mi_lock_acquire(&_mi_arena_lock);
+  _mi_lock_acquire(&_mi_region_lock);
   CHECK(_mi_region_overlaps((void*)table, 1));
   CHECK(region->n_slices << MI_SLICE_SHIFT <= described);
-  _mi_lock_release(&_mi_arena_lock);
+  _mi_lock_release(&_mi_region_lock);
   munmap(memory, size);
-  CHECK(_mi_arena_unload(reserve(MI_CHUNK_SIZE, false))); // had back with the next one
+  CHECK(arena_unload(reserve(MI_CHUNK_SIZE, false))); // had back with the next one
 }
 
 // The system refuses to take address space back (it has too many mappings to split one): the memory goes back all the
 // same, the place is not given to another arena, and it is tried again.
 static void check_unmap_fails(void) {
   size_t index = reserve(10 * MiB, true), place = first_chunk(index);
-  mi_track_writable((void*)_mi_regions[index].base, 10 * MiB);
-  memset((void*)_mi_regions[index].base, 1, 10 * MiB);
+  mi_track_writable((void*)_mi_region_all[index].base, 10 * MiB);
+  memset((void*)_mi_region_all[index].base, 1, 10 * MiB);
   size_t rss = rss_now();
   _mi_prim_fail_nth(1, false);
-  CHECK(_mi_arena_unload(index));
+  CHECK(arena_unload(index));
   CHECK_EQ(_mi_prim_fail_nth(0, false) > 0, true);
-  CHECK(_mi_regions[index].origin == MI_REGION_LOST && !_mi_arena_exists(index));
+  CHECK(_mi_region_all[index].origin == MI_REGION_LOST && !_mi_arena_exists(index));
   if (rss_is_meaningful()) CHECK(rss_now() + 8 * MiB <= rss);
   _mi_prim_fail_nth(1, false); // again
   size_t other = reserve(10 * MiB, false);
@@ -428,7 +428,7 @@ static void check_unmap_fails(void) {
   size_t third = reserve(10 * MiB, true);
   CHECK(third == index && first_chunk(third) == place);
   use(third, 5);
-  CHECK(_mi_arena_unload(third) && _mi_arena_unload(other));
+  CHECK(arena_unload(third) && arena_unload(other));
   check_places();
 }
 
@@ -438,9 +438,9 @@ static void check_unmap_at_the_limit(void) {
   static void* mappings[n_max];
   size_t       index[3], n = 0;
   for (size_t i = 0; i < COUNT_OF(index); i++) index[i] = reserve(size, true);
-  char* middle = (char*)_mi_regions[index[1]].base;
-  CHECK(_mi_regions[index[1]].base - _mi_regions[index[0]].base == size);
-  CHECK(_mi_regions[index[2]].base - _mi_regions[index[1]].base == size);
+  char* middle = (char*)_mi_region_all[index[1]].base;
+  CHECK(_mi_region_all[index[1]].base - _mi_region_all[index[0]].base == size);
+  CHECK(_mi_region_all[index[2]].base - _mi_region_all[index[1]].base == size);
   mi_track_writable(middle, 20 * MiB);
   memset(middle, 1, 20 * MiB);
   size_t rss = rss_now();
@@ -449,12 +449,12 @@ static void check_unmap_at_the_limit(void) {
     mappings[n] = mmap(NULL, 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mappings[n] == MAP_FAILED) break;
   }
-  CHECK(_mi_arena_unload(index[1]));
-  CHECK((n < n_max) == (_mi_regions[index[1]].origin == MI_REGION_LOST));
+  CHECK(arena_unload(index[1]));
+  CHECK((n < n_max) == (_mi_region_all[index[1]].origin == MI_REGION_LOST));
   if (rss_is_meaningful()) CHECK(rss_now() + 15 * MiB <= rss);
   for (size_t i = 0; i < n; i++) munmap(mappings[i], 4096);
   size_t again = reserve(size, true);
-  CHECK(again == index[1] && (char*)_mi_regions[again].base == middle);
+  CHECK(again == index[1] && (char*)_mi_region_all[again].base == middle);
   use(again, size / MI_CHUNK_SIZE);
 }
 

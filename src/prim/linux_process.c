@@ -1,0 +1,242 @@
+// The operating system interface on Linux: time, identity and environment of the process, processors, threads.  Layer: prim.
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE
+#endif
+#include "prim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <time.h>
+
+#include "syscall.h"
+
+// ---- time, identity, environment ------------------------------------------------------------------------------------
+
+static int64_t prim_clock_ns(clockid_t clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int64_t _mi_prim_clock_ns(void) {
+  return prim_clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t _mi_prim_clock_ms(void) {
+  return prim_clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+int64_t _mi_prim_cpu_time_ms(void) {
+  return prim_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
+}
+
+uint64_t _mi_prim_random(void) {
+  uint64_t x = 0;
+  int      saved = errno;
+  if (syscall(SYS_getrandom, &x, sizeof(x), 1 /* GRND_NONBLOCK */) != (long)sizeof(x)) {
+    x = (uint64_t)_mi_prim_clock_ms() ^ ((uint64_t)(uintptr_t)&x << 16);
+  }
+  errno = saved;
+  return x;
+}
+
+extern char** environ;
+
+const char* _mi_prim_environment_entry(size_t i) {
+  return environ == NULL ? NULL : environ[i];
+}
+
+// The system says so (setuid and setgid, capabilities of files, security modules) in what it hands to each new program.
+bool _mi_prim_is_privileged(void) {
+  int  saved = errno;
+  bool is_privileged = (getauxval(AT_SECURE) != 0);
+  errno = saved;
+  return is_privileged;
+}
+
+void _mi_prim_write_stderr(const char* text, size_t length) {
+  while (length > 0) {
+    long n = _mi_syscall(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0);
+    if (n == -EINTR) continue;
+    if (n <= 0) break;
+    text += n;
+    length -= (size_t)n;
+  }
+}
+
+void _mi_prim_abort(void) {
+  abort();
+}
+
+static int64_t prim_timeval_ms(const struct timeval* t) {
+  return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
+}
+
+// The beginning of a file, as a string; empty if it cannot be read.
+static void prim_read_file(const char* path, char* text, size_t size) {
+  int     saved = errno;
+  int     fd = open(path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = (fd < 0 ? 0 : read(fd, text, size - 1));
+  if (fd >= 0) close(fd);
+  text[n < 0 ? 0 : n] = 0;
+  errno = saved;
+}
+
+bool _mi_prim_overcommits(void) {
+  char mode[2];
+  prim_read_file("/proc/sys/vm/overcommit_memory", mode, sizeof(mode));
+  return mode[0] != '2';
+}
+
+// Resident bytes from /proc/self/statm ("size resident ..." in OS pages), 0 when it cannot be read.
+static size_t prim_resident(void) {
+  char text[128];
+  prim_read_file("/proc/self/statm", text, sizeof(text));
+  const char* s = strchr(text, ' ');
+  return s == NULL ? 0 : (size_t)strtoull(s, NULL, 10) * _mi_prim_os_page_size();
+}
+
+// Milliseconds since the process was started: the 22nd field of /proc/self/stat is when that was, in clock ticks since
+// the machine was.  The second field, the program's name in parentheses, may hold anything.
+static int64_t prim_elapsed_ms(void) {
+  char text[1024];
+  prim_read_file("/proc/self/stat", text, sizeof(text));
+  const char* s = strrchr(text, ')');
+  for (int field = 2; s != NULL && field < 22; field++) s = strchr(s + 1, ' ');
+  if (s == NULL) return 0;
+  int64_t started_ms = (int64_t)strtoull(s + 1, NULL, 10) * 1000 / sysconf(_SC_CLK_TCK);
+  int64_t elapsed_ms = prim_clock_ns(CLOCK_BOOTTIME) / 1000000 - started_ms;
+  return elapsed_ms < 0 ? 0 : elapsed_ms;
+}
+
+void _mi_prim_process_info(mi_process_info_t* info) {
+  struct rusage usage;
+  int           saved = errno;
+  getrusage(RUSAGE_SELF, &usage);
+  info->elapsed_ms = prim_elapsed_ms();
+  info->user_ms = prim_timeval_ms(&usage.ru_utime);
+  info->system_ms = prim_timeval_ms(&usage.ru_stime);
+  info->rss_current = prim_resident();
+  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
+  info->major_faults = (size_t)usage.ru_majflt;
+  info->minor_faults = (size_t)usage.ru_minflt;
+  errno = saved;
+}
+
+// ---- limits, processors ----------------------------------------------------------------------------------------------
+
+size_t _mi_prim_address_space_limit(void) {
+  struct rlimit limit;
+  int           saved = errno;
+  bool          known = (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
+  errno = saved;
+  return known ? (size_t)limit.rlim_cur : SIZE_MAX;
+}
+
+size_t _mi_prim_numa_node_count(void) {
+  size_t n = 0;
+  int    saved = errno;
+  char   path[64] = "/sys/devices/system/node/node";
+  for (; n < 256; n++) {
+    size_t at = 29;
+    if (n >= 100) path[at++] = (char)('0' + n / 100);
+    if (n >= 10) path[at++] = (char)('0' + n / 10 % 10);
+    path[at++] = (char)('0' + n % 10);
+    path[at] = 0;
+    if (access(path, R_OK) != 0) break;
+  }
+  errno = saved;
+  return n == 0 ? 1 : n;
+}
+
+// libc's finds it without a system call.
+static int prim_getcpu(unsigned* node) {
+#if defined(__GLIBC_PREREQ)
+  #if __GLIBC_PREREQ(2, 29)
+  unsigned cpu;
+  return getcpu(&cpu, node);
+  #endif
+#endif
+  return (int)syscall(SYS_getcpu, NULL, node, NULL);
+}
+
+size_t _mi_prim_numa_node(void) {
+  unsigned node = 0;
+  int      saved = errno;
+  if (prim_getcpu(&node) != 0) node = 0;
+  errno = saved;
+  return node;
+}
+
+// ---- threads --------------------------------------------------------------------------------------------------------
+
+// By hand: nothing of libc may be called yet, and errno is thread-local itself.
+bool _mi_prim_has_thread_storage(void) {
+#if defined(__x86_64__) && defined(__LP64__)
+  uintptr_t base = 0;
+  long      result;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "0"((long)SYS_arch_prctl), "D"(0x1003L /* ARCH_GET_FS */), "S"(&base)
+                   : "rcx", "r11", "memory");
+  return result == 0 && base != 0;
+#elif defined(__aarch64__)
+  uintptr_t base;
+  __asm__ volatile("mrs %0, tpidr_el0" : "=r"(base));
+  return base != 0;
+#else
+  return true;
+#endif
+}
+
+void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
+  struct timespec t;
+  int             saved = errno;
+  t.tv_sec = (time_t)(timeout_ms / 1000);
+  t.tv_nsec = (long)(timeout_ms % 1000) * 1000000;
+  syscall(SYS_futex, (void*)word, FUTEX_WAIT_PRIVATE, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
+  errno = saved;
+}
+
+void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
+  int saved = errno;
+  syscall(SYS_futex, (void*)word, FUTEX_WAKE_PRIVATE, all ? 0x7fffffff : 1, NULL, NULL, 0);
+  errno = saved;
+}
+
+// ---- guarded blocks: stacks --------------------------------------------------------------------------------------------
+
+uintptr_t _mi_prim_thread_id(void) {
+  return (uintptr_t)syscall(SYS_gettid);
+}
+
+bool _mi_prim_thread_is_main(void) {
+  return _mi_prim_thread_id() == (uintptr_t)getpid();
+}
+
+// Not every C library has it, and a static program has it only if it uses it.
+#if defined(__cplusplus)
+extern "C" int backtrace(void** frames, int max) __attribute__((weak));
+#else
+extern int backtrace(void** frames, int max) __attribute__((weak));
+#endif
+
+size_t _mi_prim_stack(void** frames, size_t max) {
+  if (backtrace == NULL) return 0;
+  int saved = errno;
+  int n = backtrace(frames, (int)max);
+  errno = saved;
+  return n < 0 ? 0 : (size_t)n;
+}
+
+bool _mi_prim_stack_init(void) {
+  void* frames[2];
+  return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
+}

@@ -1,0 +1,13 @@
+// Options as programs and the environment set them, and what is said about that.  Layer: support.
+#pragma once
+
+#include "option.h"
+
+// To be called when the environment must be there (by a constructor): reads all options, and warns of what is wrong.
+void _mi_options_settle(void);
+
+// Calls `changed` from now on when the program has set one of the public options guarded_...
+void _mi_options_on_guarded(void (*changed)(void));
+
+// Is nothing set, neither by the environment (once it is settled) nor by a call?
+bool _mi_options_all_default(void);
