@@ -1,23 +1,13 @@
-// Heaps: making and ending them, and allocation from them.  Layer: api.
-//
-//   mi_heap_malloc(heap, n)   heap's id -> the thread's theap of it, from a small cache -> as malloc     | _mi_malloc_slow_in
-//
-// All other functions with a heap are those without one, on top of _mi_malloc_in and its aligned and resizing relatives.
+// Heaps: making and ending them, and whose block it is.  Layer: api.
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../arena/arena.h"
 #include "../arena/purge.h"
 #include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
-#include "api.h"
+#include "alloc.h"
 #include "arena.h"
-
-static mi_heap_t* heap_or_main(mi_heap_t* heap) {
-  return mi_likely(heap != NULL) ? heap : _mi_subproc_current()->main;
-}
 
 // ---- making and ending ----------------------------------------------------------------------------------------------
 
@@ -70,14 +60,18 @@ void mi_heap_destroy(mi_heap_t* heap) {
 }
 
 void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
-  mi_theap_t* theap = _mi_thread_theap_of(heap_or_main(heap));
+  mi_theap_t* theap = _mi_thread_theap_of(_mi_alloc_heap(heap));
   if (theap != NULL) _mi_theap_release(theap);
   if (force) _mi_purge_all();
 }
 
+void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept {
+  mi_heap_collect(_mi_alloc_heap_of(theap), force);
+}
+
 // A heap that is bound to an arena has no choice.
 void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
-  heap = heap_or_main(heap);
+  heap = _mi_alloc_heap(heap);
   if (!_mi_arena_is_bound(mi_load_relaxed(&heap->arena))) mi_store_relaxed(&heap->arena, _mi_arena_near(numa_node));
 }
 
@@ -106,7 +100,7 @@ mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
 }
 
 mi_theap_t* mi_heap_theap(mi_heap_t* heap) {
-  return _mi_thread_theap_of(heap_or_main(heap));
+  return _mi_thread_theap_of(_mi_alloc_heap(heap));
 }
 
 mi_theap_t* mi_theap_get_default(void) {
@@ -150,222 +144,4 @@ bool mi_heap_contains_block(mi_heap_t* heap, const void* p) {
 
 bool mi_heap_check_owned(mi_heap_t* heap, const void* p) {
   return ((uintptr_t)p & (sizeof(void*) - 1)) == 0 && mi_heap_contains(heap, p);
-}
-
-// ---- allocation -----------------------------------------------------------------------------------------------------
-
-// The calling thread's theap of a heap, NULL if it is not in the cache.
-static mi_always_inline mi_theap_t* heap_theap(mi_heap_t* heap) {
-  mi_theap_t* backing = _mi_theap_backing();
-  if (mi_unlikely(heap == NULL || backing == NULL)) return NULL;
-  const mi_theap_cached_t* cached = _mi_theap_cached(backing, heap);
-  return mi_likely(cached->id == mi_load_relaxed(&heap->id)) ? cached->theap : NULL;
-}
-
-// A block from a theap's bin; NULL if there is none.
-static mi_always_inline void* theap_malloc(mi_theap_t* theap, size_t size) {
-  size_t offset;
-  if (mi_likely(size <= MI_SMALL_MAX - MI_PADDING_SIZE)) offset = _mi_bin_offset_small[size + MI_PADDING_SIZE];
-  else if (size <= MI_MEDIUM_MAX - MI_PADDING_SIZE) offset = _mi_bin_offset_medium[(size + MI_PADDING_SIZE - 1) / 128];
-  else return NULL;
-  void* p = _mi_bin_pop_fast(_mi_theap_bin(theap, offset));
-  if (mi_unlikely(p == NULL)) return NULL;
-  _mi_block_reuse(p, _mi_class_block_size(offset >> MI_BIN_SHIFT));
-  return _mi_block_issue(p, size, _mi_class_block_size(offset >> MI_BIN_SHIFT), false);
-}
-
-// For a thread that uses more heaps than its cache has places.
-static mi_noinline void* heap_malloc_uncached(mi_heap_t* heap, size_t size) mi_attr_noexcept {
-  mi_theap_t* backing = _mi_theap_backing();
-  mi_theap_t* theap = (heap == NULL || backing == NULL ? NULL : _mi_thread_find(backing, heap));
-  void*       p = (theap == NULL ? NULL : theap_malloc(theap, size));
-  return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(heap_or_main(heap), size, false);
-}
-
-void* mi_heap_malloc(mi_heap_t* heap, size_t size) mi_attr_noexcept {
-  mi_theap_t* theap = heap_theap(heap);
-  if (mi_unlikely(theap == NULL)) return heap_malloc_uncached(heap, size);
-  void* p = theap_malloc(theap, size);
-  return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(heap_or_main(heap), size, false);
-}
-
-void* _mi_malloc_in(mi_heap_t* heap, size_t size, bool zero) {
-  if (heap == NULL) return zero ? mi_zalloc(size) : mi_malloc(size);
-  return zero ? _mi_malloc_slow_in(heap, size, true) : mi_heap_malloc(heap, size);
-}
-
-void* mi_heap_zalloc(mi_heap_t* heap, size_t size) mi_attr_noexcept {
-  return _mi_malloc_slow_in(heap_or_main(heap), size, true);
-}
-
-void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(count, size, &total) ? mi_heap_zalloc(heap, total) : NULL;
-}
-
-void* mi_heap_mallocn(mi_heap_t* heap, size_t count, size_t size) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(count, size, &total) ? mi_heap_malloc(heap, total) : NULL;
-}
-
-void* mi_heap_malloc_small(mi_heap_t* heap, size_t size) mi_attr_noexcept {
-  mi_assert(size <= MI_SMALL_SIZE_MAX);
-  return mi_heap_malloc(heap, size);
-}
-
-void* mi_heap_zalloc_small(mi_heap_t* heap, size_t size) mi_attr_noexcept {
-  mi_assert(size <= MI_SMALL_SIZE_MAX);
-  return mi_heap_zalloc(heap, size);
-}
-
-// ---- resizing -------------------------------------------------------------------------------------------------------
-
-void* mi_heap_realloc(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept {
-  return _mi_realloc(heap_or_main(heap), p, newsize, false);
-}
-
-void* mi_heap_reallocn(mi_heap_t* heap, void* p, size_t count, size_t size) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(count, size, &total) ? mi_heap_realloc(heap, p, total) : NULL;
-}
-
-void* mi_heap_reallocf(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept {
-  void* q = mi_heap_realloc(heap, p, newsize);
-  if (q == NULL && p != NULL) mi_free(p);
-  return q;
-}
-
-void* mi_heap_rezalloc(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept {
-  return _mi_realloc(heap_or_main(heap), p, newsize, true);
-}
-
-void* mi_heap_recalloc(mi_heap_t* heap, void* p, size_t newcount, size_t size) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(newcount, size, &total) ? mi_heap_rezalloc(heap, p, total) : NULL;
-}
-
-// ---- strings --------------------------------------------------------------------------------------------------------
-
-static char* heap_copy(mi_heap_t* heap, const char* s, size_t n) {
-  char* copy = (char*)mi_heap_malloc(heap, n + 1);
-  if (copy == NULL) return NULL;
-  memcpy(copy, s, n);
-  copy[n] = 0;
-  return copy;
-}
-
-char* mi_heap_strdup(mi_heap_t* heap, const char* s) mi_attr_noexcept {
-  return s == NULL ? NULL : heap_copy(heap, s, strlen(s));
-}
-
-char* mi_heap_strndup(mi_heap_t* heap, const char* s, size_t n) mi_attr_noexcept {
-  return s == NULL ? NULL : heap_copy(heap, s, strnlen(s, n));
-}
-
-char* mi_heap_realpath(mi_heap_t* heap, const char* fname, char* resolved_name) mi_attr_noexcept {
-  char* path = mi_realpath(fname, resolved_name);
-  if (path == NULL || resolved_name != NULL || mi_heap_contains(heap, path)) return path;
-  char* copy = mi_heap_strdup(heap, path);
-  mi_free(path);
-  return copy;
-}
-
-// ---- aligned --------------------------------------------------------------------------------------------------------
-
-void* mi_heap_malloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
-  return _mi_malloc_aligned_at(heap_or_main(heap), size, alignment, offset, false);
-}
-
-void* mi_heap_malloc_aligned(mi_heap_t* heap, size_t size, size_t alignment) mi_attr_noexcept {
-  return mi_heap_malloc_aligned_at(heap, size, alignment, 0);
-}
-
-void* mi_heap_zalloc_aligned_at(mi_heap_t* heap, size_t size, size_t alignment, size_t offset) mi_attr_noexcept {
-  return _mi_malloc_aligned_at(heap_or_main(heap), size, alignment, offset, true);
-}
-
-void* mi_heap_zalloc_aligned(mi_heap_t* heap, size_t size, size_t alignment) mi_attr_noexcept {
-  return mi_heap_zalloc_aligned_at(heap, size, alignment, 0);
-}
-
-void* mi_heap_calloc_aligned_at(mi_heap_t* heap, size_t count, size_t size, size_t alignment,
-                                size_t offset) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(count, size, &total) ? mi_heap_zalloc_aligned_at(heap, total, alignment, offset) : NULL;
-}
-
-void* mi_heap_calloc_aligned(mi_heap_t* heap, size_t count, size_t size, size_t alignment) mi_attr_noexcept {
-  return mi_heap_calloc_aligned_at(heap, count, size, alignment, 0);
-}
-
-void* mi_heap_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment,
-                                 size_t offset) mi_attr_noexcept {
-  return _mi_realloc_aligned_at(heap_or_main(heap), p, newsize, alignment, offset, false);
-}
-
-void* mi_heap_realloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
-  return mi_heap_realloc_aligned_at(heap, p, newsize, alignment, 0);
-}
-
-void* mi_heap_rezalloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize, size_t alignment,
-                                  size_t offset) mi_attr_noexcept {
-  return _mi_realloc_aligned_at(heap_or_main(heap), p, newsize, alignment, offset, true);
-}
-
-void* mi_heap_rezalloc_aligned(mi_heap_t* heap, void* p, size_t newsize, size_t alignment) mi_attr_noexcept {
-  return mi_heap_rezalloc_aligned_at(heap, p, newsize, alignment, 0);
-}
-
-void* mi_heap_recalloc_aligned_at(mi_heap_t* heap, void* p, size_t newcount, size_t size, size_t alignment,
-                                  size_t offset) mi_attr_noexcept {
-  size_t total;
-  if (!_mi_count_size(newcount, size, &total)) return NULL;
-  return mi_heap_rezalloc_aligned_at(heap, p, total, alignment, offset);
-}
-
-void* mi_heap_recalloc_aligned(mi_heap_t* heap, void* p, size_t newcount, size_t size,
-                               size_t alignment) mi_attr_noexcept {
-  return mi_heap_recalloc_aligned_at(heap, p, newcount, size, alignment, 0);
-}
-
-// ---- theaps ---------------------------------------------------------------------------------------------------------
-
-static mi_heap_t* theap_heap(const mi_theap_t* theap) {
-  return theap == NULL ? NULL : _mi_theap_heap(theap);
-}
-
-void mi_theap_collect(mi_theap_t* theap, bool force) mi_attr_noexcept {
-  mi_heap_collect(theap_heap(theap), force);
-}
-
-void* mi_theap_malloc(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  void* p = (mi_unlikely(theap == NULL) ? NULL : theap_malloc(theap, size));
-  return mi_likely(p != NULL) ? p : _mi_malloc_slow_in(theap_heap(theap), size, false);
-}
-
-void* mi_theap_zalloc(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  return _mi_malloc_slow_in(theap_heap(theap), size, true);
-}
-
-void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size) mi_attr_noexcept {
-  size_t total;
-  return _mi_count_size(count, size, &total) ? mi_theap_zalloc(theap, total) : NULL;
-}
-
-void* mi_theap_malloc_small(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  mi_assert(size <= MI_SMALL_SIZE_MAX);
-  return mi_theap_malloc(theap, size);
-}
-
-void* mi_theap_zalloc_small(mi_theap_t* theap, size_t size) mi_attr_noexcept {
-  mi_assert(size <= MI_SMALL_SIZE_MAX);
-  return mi_theap_zalloc(theap, size);
-}
-
-void* mi_theap_malloc_aligned(mi_theap_t* theap, size_t size, size_t alignment) mi_attr_noexcept {
-  return _mi_malloc_aligned_at(theap_heap(theap), size, alignment, 0, false);
-}
-
-void* mi_theap_realloc(mi_theap_t* theap, void* p, size_t newsize) mi_attr_noexcept {
-  return _mi_realloc(theap_heap(theap), p, newsize, false);
 }
