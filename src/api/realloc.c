@@ -75,16 +75,16 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   return q != NULL ? q : realloc_copy(heap, p, old_size, new_size, zero);
 }
 
-static mi_always_inline void* realloc_any(void* p, size_t new_size, bool zero) {
-  const mi_page_t* page = _mi_page_at(p);
+static mi_always_inline void* realloc_any(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
+  const mi_page_t* page = (heap == NULL ? _mi_page_at(p) : NULL);
   if (mi_likely(page != NULL) && _mi_life_fits(page, new_size)) {
     if (MI_API_LEVEL < 3 || mi_likely(mi_load_relaxed(&page->home) == _mi_theap_default)) return p;
   }
-  return realloc_slow(p, new_size, zero, NULL);
+  return realloc_slow(p, new_size, zero, heap);
 }
 
 void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
-  return heap == NULL ? realloc_any(p, new_size, zero) : realloc_slow(p, new_size, zero, heap);
+  return realloc_any(heap, p, new_size, zero);
 }
 
 // ---- functions of the interface -------------------------------------------------------------------------------------
@@ -101,8 +101,8 @@ static void* realloc_or_free(mi_heap_t* heap, void* p, size_t new_size) {
 }
 
 // clang-format off
-MI_ALLOC_BOTH(void*, realloc,  MI_ALLOC_P(void* p, size_t size),           , _mi_realloc(heap, p, size, false))
-MI_ALLOC_BOTH(void*, rezalloc, MI_ALLOC_P(void* p, size_t size),           , _mi_realloc(heap, p, size, true))
+MI_ALLOC_BOTH(void*, realloc,  MI_ALLOC_P(void* p, size_t size),           , realloc_any(heap, p, size, false))
+MI_ALLOC_BOTH(void*, rezalloc, MI_ALLOC_P(void* p, size_t size),           , realloc_any(heap, p, size, true))
 MI_ALLOC_BOTH(void*, reallocn, MI_ALLOC_P(void* p, size_t n, size_t size), , realloc_array(heap, p, n, size, false))
 MI_ALLOC_BOTH(void*, recalloc, MI_ALLOC_P(void* p, size_t n, size_t size), , realloc_array(heap, p, n, size, true))
 MI_ALLOC_BOTH(void*, reallocf, MI_ALLOC_P(void* p, size_t size),           , realloc_or_free(heap, p, size))
