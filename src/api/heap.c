@@ -17,17 +17,13 @@ static mi_heap_t* heap_new(int tag, bool allow_destroy, size_t arena) {
   return heap;
 }
 
-mi_heap_t* mi_heap_new(void) {
-  return heap_new(0, true, MI_ARENA_ANY);
+// clang-format off
+mi_heap_t* mi_heap_new(void) { return heap_new(0, true, MI_ARENA_ANY); }
+mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t id) { return heap_new(0, true, _mi_arena_of_id(id)); }
+mi_heap_t* mi_heap_new_ex(int tag, bool allow_destroy, mi_arena_id_t id) {
+  return heap_new(tag, allow_destroy, _mi_arena_of_id(id));
 }
-
-mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id) {
-  return heap_new(heap_tag, allow_destroy, _mi_arena_of_id(arena_id));
-}
-
-mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id) {
-  return heap_new(0, true, _mi_arena_of_id(arena_id));
-}
+// clang-format on
 
 // May the program end this heap?  In the child of a fork its pages are not to be taken for those of a heap that a thread which the
 // child does not have was ending: these are taken over first.
@@ -51,12 +47,13 @@ void mi_heap_delete(mi_heap_t* heap) {
 
 void mi_heap_destroy(mi_heap_t* heap) {
   if (!heap_may_end(heap, "destroyed")) return;
-  if (heap->allow_destroy) {
-    _mi_heap_destroy(heap);
-    return;
+  if (!heap->allow_destroy) {
+    _mi_message_warning("heap %p is deleted, not destroyed: it was made so\n", (void*)heap);
+    _mi_heap_delete(heap);
   }
-  _mi_message_warning("heap %p is deleted, not destroyed: it was made so\n", (void*)heap);
-  _mi_heap_delete(heap);
+  else {
+    _mi_heap_destroy(heap);
+  }
 }
 
 void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept {
@@ -77,13 +74,12 @@ void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
 
 // ---- which one ------------------------------------------------------------------------------------------------------
 
-mi_heap_t* mi_heap_main(void) {
-  return _mi_subproc_current()->main;
-}
-
-mi_heap_t* mi_heap_get_backing(void) {
-  return mi_heap_main();
-}
+// clang-format off
+mi_heap_t*  mi_heap_main(void) { return _mi_subproc_current()->main; }
+mi_heap_t*  mi_heap_get_backing(void) { return mi_heap_main(); }
+mi_theap_t* mi_heap_theap(mi_heap_t* heap) { return _mi_thread_theap_of(_mi_alloc_heap(heap)); }
+mi_theap_t* mi_theap_get_default(void) { return _mi_thread_theap(); }
+// clang-format on
 
 mi_heap_t* mi_heap_get_default(void) {
   mi_theap_t* theap = _mi_thread_theap();
@@ -97,14 +93,6 @@ mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   return before;
-}
-
-mi_theap_t* mi_heap_theap(mi_heap_t* heap) {
-  return _mi_thread_theap_of(_mi_alloc_heap(heap));
-}
-
-mi_theap_t* mi_theap_get_default(void) {
-  return _mi_thread_theap();
 }
 
 mi_theap_t* mi_theap_set_default(mi_theap_t* theap) {
@@ -122,26 +110,16 @@ mi_heap_t* mi_heap_of(const void* p) {
 }
 
 bool mi_heap_contains(const mi_heap_t* heap, const void* p) {
-  const mi_heap_t* wanted = (heap != NULL ? heap : mi_heap_main());
-  return mi_heap_of(p) == wanted;
-}
-
-bool mi_any_heap_contains(const void* p) {
-  return _mi_page_of(p) != NULL;
-}
-
-bool mi_is_in_heap_region(const void* p) mi_attr_noexcept {
-  return mi_any_heap_contains(p);
-}
-
-bool mi_check_owned(const void* p) {
-  return mi_any_heap_contains(p);
-}
-
-bool mi_heap_contains_block(mi_heap_t* heap, const void* p) {
-  return mi_heap_contains(heap, p);
+  return mi_heap_of(p) == (heap != NULL ? heap : mi_heap_main());
 }
 
 bool mi_heap_check_owned(mi_heap_t* heap, const void* p) {
-  return ((uintptr_t)p & (sizeof(void*) - 1)) == 0 && mi_heap_contains(heap, p);
+  return mi_is_aligned(p, sizeof(void*)) && mi_heap_contains(heap, p);
 }
+
+// clang-format off
+bool mi_heap_contains_block(mi_heap_t* heap, const void* p) { return mi_heap_contains(heap, p); }
+bool mi_any_heap_contains(const void* p) { return _mi_page_of(p) != NULL; }
+bool mi_is_in_heap_region(const void* p) mi_attr_noexcept { return mi_any_heap_contains(p); }
+bool mi_check_owned(const void* p) { return mi_any_heap_contains(p); }
+// clang-format on

@@ -108,7 +108,8 @@ static inline size_t _mi_life_growth(size_t old_size, size_t new_size) {
 // The first n bytes of a block that has just been made are about to be written.
 void _mi_life_populate(void* p, size_t n);
 
-// Where the block is, it has new_size bytes from now on, and contents up to old_size.  `zero`: what is added, up to `room`, is cleared.
+// The block stays where it is and has new_size bytes from now on, contents up to old_size.  `zero`: what is added, up to
+// `room`, is cleared.
 void _mi_life_resize(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero);
 
 // May a guarded block stay where it is?
@@ -159,10 +160,12 @@ static inline bool _mi_life_take_back_large(mi_page_t* page, void* p) {
   return false;
 }
 
-// The page of the block p, with which the program wants to do `what`; NULL, with errno EINVAL and a report, if it is no block.
+// The page of the block p, with which the program wants to do `what`; NULL, with errno EINVAL and a report, if it is no
+// block.
 mi_page_t* _mi_life_find(const void* p, const char* what);
 
-// Does the program name the right alignment, and the right size (SIZE_MAX: it names none), for what it frees?  False after a report.
+// Does the program name the right alignment, and the right size (SIZE_MAX: none), for what it frees?  False after a
+// report.
 bool _mi_life_is_right(const void* p, size_t size, size_t alignment);
 
 // ---- release --------------------------------------------------------------------------------------------------------

@@ -156,20 +156,19 @@ static mi_always_inline size_t malloc_small(size_t size) {
 // clang-format off
 void* mi_malloc_small(size_t size) mi_attr_noexcept { return mi_malloc(malloc_small(size)); }
 void* mi_zalloc_small(size_t size) mi_attr_noexcept { return mi_zalloc(malloc_small(size)); }
+void* mi_heap_malloc_small(mi_heap_t* h, size_t size) mi_attr_noexcept { return mi_heap_malloc(h, malloc_small(size)); }
+void* mi_heap_zalloc_small(mi_heap_t* h, size_t size) mi_attr_noexcept { return mi_heap_zalloc(h, malloc_small(size)); }
+void* mi_theap_malloc_small(mi_theap_t* t, size_t n) mi_attr_noexcept { return mi_theap_malloc(t, malloc_small(n)); }
+void* mi_theap_zalloc_small(mi_theap_t* t, size_t n) mi_attr_noexcept { return mi_theap_zalloc(t, malloc_small(n)); }
 void  mi_free_small(void* p) mi_attr_noexcept { mi_free(p); }
-void* mi_heap_malloc_small(mi_heap_t* heap, size_t size) mi_attr_noexcept { return mi_heap_malloc(heap, malloc_small(size)); }
-void* mi_heap_zalloc_small(mi_heap_t* heap, size_t size) mi_attr_noexcept { return mi_heap_zalloc(heap, malloc_small(size)); }
-void* mi_theap_malloc_small(mi_theap_t* t, size_t size) mi_attr_noexcept { return mi_theap_malloc(t, malloc_small(size)); }
-void* mi_theap_zalloc_small(mi_theap_t* t, size_t size) mi_attr_noexcept { return mi_theap_zalloc(t, malloc_small(size)); }
-void* mi_mallocn(size_t count, size_t size) mi_attr_noexcept { return malloc_array(NULL, count, size, false); }
 
-void* mi_heap_mallocn(mi_heap_t* heap, size_t count, size_t size) mi_attr_noexcept {
-  return malloc_array(_mi_alloc_heap(heap), count, size, false);
-}
+MI_ALLOC_BOTH(void*, mallocn, MI_ALLOC_P(size_t n, size_t size), , malloc_array(heap, n, size, false))
+// clang-format on
+
 void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size) mi_attr_noexcept {
   return malloc_array(_mi_alloc_heap(heap), count, size, true);
 }
+
 void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size) mi_attr_noexcept {
   return malloc_array(_mi_alloc_heap_of(theap), count, size, true);
 }
-// clang-format on

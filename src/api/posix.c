@@ -77,19 +77,20 @@ int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept {
   return 0;
 }
 
-void* mi_aligned_recalloc(void* p, size_t newcount, size_t size, size_t alignment) mi_attr_noexcept {
-  return mi_recalloc_aligned(p, newcount, size, alignment);
+// clang-format off
+void* mi_aligned_recalloc(void* p, size_t n, size_t size, size_t align) mi_attr_noexcept {
+  return mi_recalloc_aligned(p, n, size, align);
 }
-
-void* mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t alignment,
-                                 size_t offset) mi_attr_noexcept {
-  return mi_recalloc_aligned_at(p, newcount, size, alignment, offset);
+void* mi_aligned_offset_recalloc(void* p, size_t n, size_t size, size_t align, size_t offset) mi_attr_noexcept {
+  return mi_recalloc_aligned_at(p, n, size, align, offset);
 }
+// clang-format on
 
 // ---- strings --------------------------------------------------------------------------------------------------------
 
-// A copy of n bytes, with a zero behind them.
+// A copy of n bytes, with a zero behind them; NULL of NULL.
 static char* posix_copy(mi_heap_t* heap, const char* s, size_t n) {
+  if (s == NULL) return NULL;
   if (n == SIZE_MAX) return (char*)_mi_alloc_failed(n);
   char* copy = (char*)_mi_malloc_in(heap, n + 1, false);
   if (copy == NULL) return NULL;
@@ -99,13 +100,10 @@ static char* posix_copy(mi_heap_t* heap, const char* s, size_t n) {
 }
 
 // clang-format off
-MI_ALLOC_BOTH(char*, strdup,  const char* s,                       , s == NULL ? NULL : posix_copy(heap, s, strlen(s)))
-MI_ALLOC_BOTH(char*, strndup, MI_ALLOC_P(const char* s, size_t n), , s == NULL ? NULL : posix_copy(heap, s, strnlen(s, n)))
+MI_ALLOC_BOTH(char*, strdup,  MI_ALLOC_P(const char* s),           , posix_copy(heap, s, s == NULL ? 0 : strlen(s)))
+MI_ALLOC_BOTH(char*, strndup, MI_ALLOC_P(const char* s, size_t n), , posix_copy(heap, s, s == NULL ? 0 : strnlen(s, n)))
+unsigned char* mi_mbsdup(const unsigned char* s) mi_attr_noexcept { return (unsigned char*)mi_strdup((const char*)s); }
 // clang-format on
-
-unsigned char* mi_mbsdup(const unsigned char* s) mi_attr_noexcept {
-  return (unsigned char*)mi_strdup((const char*)s);
-}
 
 wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept {
   if (s == NULL) return NULL;
