@@ -88,7 +88,6 @@ static const mi_page_t* life_find_large(const void* p) {
 
 // `page` is NULL, or that of a large block.
 static mi_cold void life_report(const char* what, const mi_page_t* page, const void* p) {
-  if (page == NULL) page = life_find_large(p);
   if (page == NULL) {
     _mi_error_report(EINVAL, "%s of an invalid pointer: %p is no block of this allocator\n", what, p);
     return;
@@ -102,7 +101,8 @@ static mi_cold void life_report(const char* what, const mi_page_t* page, const v
 }
 
 mi_cold void _mi_life_free_failed(const mi_page_t* page, const void* p) {
-  if (page != NULL && _mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
+  if (page == NULL) page = life_find_large(p);
+  else if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
   life_report("free", page, p);
 }
 
