@@ -71,27 +71,32 @@ set(mi_sources
   src/heap/view.c
   src/heap/walk.c
 
+  src/api/hooks.c
+  src/api/collect.c
+  src/api/life.c
+  src/api/alloc.c
+  src/api/malloc.c
+  src/api/heap.c
+  src/api/realloc.c
   src/api/aligned.c
+  src/api/sizes.c
+  src/api/posix.c
   src/api/arena.c
+  src/api/subproc.c
+  src/api/guard.c
+  src/api/inline.c
+  src/api/visit.c
+  src/api/line.c
+  src/api/leaks.c
+  src/api/stats.c
+  src/api/stats_print.c
+  src/api/stats_json.c
   src/api/catch.c
   src/api/cxx.c
-  src/api/guard.c
-  src/api/heap.c
-  src/api/leaks.c
-  src/api/level.c
-  src/api/line.c
-  src/api/inline.c
-  src/api/malloc.c
-  src/api/operators.c
-  src/api/override.c
-  src/api/posix.c
   src/api/process.c
-  src/api/realloc.c
-  src/api/stats.c
-  src/api/stats_json.c
-  src/api/stats_print.c
-  src/api/subproc.c
-  src/api/visit.c)
+  src/api/level.c
+  src/api/operators.c
+  src/api/override.c)
 
 set(mi_public_headers
   include/mimalloc.h

@@ -13,24 +13,7 @@
 
 // At both levels an id is a number, and all of it is in the lower half of what the caller gives: so a caller that knows ids
 // as pointers is understood where they are numbers, and the other way round.
-
-#if MI_API_LEVEL >= 3
-
-static const mi_arena_id_t arena_no_id = NULL;
-
-static mi_arena_id_t arena_id(size_t index) {
-  return (mi_arena_id_t)index;
-}
-
-#else
-
-static const mi_arena_id_t arena_no_id = -1;
-
-static mi_arena_id_t arena_id(size_t index) {
-  return (mi_arena_id_t)index;
-}
-
-#endif
+#define ARENA_NO_ID ((mi_arena_id_t)(intptr_t)(MI_API_LEVEL >= 3 ? 0 : -1))
 
 static size_t arena_index(mi_arena_id_t id) {
   return (uint32_t)(uintptr_t)id;
@@ -42,7 +25,7 @@ mi_cold size_t _mi_arena_of_id(mi_arena_id_t id) {
 }
 
 static void arena_store_id(mi_arena_id_t* id, size_t index) {
-  if (id != NULL) *id = (index == 0 ? arena_no_id : arena_id(index));
+  if (id != NULL) *id = (index == 0 ? ARENA_NO_ID : (mi_arena_id_t)index);
 }
 
 // Is there region 0?  A program may reserve before it allocates.

@@ -5,8 +5,8 @@
 #include <errno.h>
 
 #include "../support/message.h"
-#include "api.h"
 #include "catch.h"
+#include "malloc.h"
 
 #if defined(__cplusplus)
 
@@ -49,71 +49,63 @@ static mi_cold void* new_failed(size_t size) {
   return NULL;
 }
 
-// A handler is to free memory, throw, or end the program; with none, new fails.  alignment 0: any.
-static mi_cold void* new_retry(size_t size, size_t alignment) {
-  void* p = NULL;
+typedef struct new_s {
+  mi_heap_t* heap; // NULL: the default heap
+  size_t     size;
+  size_t     align; // 0: any
+} new_t;
+
+// A handler is to free memory, throw, or end the program; with none, new fails.
+static void* new_retry(size_t request, size_t unused) {
+  const new_t* n = (const new_t*)request;
+  void*        p = NULL;
+  (void)unused;
   while (p == NULL && new_call_handler()) {
-    p = (alignment == 0 ? mi_malloc(size) : mi_malloc_aligned(size, alignment));
+    p = (n->align == 0 ? _mi_malloc_in(n->heap, n->size, false) : mi_malloc_aligned(n->size, n->align));
   }
   return p;
 }
 
-void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
-  void* p = mi_heap_malloc(heap, size);
-  while (mi_unlikely(p == NULL) && new_call_handler()) p = mi_heap_malloc(heap, size);
-  return mi_likely(p != NULL) ? p : new_failed(size);
-}
-
-void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
-  size_t total;
-  return mi_likely(_mi_count_size(count, size, &total)) ? mi_heap_alloc_new(heap, total) : new_failed(SIZE_MAX);
-}
-
-// What a handler throws must not leave those that do not throw.
-static mi_cold void* new_retry_quietly(size_t size, size_t alignment) {
-  return _mi_catch(&new_retry, size, alignment);
-}
-
-static void* new_retry_in(size_t heap, size_t size) {
-  void* p = NULL;
-  while (p == NULL && new_call_handler()) p = mi_heap_malloc((mi_heap_t*)heap, size);
-  return p;
-}
-
-void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow) {
-  if (!nothrow) return mi_heap_alloc_new(heap, size);
-  void* p = mi_heap_malloc(heap, size);
-  return mi_likely(p != NULL) ? p : _mi_catch(&new_retry_in, (size_t)heap, size);
-}
-
-static mi_cold void* new_retry_or_throw(size_t size, size_t alignment) {
-  void* p = new_retry(size, alignment);
+static mi_cold void* new_slow(mi_heap_t* heap, size_t size, size_t align) {
+  new_t n = {heap, size, align};
+  void* p = new_retry((size_t)&n, 0);
   return p != NULL ? p : new_failed(size);
 }
 
-void* mi_new_nothrow(size_t size) mi_attr_noexcept {
-  void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_retry_quietly(size, 0);
+// What a handler throws must not leave those that do not throw.
+static mi_cold void* new_slow_nothrow(mi_heap_t* heap, size_t size, size_t align) {
+  new_t n = {heap, size, align};
+  return _mi_catch(&new_retry, (size_t)&n, 0);
 }
 
 void* mi_new(size_t size) {
   void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_retry_or_throw(size, 0);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, 0);
 }
 
-void* mi_new_aligned_nothrow(size_t size, size_t alignment) mi_attr_noexcept {
-  void* p = mi_malloc_aligned(size, alignment);
-  return mi_likely(p != NULL) ? p : new_retry_quietly(size, alignment);
+void* mi_new_nothrow(size_t size) mi_attr_noexcept {
+  void* p = mi_malloc(size);
+  return mi_likely(p != NULL) ? p : new_slow_nothrow(NULL, size, 0);
 }
 
 void* mi_new_aligned(size_t size, size_t alignment) {
   void* p = mi_malloc_aligned(size, alignment);
-  return mi_likely(p != NULL) ? p : new_retry_or_throw(size, alignment);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, alignment);
 }
 
-void* mi_new_n(size_t count, size_t size) {
-  size_t total;
-  return mi_likely(_mi_count_size(count, size, &total)) ? mi_new(total) : new_failed(SIZE_MAX);
+void* mi_new_aligned_nothrow(size_t size, size_t alignment) mi_attr_noexcept {
+  void* p = mi_malloc_aligned(size, alignment);
+  return mi_likely(p != NULL) ? p : new_slow_nothrow(NULL, size, alignment);
+}
+
+void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow) {
+  void* p = mi_heap_malloc(heap, size);
+  if (mi_likely(p != NULL)) return p;
+  return nothrow ? new_slow_nothrow(_mi_alloc_heap(heap), size, 0) : new_slow(_mi_alloc_heap(heap), size, 0);
+}
+
+void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
+  return mi_heap_try_new(heap, size, false);
 }
 
 void* mi_new_realloc(void* p, size_t newsize) {
@@ -122,7 +114,17 @@ void* mi_new_realloc(void* p, size_t newsize) {
   return mi_likely(q != NULL) ? q : new_failed(newsize);
 }
 
+void* mi_new_n(size_t count, size_t size) {
+  size_t total;
+  return mi_likely(_mi_alloc_count(count, size, &total)) ? mi_new(total) : new_failed(SIZE_MAX);
+}
+
+void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
+  size_t total;
+  return mi_likely(_mi_alloc_count(count, size, &total)) ? mi_heap_alloc_new(heap, total) : new_failed(SIZE_MAX);
+}
+
 void* mi_new_reallocn(void* p, size_t newcount, size_t size) {
   size_t total;
-  return mi_likely(_mi_count_size(newcount, size, &total)) ? mi_new_realloc(p, total) : new_failed(SIZE_MAX);
+  return mi_likely(_mi_alloc_count(newcount, size, &total)) ? mi_new_realloc(p, total) : new_failed(SIZE_MAX);
 }

@@ -1,6 +1,6 @@
 // Handles for programs that inline the fast path of malloc.  Layer: api.
 #include "../heap/thread.h"
-#include "api.h"
+#include "alloc.h"
 
 // What programs are compiled with cannot change.
 mi_static_assert(sizeof(mi_inline_bin_t) == sizeof(mi_bin_t), "a bin as programs see it");
@@ -21,6 +21,6 @@ mi_inline_t mi_inline_of(mi_heap_t* heap) mi_attr_noexcept {
 }
 
 void* mi_inline_malloc_slow(mi_inline_t handle, size_t size) mi_attr_noexcept {
-  if (mi_unlikely(handle.theap == NULL)) return _mi_malloc_failed(size);
+  if (mi_unlikely(handle.theap == NULL)) return _mi_alloc_failed(size);
   return mi_theap_malloc((mi_theap_t*)handle.theap, size);
 }

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "../heap/view.h"
+#include "../heap/heap_stats.h"
 #include "../heap/walk.h"
-#include "api.h"
 #include "line.h"
 
 typedef struct leaks_s {
@@ -12,55 +12,45 @@ typedef struct leaks_s {
   size_t    n_blocks, n_bytes;
 } leaks_t;
 
-typedef struct leaks_of_heap_s {
-  size_t classes[MI_CLASS_COUNT]; // blocks
-  size_t n_large, n_large_bytes;
-  size_t n_blocks, n_bytes;
-} leaks_of_heap_t;
-
-static void leaks_count(leaks_of_heap_t* found, const mi_heap_t* heap) {
+// What the program has of a heap's blocks.
+static void leaks_count(mi_heap_stats_t* found, const mi_heap_t* heap) {
   mi_walk_t walk = {heap, NULL, 0, 0};
   mi_view_t view;
   memset(found, 0, sizeof(*found));
   while (_mi_view_next(&walk, &view)) {
-    size_t n_bytes = view.n_live * view.block_size;
-    if (view.cls == MI_CLASS_NONE) {
-      found->n_large += view.n_live;
-      found->n_large_bytes += n_bytes;
+    if (view.cls != MI_CLASS_NONE) {
+      found->classes[view.cls].n_blocks_used += view.n_live;
     }
     else {
-      found->classes[view.cls] += view.n_live;
+      found->n_large += view.n_live;
+      found->n_large_bytes += view.n_live * view.block_size;
     }
-    found->n_blocks += view.n_live;
-    found->n_bytes += n_bytes;
   }
 }
 
-static void leaks_print_row(mi_line_t* line, const char* label, size_t n, size_t size, size_t bytes) {
+static void leaks_print_row(leaks_t* leaks, const char* label, size_t n, size_t size, size_t bytes) {
   if (n == 0) return;
-  _mi_line_add(line, "%10s:%12zu", label, n);
-  if (size > 0) _mi_line_add(line, "%12zu", size);
-  else _mi_line_add(line, "%12s", "");
-  _mi_line_add(line, "%16zu", bytes);
-  _mi_line_end(line);
+  _mi_line_add(&leaks->line, "%10s:%12zu", label, n);
+  if (size > 0) _mi_line_add(&leaks->line, "%12zu", size);
+  else _mi_line_add(&leaks->line, "%12s", "");
+  _mi_line_add(&leaks->line, "%16zu", bytes);
+  _mi_line_end(&leaks->line);
+  leaks->n_blocks += n;
+  leaks->n_bytes += bytes;
 }
 
 static bool leaks_print_heap(mi_heap_t* heap, void* arg) {
   leaks_t*        leaks = (leaks_t*)arg;
-  leaks_of_heap_t found;
+  mi_heap_stats_t found;
+  size_t          n = 0;
   leaks_count(&found, heap);
-  if (found.n_blocks == 0) return true;
-  if (leaks->has_heaps) {
-    _mi_line_add(&leaks->line, "%10s: %p%s", "heap", (void*)heap, heap == heap->subproc->main ? " (main)" : "");
-    _mi_line_end(&leaks->line);
-  }
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += found.classes[cls].n_blocks_used;
+  if (leaks->has_heaps && n + found.n_large > 0) _mi_line_heap(&leaks->line, heap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    size_t block_size = _mi_size_class_block(cls);
-    leaks_print_row(&leaks->line, "", found.classes[cls], block_size, found.classes[cls] * block_size);
+    size_t n_used = found.classes[cls].n_blocks_used, block_size = _mi_size_class_block(cls);
+    leaks_print_row(leaks, "", n_used, block_size, n_used * block_size);
   }
-  leaks_print_row(&leaks->line, "large", found.n_large, 0, found.n_large_bytes);
-  leaks->n_blocks += found.n_blocks;
-  leaks->n_bytes += found.n_bytes;
+  leaks_print_row(leaks, "large", found.n_large, 0, found.n_large_bytes);
   return true;
 }
 

@@ -3,7 +3,8 @@
 //
 // The two levels have different types for the ids of arenas, and different numbers for some options.  A program that was
 // compiled for the other one must not get as far as calling them; mimalloc.h has the other half of this (mi_decl_level).
-#include "api.h"
+#include "../base/public.h"
+#include "../base/compiler.h"
 
 #if MI_API_LEVEL < 3
   #define LEVEL_NAME(fun) fun##_level2

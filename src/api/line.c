@@ -64,3 +64,8 @@ void _mi_line_counter(mi_line_t* line, const char* label, int64_t n, int64_t uni
   _mi_line_add_cell(line, n, unit);
   _mi_line_end(line);
 }
+
+void _mi_line_heap(mi_line_t* line, const mi_heap_t* heap) {
+  _mi_line_add(line, "%10s: %p%s", "heap", (const void*)heap, heap == heap->subproc->main ? " (main)" : "");
+  _mi_line_end(line);
+}

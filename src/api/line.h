@@ -1,8 +1,7 @@
 // Lines of text with numbers in columns, put together in a local buffer and delivered whole.  Layer: api.
 #pragma once
 
-#include "../base/public.h"
-#include "../base/compiler.h"
+#include "../heap/heap.h"
 
 #define MI_LINE_MAX 200
 
@@ -25,5 +24,6 @@ void _mi_line_add_bytes(mi_line_t* line, const char* label, int64_t n);
 
 // A label, and peak, total and current; without a history, only what is current.
 void _mi_line_add_count(mi_line_t* line, const char* label, const mi_stat_count_t* n, int64_t unit, bool has_history);
-// A whole line: a label, and a total.
+// Whole lines: a label, and a total; which heap what follows is of.
 void _mi_line_counter(mi_line_t* line, const char* label, int64_t n, int64_t unit);
+void _mi_line_heap(mi_line_t* line, const mi_heap_t* heap);

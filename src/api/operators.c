@@ -14,7 +14,8 @@
 // O2  A form that knows more than the one it stands for (a size to check, that NULL will do for an answer) uses what it
 //     knows if the whole chain behind it is ours.  A chain that is not recognised as ours is called like any other: in a
 //     program at a fixed address that takes the address of a form, the loader gives the form that of a stub.
-#include "api.h"
+#include "../base/compiler.h"
+#include "../base/mode.h"
 #include "catch.h"
 
 #if defined(MI_MALLOC_OVERRIDE)

@@ -12,7 +12,7 @@
 #include "../prim/prim.h"
 #include "../support/message.h"
 #include "../support/stat.h"
-#include "api.h"
+#include "alloc.h"
 
 #if defined(MI_MALLOC_OVERRIDE)
 
@@ -115,7 +115,7 @@ MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          { re
 MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept;
 MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
-  return _mi_count_size(count, size, &total) ? override_visible_realloc(p, total) : NULL; // errno ENOMEM, as libc's
+  return _mi_alloc_count(count, size, &total) ? override_visible_realloc(p, total) : NULL; // errno ENOMEM, as libc's
 }
 
 // ---- libc's own names for them --------------------------------------------------------------------------------------

@@ -5,20 +5,8 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "../support/message.h"
-#include "api.h"
-
-size_t mi_malloc_size(const void* p) mi_attr_noexcept {
-  return mi_usable_size(p);
-}
-
-size_t mi_malloc_usable_size(const void* p) mi_attr_noexcept {
-  return mi_usable_size(p);
-}
-
-size_t mi_malloc_good_size(size_t size) mi_attr_noexcept {
-  return mi_good_size(size);
-}
+#include "life.h"
+#include "malloc.h"
 
 void mi_cfree(void* p) mi_attr_noexcept {
   if (mi_is_in_heap_region(p)) mi_free(p);
@@ -36,62 +24,32 @@ int mi_posix_memalign(void** p, size_t alignment, size_t size) {
   return 0;
 }
 
-void* mi_memalign(size_t alignment, size_t size) mi_attr_noexcept {
-  return mi_malloc_aligned(size, alignment);
-}
-
-void* mi_aligned_alloc(size_t alignment, size_t size) mi_attr_noexcept {
-  return mi_malloc_aligned(size, alignment);
-}
-
-void* mi_valloc(size_t size) mi_attr_noexcept {
-  return mi_malloc_aligned(size, _mi_prim_os_page_size());
-}
+// clang-format off
+void* mi_memalign(size_t align, size_t size) mi_attr_noexcept { return mi_malloc_aligned(size, align); }
+void* mi_aligned_alloc(size_t align, size_t size) mi_attr_noexcept { return mi_malloc_aligned(size, align); }
+void* mi_valloc(size_t size) mi_attr_noexcept { return mi_malloc_aligned(size, _mi_prim_os_page_size()); }
+// clang-format on
 
 void* mi_pvalloc(size_t size) mi_attr_noexcept {
   size_t page = _mi_prim_os_page_size();
-  if (size > SIZE_MAX - page) return _mi_malloc_failed(size);
+  if (size > SIZE_MAX - page) return _mi_alloc_failed(size);
   return mi_malloc_aligned(mi_align_up(mi_max(size, 1), page), page);
 }
 
-// Does the program know what it frees?  False when it was reported; then nothing is freed.
-static bool free_is_right(const void* p, size_t size, bool has_size, size_t alignment) {
-  mi_page_t* page = _mi_page_of(p);
-  if (page == NULL) return true; // mi_free knows what to say
-  bool has_padding = (_mi_padding_read_any(page, p) != SIZE_MAX);
-  if (!_mi_verify_block(page, p, "free")) return false;
-  if (!mi_is_aligned(p, alignment)) {
-    _mi_message_error(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p,
-                      alignment);
-    return false;
-  }
-  size_t asked = _mi_padding_read_any(page, p);
-  if (!has_size || !has_padding || size == asked) return true; // the size was overwritten, and that reported
-  _mi_verify_wrong_size(p, size, asked);
-  return false;
+// clang-format off
+void mi_free_size(void* p, size_t size) mi_attr_noexcept { if (_mi_life_is_right(p, size, 1)) mi_free(p); }
+void mi_free_aligned(void* p, size_t align) mi_attr_noexcept { if (_mi_life_is_right(p, SIZE_MAX, align)) mi_free(p); }
+void mi_free_size_aligned(void* p, size_t size, size_t align) mi_attr_noexcept {
+  if (_mi_life_is_right(p, size, align)) mi_free(p);
 }
-
-void mi_free_size(void* p, size_t size) mi_attr_noexcept {
-  if (MI_CHECKED && mi_unlikely(!free_is_right(p, size, true, 1))) return;
-  mi_free(p);
-}
-
-void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept {
-  if (MI_CHECKED && mi_unlikely(!free_is_right(p, size, true, alignment))) return;
-  mi_free(p);
-}
-
-void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept {
-  if (MI_CHECKED && mi_unlikely(!free_is_right(p, 0, false, alignment))) return;
-  mi_free(p);
-}
+// clang-format on
 
 // ---- arrays ---------------------------------------------------------------------------------------------------------
 
 void* mi_reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
   if (mi_unlikely(mi_mul_overflows(count, size, &total))) {
-    _mi_count_report(count, size);
+    _mi_alloc_report_count(count, size);
     errno = EOVERFLOW;
     return NULL;
   }
@@ -103,7 +61,7 @@ int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept {
   void*  p;
   if (ptrp == NULL || size == 0) return errno = EINVAL;
   if (mi_mul_overflows(count, size, &total)) {
-    _mi_count_report(count, size);
+    _mi_alloc_report_count(count, size);
     return errno = EOVERFLOW;
   }
   memcpy(&p, ptrp, sizeof(p)); // it points to a pointer of any type
@@ -119,51 +77,39 @@ int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept {
   return 0;
 }
 
-void* mi_aligned_recalloc(void* p, size_t newcount, size_t size, size_t alignment) mi_attr_noexcept {
-  return mi_recalloc_aligned(p, newcount, size, alignment);
+// clang-format off
+void* mi_aligned_recalloc(void* p, size_t n, size_t size, size_t align) mi_attr_noexcept {
+  return mi_recalloc_aligned(p, n, size, align);
 }
-
-void* mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t alignment,
-                                 size_t offset) mi_attr_noexcept {
-  return mi_recalloc_aligned_at(p, newcount, size, alignment, offset);
+void* mi_aligned_offset_recalloc(void* p, size_t n, size_t size, size_t align, size_t offset) mi_attr_noexcept {
+  return mi_recalloc_aligned_at(p, n, size, align, offset);
 }
-
-void* mi__expand(void* p, size_t newsize) mi_attr_noexcept {
-  void* q = mi_expand(p, newsize);
-  if (q == NULL) errno = ENOMEM;
-  return q;
-}
+// clang-format on
 
 // ---- strings --------------------------------------------------------------------------------------------------------
 
-static void* copy_of(const void* data, size_t size) {
-  void* p = mi_malloc(size);
-  if (p != NULL) memcpy(p, data, size);
-  return p;
-}
-
-char* mi_strdup(const char* s) mi_attr_noexcept {
-  return s == NULL ? NULL : (char*)copy_of(s, strlen(s) + 1);
-}
-
-char* mi_strndup(const char* s, size_t n) mi_attr_noexcept {
+// A copy of n bytes, with a zero behind them; NULL of NULL.
+static char* posix_copy(mi_heap_t* heap, const char* s, size_t n) {
   if (s == NULL) return NULL;
-  const char* end = (const char*)memchr(s, 0, n);
-  size_t      length = (end == NULL ? n : (size_t)(end - s));
-  if (length == SIZE_MAX) return (char*)_mi_malloc_failed(length);
-  char* t = (char*)mi_malloc(length + 1);
-  if (t == NULL) return NULL;
-  memcpy(t, s, length);
-  t[length] = 0;
-  return t;
+  if (n == SIZE_MAX) return (char*)_mi_alloc_failed(n);
+  char* copy = (char*)_mi_malloc_in(heap, n + 1, false);
+  if (copy == NULL) return NULL;
+  memcpy(copy, s, n);
+  copy[n] = 0;
+  return copy;
 }
+
+// clang-format off
+MI_ALLOC_BOTH(char*, strdup,  MI_ALLOC_P(const char* s),           , posix_copy(heap, s, s == NULL ? 0 : strlen(s)))
+MI_ALLOC_BOTH(char*, strndup, MI_ALLOC_P(const char* s, size_t n), , posix_copy(heap, s, s == NULL ? 0 : strnlen(s, n)))
+unsigned char* mi_mbsdup(const unsigned char* s) mi_attr_noexcept { return (unsigned char*)mi_strdup((const char*)s); }
+// clang-format on
 
 wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept {
-  return s == NULL ? NULL : (wchar_t*)copy_of(s, (wcslen(s) + 1) * sizeof(wchar_t));
-}
-
-unsigned char* mi_mbsdup(const unsigned char* s) mi_attr_noexcept {
-  return (unsigned char*)mi_strdup((const char*)s);
+  if (s == NULL) return NULL;
+  size_t size = (wcslen(s) + 1) * sizeof(wchar_t);
+  void*  copy = mi_malloc(size);
+  return (wchar_t*)(copy == NULL ? NULL : memcpy(copy, s, size));
 }
 
 char* mi_realpath(const char* fname, char* resolved_name) mi_attr_noexcept {
@@ -172,6 +118,14 @@ char* mi_realpath(const char* fname, char* resolved_name) mi_attr_noexcept {
   if (path == NULL) return NULL;
   char* copy = mi_strdup(path);
   free(path);
+  return copy;
+}
+
+char* mi_heap_realpath(mi_heap_t* heap, const char* fname, char* resolved_name) mi_attr_noexcept {
+  char* path = mi_realpath(fname, resolved_name);
+  if (path == NULL || resolved_name != NULL || mi_heap_contains(heap, path)) return path;
+  char* copy = mi_heap_strdup(heap, path);
+  mi_free(path);
   return copy;
 }
 

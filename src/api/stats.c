@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../support/stat.h"
-#include "api.h"
+#include "subproc.h"
 
 mi_static_assert(MI_CLASS_COUNT > MI_STATS_BIN_LAST, "each bin has a class");
 
@@ -61,7 +61,7 @@ static void stats_store_heaps(mi_snapshot_t* s) {
 #endif
 }
 
-void _mi_snapshot_process(mi_snapshot_t* s) {
+void _mi_stats_of_process(mi_snapshot_t* s) {
   _mi_stat_snapshot(&s->stats);
   stats_add_theaps(&s->stats);
   s->has_history = true;
@@ -88,7 +88,7 @@ static void stats_clear(mi_snapshot_t* s) {
   mi_stats_header_init(&s->stats);
 }
 
-void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap) {
+void _mi_stats_of_heap(mi_snapshot_t* s, mi_heap_t* heap) {
   size_t n_theaps;
   if (heap == NULL) heap = mi_heap_main();
   stats_clear(s);
@@ -113,7 +113,7 @@ static void stats_take_exclusive(mi_stats_t* stats, const mi_subproc_t* subproc)
   stats->malloc_huge_count.total = 0;
 }
 
-void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive) {
+void _mi_stats_of_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive) {
   size_t n_theaps;
   stats_clear(s);
   stats_take_exclusive(&s->stats, subproc);
@@ -130,7 +130,7 @@ void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusiv
 bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
   mi_snapshot_t s;
   if (!_mi_stats_is_known(stats)) return false;
-  _mi_snapshot_process(&s);
+  _mi_stats_of_process(&s);
   *stats = s.stats;
   return true;
 }
@@ -138,7 +138,7 @@ bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
 bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept {
   mi_snapshot_t s;
   if (!_mi_stats_is_known(stats)) return false;
-  _mi_snapshot_heap(&s, heap);
+  _mi_stats_of_heap(&s, heap);
   *stats = s.stats;
   return true;
 }
@@ -146,7 +146,7 @@ bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept {
 static bool stats_get_subproc(mi_subproc_id_t id, bool exclusive, mi_stats_t* stats) {
   mi_snapshot_t s;
   if (!_mi_stats_is_known(stats)) return false;
-  _mi_snapshot_subproc(&s, _mi_subproc_of(id), exclusive);
+  _mi_stats_of_subproc(&s, _mi_subproc_of_id(id), exclusive);
   *stats = s.stats;
   return true;
 }

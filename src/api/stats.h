@@ -16,14 +16,10 @@ typedef struct mi_snapshot_s {
   bool            has_history; // of blocks and pages more than what is current is known
 } mi_snapshot_t;
 
-void _mi_snapshot_process(mi_snapshot_t* s);
-void _mi_snapshot_heap(mi_snapshot_t* s, mi_heap_t* heap);
+void _mi_stats_of_process(mi_snapshot_t* s);
+void _mi_stats_of_heap(mi_snapshot_t* s, mi_heap_t* heap);
 // `exclusive`: without its heaps.
-void _mi_snapshot_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive);
-
-// What mi_stats_print prints but for what only the system knows: for the end of the process, which may have shut itself in by
-// then.  elapsed_ms < 0: not known.
-void _mi_stats_print_last(int64_t elapsed_ms);
+void _mi_stats_of_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive);
 
 // Has the caller the structure that this library writes?
 static inline bool _mi_stats_is_known(const mi_stats_t* stats) {

@@ -4,25 +4,18 @@
 #include <string.h>
 
 #include "../support/format.h"
-#include "api.h"
 #include "stats.h"
-
-#define STATS_LINE_MAX 200
-
-// Bytes in a page of the blocks of a bin; 0 where pages differ.
-static size_t stats_bin_page_size(size_t bin) {
-  return bin == MI_BIN_HUGE ? 0 : _mi_size_class_info[bin].n_slices * MI_SLICE_SIZE;
-}
+#include "subproc.h"
 
 // Writes into buf while there is room, and counts everything.
-typedef struct stats_json_s {
+typedef struct json_s {
   char*  buf;
   size_t size;   // of buf
   size_t length; // of the whole text
-} stats_json_t;
+} json_t;
 
-mi_printf(2, 3) static void stats_json_add(stats_json_t* json, const char* fmt, ...) {
-  char    text[STATS_LINE_MAX];
+mi_printf(2, 3) static void json_add(json_t* json, const char* fmt, ...) {
+  char    text[200];
   va_list args;
   va_start(args, fmt);
   size_t n = _mi_format_v(text, sizeof(text), fmt, args);
@@ -35,106 +28,112 @@ mi_printf(2, 3) static void stats_json_add(stats_json_t* json, const char* fmt, 
   json->length += n;
 }
 
-static void stats_json_add_counter(stats_json_t* json, const char* indent, const char* name, int64_t n, bool is_last) {
-  stats_json_add(json, "%s\"%s\": %lld%s\n", indent, name, (long long)n, is_last ? "" : ",");
+static void json_number(json_t* json, const char* name, int64_t n) {
+  json_add(json, "  \"%s\": %lld,\n", name, (long long)n);
 }
 
-static void stats_json_add_count(stats_json_t* json, const char* name, const mi_stat_count_t* count) {
-  stats_json_add(json, "  \"%s\": { \"total\": %lld, \"peak\": %lld, \"current\": %lld },\n", name,
-                 (long long)count->total, (long long)count->peak, (long long)count->current);
+// The members of an object with a number.
+static void json_count(json_t* json, const mi_stat_count_t* n) {
+  json_add(json, "{ \"total\": %lld, \"peak\": %lld, \"current\": %lld", (long long)n->total, (long long)n->peak,
+           (long long)n->current);
 }
 
-static void stats_json_add_bins(stats_json_t* json, const char* name, const mi_stat_count_t* bins, bool is_last) {
-  stats_json_add(json, "  \"%s\": [\n", name);
+// What is behind an element of an array or object.
+static const char* json_comma(bool is_last) {
+  return is_last ? "" : ",";
+}
+
+static void json_bins(json_t* json, const char* name, const mi_stat_count_t* bins, bool is_last) {
+  json_add(json, "  \"%s\": [\n", name);
   for (size_t bin = 0; bin <= MI_BIN_HUGE; bin++) {
-    stats_json_add(json, "    { \"total\": %lld, \"peak\": %lld, \"current\": %lld, ", (long long)bins[bin].total,
-                   (long long)bins[bin].peak, (long long)bins[bin].current);
-    stats_json_add(json, "\"block_size\": %zu, \"page_size\": %zu }%s\n", mi_stats_get_bin_size(bin),
-                   stats_bin_page_size(bin), bin == MI_BIN_HUGE ? "" : ",");
+    size_t page_size = (bin == MI_BIN_HUGE ? 0 : _mi_size_class_info[bin].n_slices * MI_SLICE_SIZE); // 0: pages differ
+    json_add(json, "    ");
+    json_count(json, &bins[bin]);
+    json_add(json, ", \"block_size\": %zu, \"page_size\": %zu }%s\n", mi_stats_get_bin_size(bin), page_size,
+             json_comma(bin == MI_BIN_HUGE));
   }
-  stats_json_add(json, "  ]%s\n", is_last ? "" : ",");
+  json_add(json, "  ]%s\n", json_comma(is_last));
 }
 
-// Level 3 only: chunks by what is in them, of which this allocator has one kind.
-static void stats_json_add_chunks(stats_json_t* json, const mi_stats_t* stats) {
 #if MI_API_LEVEL >= 3
+
+// Chunks by what is in them, of which this allocator has one kind.
+static void json_chunks(json_t* json, const mi_stats_t* stats) {
   static const char* const kinds[] = {"S", "X", "M", "L", "H", " "};
-  stats_json_add(json, "  \"chunk_bins\": [\n");
+  json_add(json, "  \"chunk_bins\": [\n");
   for (size_t bin = 0; bin < MI_CBIN_COUNT; bin++) {
-    const mi_stat_count_t* count = &stats->chunk_bins[bin];
-    stats_json_add(json, "    { \"total\": %lld, \"peak\": %lld, \"current\": %lld, \"bin\": \"%s\" }%s\n",
-                   (long long)count->total, (long long)count->peak, (long long)count->current, kinds[bin],
-                   bin + 1 == MI_CBIN_COUNT ? "" : ",");
+    json_add(json, "    ");
+    json_count(json, &stats->chunk_bins[bin]);
+    json_add(json, ", \"bin\": \"%s\" }%s\n", kinds[bin], json_comma(bin + 1 == MI_CBIN_COUNT));
   }
-  stats_json_add(json, "  ]\n");
-#else
-  (void)json;
-  (void)stats;
+  json_add(json, "  ]\n");
+}
+
 #endif
+
+static void json_process(json_t* json, const mi_process_info_t* process, const mi_stat_count_t* commit) {
+  json_add(json,
+           "  \"process\": {\n    \"elapsed_msecs\": %lld,\n    \"user_msecs\": %lld,\n    \"system_msecs\": %lld,\n",
+           (long long)process->elapsed_ms, (long long)process->user_ms, (long long)process->system_ms);
+  json_add(json, "    \"page_faults\": %zu,\n    \"page_faults_minor\": %zu,\n", process->major_faults,
+           process->minor_faults);
+  json_add(json, "    \"rss_current\": %zu,\n    \"rss_peak\": %zu,\n", process->rss_current, process->rss_peak);
+  json_add(json, "    \"commit_current\": %lld,\n    \"commit_peak\": %lld\n  },\n", (long long)commit->current,
+           (long long)commit->peak);
 }
 
-static void stats_json_add_process(stats_json_t* json, const mi_process_info_t* process,
-                                   const mi_stat_count_t* commit) {
-  stats_json_add(json, "  \"process\": {\n");
-  stats_json_add_counter(json, "    ", "elapsed_msecs", process->elapsed_ms, false);
-  stats_json_add_counter(json, "    ", "user_msecs", process->user_ms, false);
-  stats_json_add_counter(json, "    ", "system_msecs", process->system_ms, false);
-  stats_json_add_counter(json, "    ", "page_faults", (int64_t)process->major_faults, false);
-  stats_json_add_counter(json, "    ", "page_faults_minor", (int64_t)process->minor_faults, false);
-  stats_json_add_counter(json, "    ", "rss_current", (int64_t)process->rss_current, false);
-  stats_json_add_counter(json, "    ", "rss_peak", (int64_t)process->rss_peak, false);
-  stats_json_add_counter(json, "    ", "commit_current", commit->current, false);
-  stats_json_add_counter(json, "    ", "commit_peak", commit->peak, true);
-  stats_json_add(json, "  },\n");
-}
-
-static void stats_json_write(stats_json_t* json, const mi_stats_t* stats, const mi_process_info_t* process) {
+static void json_write(json_t* json, const mi_stats_t* stats, const mi_process_info_t* process) {
   json->length = 0;
-  stats_json_add(json, "{\n");
-  stats_json_add_counter(json, "  ", "stat_version", MI_STAT_VERSION, false);
-  stats_json_add_counter(json, "  ", "mimalloc_version", MI_MALLOC_VERSION, false);
-  stats_json_add_process(json, process, &stats->committed);
-#define MI_STAT_COUNT(name)   stats_json_add_count(json, #name, &stats->name);
-#define MI_STAT_COUNTER(name) stats_json_add_counter(json, "  ", #name, stats->name.total, false);
+  json_add(json, "{\n");
+  json_number(json, "stat_version", MI_STAT_VERSION);
+  json_number(json, "mimalloc_version", MI_MALLOC_VERSION);
+  json_process(json, process, &stats->committed);
+#define MI_STAT_COUNT(name) \
+  json_add(json, "  \"%s\": ", #name); \
+  json_count(json, &stats->name); \
+  json_add(json, " },\n");
+#define MI_STAT_COUNTER(name) json_number(json, #name, stats->name.total);
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
 #undef MI_STAT_COUNTER
-  stats_json_add_bins(json, "malloc_bins", stats->malloc_bins, false);
-  stats_json_add_bins(json, "page_bins", stats->page_bins, MI_API_LEVEL < 3);
-  stats_json_add_chunks(json, stats);
-  stats_json_add(json, "}\n");
+  json_bins(json, "malloc_bins", stats->malloc_bins, false);
+  json_bins(json, "page_bins", stats->page_bins, MI_API_LEVEL < 3);
+#if MI_API_LEVEL >= 3
+  json_chunks(json, stats);
+#endif
+  json_add(json, "}\n");
 }
 
 char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_noexcept {
-  stats_json_t      json = {buf, buf == NULL ? 0 : buf_size, 0};
+  json_t            json = {buf, buf == NULL ? 0 : buf_size, 0};
   mi_process_info_t process;
   if (!_mi_stats_is_known(stats)) return NULL;
   _mi_prim_process_info(&process);
   if (json.size == 0) { // once to see how long it is
-    stats_json_write(&json, stats, &process);
+    json_write(&json, stats, &process);
     json.size = json.length + 1;
     json.buf = (char*)mi_malloc(json.size);
     if (json.buf == NULL) return NULL;
   }
   json.buf[0] = 0;
-  stats_json_write(&json, stats, &process);
+  json_write(&json, stats, &process);
   return json.buf;
 }
 
 char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
   mi_snapshot_t s;
-  _mi_snapshot_process(&s);
+  _mi_stats_of_process(&s);
   return mi_stats_as_json(&s.stats, buf_size, buf);
 }
 
 char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept {
   mi_snapshot_t s;
-  _mi_snapshot_heap(&s, heap);
+  _mi_stats_of_heap(&s, heap);
   return mi_stats_as_json(&s.stats, buf_size, buf);
 }
 
 char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept {
   mi_snapshot_t s;
-  _mi_snapshot_subproc(&s, _mi_subproc_of(subproc_id), false);
+  _mi_stats_of_subproc(&s, _mi_subproc_of_id(subproc_id), false);
   return mi_stats_as_json(&s.stats, buf_size, buf);
 }

@@ -1,15 +1,17 @@
 // Statistics as a table; process information.  Layer: api.
+#include "stats_print.h"
+
 #include "../arena/numa.h"
 #include "../support/options.h"
 #include "../support/stat.h"
-#include "api.h"
+#include "subproc.h"
 #include "line.h"
 #include "stats.h"
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
 
-static void print_header(mi_line_t* line, const char* what) {
-  _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   ", what, "peak", "total", "current", "block", "blocks");
+static void print_header(mi_line_t* line) {
+  _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   ", "heap stats", "peak", "total", "current", "block", "blocks");
   _mi_line_end(line);
 }
 
@@ -85,12 +87,6 @@ static void print_events(mi_line_t* line, const mi_stats_t* stats) {
   _mi_line_end(line);
 }
 
-static void print_owners(mi_line_t* line, const mi_snapshot_t* s, bool has_threads) {
-  if (has_threads) print_count(line, "heaps", &s->heaps, 1000, s->has_history);
-  print_count(line, "theaps", &s->theaps, 1000, s->has_history);
-  if (has_threads) print_count(line, "threads", &s->stats.threads, 1000, s->has_history);
-}
-
 static void print_seconds(mi_line_t* line, const char* label, int64_t ms) {
   _mi_line_add(line, "%s%lld.%03lld s", label, (long long)(ms / 1000), (long long)(ms % 1000));
 }
@@ -116,13 +112,15 @@ static void print_process(mi_line_t* line, int64_t peak_commit) {
 // ---- tables ---------------------------------------------------------------------------------------------------------
 
 // `is_process`: with what only the process has, or the main subprocess for it.
-static void print_all(mi_line_t* line, const mi_snapshot_t* s, bool is_process) {
-  print_header(line, "heap stats");
+static void print_all(mi_line_t* line, const mi_snapshot_t* s, bool is_process, bool is_heap) {
+  print_header(line);
   print_blocks(line, s);
   if (is_process) print_memory(line, &s->stats);
   print_pages(line, s);
   if (is_process) print_events(line, &s->stats);
-  print_owners(line, s, true);
+  if (!is_heap) print_count(line, "heaps", &s->heaps, 1000, s->has_history);
+  print_count(line, "theaps", &s->theaps, 1000, s->has_history);
+  if (!is_heap) print_count(line, "threads", &s->stats.threads, 1000, s->has_history);
 }
 
 static void print_nodes(mi_line_t* line, size_t n) {
@@ -133,9 +131,9 @@ static void print_nodes(mi_line_t* line, size_t n) {
 void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   mi_snapshot_t s;
   mi_line_t     line;
-  _mi_snapshot_process(&s);
+  _mi_stats_of_process(&s);
   _mi_line_begin(&line, out, arg);
-  print_all(&line, &s, true);
+  print_all(&line, &s, true, false);
   print_nodes(&line, _mi_numa_node_count());
   print_process(&line, s.stats.committed.peak);
 }
@@ -144,9 +142,9 @@ void _mi_stats_print_last(int64_t elapsed_ms) {
   mi_snapshot_t s;
   mi_line_t     line;
   size_t        n_nodes = _mi_numa_known_count();
-  _mi_snapshot_process(&s);
+  _mi_stats_of_process(&s);
   _mi_line_begin(&line, NULL, NULL);
-  print_all(&line, &s, true);
+  print_all(&line, &s, true, false);
   if (n_nodes > 0) print_nodes(&line, n_nodes);
   if (elapsed_ms >= 0) print_elapsed(&line, elapsed_ms);
   _mi_line_add(&line, "%10s:", "process");
@@ -168,25 +166,21 @@ void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) mi_
   mi_snapshot_t s;
   mi_line_t     line;
   if (heap == NULL) heap = mi_heap_main();
-  _mi_snapshot_heap(&s, heap);
+  _mi_stats_of_heap(&s, heap);
   _mi_line_begin(&line, out, arg);
-  _mi_line_add(&line, "%10s: %p%s", "heap", (void*)heap, heap == heap->subproc->main ? " (main)" : "");
-  _mi_line_end(&line);
-  print_header(&line, "heap stats");
-  print_blocks(&line, &s);
-  print_pages(&line, &s);
-  print_owners(&line, &s, false);
+  _mi_line_heap(&line, heap);
+  print_all(&line, &s, false, true);
 }
 
 void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept {
-  mi_subproc_t* subproc = _mi_subproc_of(subproc_id);
+  mi_subproc_t* subproc = _mi_subproc_of_id(subproc_id);
   mi_snapshot_t s;
   mi_line_t     line;
-  _mi_snapshot_subproc(&s, subproc, false);
+  _mi_stats_of_subproc(&s, subproc, false);
   _mi_line_begin(&line, out, arg);
   _mi_line_add(&line, "%10s: %p%s", "subprocess", (void*)subproc, subproc == &_mi_heap_subproc_main ? " (main)" : "");
   _mi_line_end(&line);
-  print_all(&line, &s, subproc == &_mi_heap_subproc_main);
+  print_all(&line, &s, subproc == &_mi_heap_subproc_main, false);
 }
 
 typedef struct print_to_s {
@@ -203,7 +197,7 @@ static bool print_heap_to(mi_heap_t* heap, void* arg) {
 void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept {
   print_to_t to = {out, arg};
   mi_subproc_stats_print_out(subproc_id, out, arg);
-  _mi_heap_visit(_mi_subproc_of(subproc_id), &print_heap_to, &to);
+  _mi_heap_visit(_mi_subproc_of_id(subproc_id), &print_heap_to, &to);
 }
 
 // ---- the process ----------------------------------------------------------------------------------------------------

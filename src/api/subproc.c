@@ -1,9 +1,10 @@
 // Subprocesses.  Layer: api.
+#include "subproc.h"
+
 #include "../heap/subproc.h"
 #include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
-#include "api.h"
 
 // At level 2 an id is a pointer, and NULL the main subprocess; at level 3 it is a struct with a pointer.
 #if MI_API_LEVEL < 3
@@ -12,9 +13,7 @@ static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
   return subproc == &_mi_heap_subproc_main ? NULL : subproc;
 }
 
-mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
-  return id == NULL ? &_mi_heap_subproc_main : (mi_subproc_t*)id;
-}
+  #define SUBPROC_POINTER(id) (id)
 
 #else
 
@@ -23,11 +22,13 @@ static mi_subproc_id_t subproc_id(mi_subproc_t* subproc) {
   return id;
 }
 
-mi_subproc_t* _mi_subproc_of(mi_subproc_id_t id) {
-  return id._mi_subproc_id == NULL ? &_mi_heap_subproc_main : (mi_subproc_t*)id._mi_subproc_id;
-}
+  #define SUBPROC_POINTER(id) ((id)._mi_subproc_id)
 
 #endif
+
+mi_subproc_t* _mi_subproc_of_id(mi_subproc_id_t id) {
+  return SUBPROC_POINTER(id) == NULL ? &_mi_heap_subproc_main : (mi_subproc_t*)SUBPROC_POINTER(id);
+}
 
 mi_subproc_id_t mi_subproc_main(void) {
   return subproc_id(&_mi_heap_subproc_main);
@@ -38,16 +39,11 @@ mi_subproc_id_t mi_subproc_current(void) {
 }
 
 mi_subproc_id_t mi_subproc_new(void) {
-  mi_subproc_t* subproc = _mi_subproc_new();
-#if MI_API_LEVEL < 3
-  return subproc;
-#else
-  return subproc_id(subproc);
-#endif
+  return subproc_id(_mi_subproc_new());
 }
 
 void mi_subproc_add_current_thread(mi_subproc_id_t id) {
-  mi_subproc_t* subproc = _mi_subproc_of(id);
+  mi_subproc_t* subproc = _mi_subproc_of_id(id);
   if (subproc == _mi_thread_subproc()) return;
   if (!_mi_thread_join(subproc)) {
     _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
@@ -55,7 +51,7 @@ void mi_subproc_add_current_thread(mi_subproc_id_t id) {
 }
 
 static void subproc_end(mi_subproc_id_t id, bool destroy) {
-  mi_subproc_t* subproc = _mi_subproc_of(id);
+  mi_subproc_t* subproc = _mi_subproc_of_id(id);
   if (subproc == &_mi_heap_subproc_main) return;
   _mi_fork_adopt_orphans();
   if (!_mi_subproc_end(subproc, destroy)) {
@@ -73,5 +69,5 @@ void mi_subproc_destroy(mi_subproc_id_t subproc) {
 }
 
 bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg) {
-  return visitor != NULL && _mi_heap_visit(_mi_subproc_of(subproc), visitor, arg);
+  return visitor != NULL && _mi_heap_visit(_mi_subproc_of_id(subproc), visitor, arg);
 }

@@ -12,7 +12,7 @@
 #include "../heap/walk.h"
 #include "../support/message.h"
 #include "../support/options.h"
-#include "api.h"
+#include "subproc.h"
 
 // Which pages of those of a walk.
 typedef enum visit_kind_e { VISIT_ALL, VISIT_THEAP, VISIT_ABANDONED } visit_kind_t;
@@ -115,7 +115,7 @@ bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool vi
     _mi_message_error(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
     return false;
   }
-  return visitor != NULL && _mi_heap_visit(_mi_subproc_of(subproc_id), &visit_tagged, &tagged);
+  return visitor != NULL && _mi_heap_visit(_mi_subproc_of_id(subproc_id), &visit_tagged, &tagged);
 }
 
 // ---- moving data together -------------------------------------------------------------------------------------------

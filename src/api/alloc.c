@@ -1,0 +1,170 @@
+// Allocation: the slow path of all functions that allocate.  Layer: api.
+//
+//   where from -> deferred frees -> is it to be guarded? -> its class, or a page of its own
+//
+// That fails once: everything is given back, and it is tried again.
+#include "alloc.h"
+
+#include <errno.h>
+
+#include "../base/probe.h"
+#include "../heap/event.h"
+#include "../heap/late.h"
+#include "../heap/refill.h"
+#include "../heap/fork.h"
+#include "../heap/guard.h"
+#include "../heap/large.h"
+#include "../heap/sampler.h"
+#include "../support/message.h"
+#include "../support/options.h"
+#include "hooks.h"
+#include "life.h"
+
+// ---- events ---------------------------------------------------------------------------------------------------------
+
+// The thread may let go of the theap meanwhile, because its heap has ended: then its default theap serves.
+static mi_noinline mi_theap_t* alloc_call_hook(mi_theap_t* theap) {
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  uint64_t    heap_id = theap->heap_id;
+  _mi_hooks_deferred_free(false);
+  bool is_still = (mi_load_relaxed(&theap->thread) == thread && theap->heap_id == heap_id);
+  return is_still ? theap : _mi_thread_theap();
+}
+
+// A guarded block, if there is to be one: this is the one that is sampled, or the build guards such blocks.
+static mi_noinline void* alloc_guarded(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
+  mi_guard_request_t request = {a.size, a.align, a.offset, false, false, a.growth};
+  void*              p = NULL;
+  if (_mi_event_is_pending()) {
+    _mi_fork_adopt_orphans();
+    p = _mi_sampler_malloc(theap, a.size, a.align, a.offset);
+  }
+  if (p != NULL || !_mi_life_is_guarded(a.cls == MI_CLASS_NONE ? SIZE_MAX : a.size)) return p;
+  p = _mi_guard_malloc(heap, &request);
+  if (p != NULL || a.growth == 0) return p;
+  request.room = 0;
+  return _mi_guard_malloc(heap, &request);
+}
+
+// ---- blocks; `theap` is NULL after the end of the thread ------------------------------------------------------------
+
+static mi_block_t* alloc_pop(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool* is_zero) {
+  if (mi_unlikely(theap == NULL)) return _mi_late_malloc(heap, cls, is_zero);
+  mi_block_t* block = _mi_theap_pop(theap, cls);
+  return block != NULL ? block : _mi_refill(theap, cls, is_zero);
+}
+
+// While events are pending: bins may be closed, and who fills one is counted.
+static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_sampler_turn_t turn = _mi_sampler_open(theap, cls);
+  mi_block_t*       block = alloc_pop(heap, theap, cls, is_zero);
+  _mi_sampler_close(theap, cls, turn);
+  return block;
+}
+
+static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
+  bool        is_zero = false;
+  mi_block_t* block = (_mi_event_is_pending() ? alloc_pop_sampled(heap, theap, a->cls, &is_zero)
+                                              : alloc_pop(heap, theap, a->cls, &is_zero));
+  if (mi_unlikely(block == NULL)) return NULL;
+  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+}
+
+static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
+  size_t need = _mi_life_need(a->size);
+  void*  p = NULL;
+  if (theap != NULL && heap == &_mi_heap_main && a->align == 1)
+    p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), need, a->zero);
+  if (p == NULL) p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
+  return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
+}
+
+static mi_always_inline void* alloc_place(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
+  if (_mi_event_is_pending() || _mi_life_is_guarded(a->cls == MI_CLASS_NONE ? SIZE_MAX : a->size)) {
+    void* p = alloc_guarded(*a, heap, theap);
+    if (p != NULL) return p;
+  }
+  return a->cls == MI_CLASS_NONE ? alloc_large(a, heap, theap) : alloc_class(a, heap, theap);
+}
+
+// The thread has no theap: it has ended, or there is no memory for one, or no such heap.
+static mi_cold void* alloc_late(mi_alloc_t a) {
+  if (_mi_theap_default != &_mi_theap_dead) return NULL;
+  bool has_heap = (a.heap != NULL && _mi_heap_is_live(a.heap));
+  return alloc_place(&a, has_heap ? a.heap : &_mi_heap_main, NULL);
+}
+
+static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
+  mi_theap_t* theap = (a->heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a->heap));
+  if (mi_likely(theap != NULL) && a->cls != MI_CLASS_NONE && _mi_hooks_is_due(theap)) theap = alloc_call_hook(theap);
+  return mi_likely(theap != NULL) ? alloc_place(a, _mi_theap_heap(theap), theap) : alloc_late(*a);
+}
+
+// ---- requests -------------------------------------------------------------------------------------------------------
+
+// What we hold may be what is missing.
+static mi_cold void* alloc_again(mi_alloc_t a) {
+  if (a.size > PTRDIFF_MAX) return _mi_alloc_failed(a.size);
+  mi_collect(true);
+  void* p = alloc_try(&a);
+  return p != NULL ? p : _mi_alloc_failed(a.size);
+}
+
+// Inlined: what is constant in a request is never stored.
+static mi_always_inline void* alloc_request(const mi_alloc_t* a) {
+  void* p = (mi_likely(a->size <= PTRDIFF_MAX) ? alloc_try(a) : NULL);
+  return mi_likely(p != NULL) ? p : alloc_again(*a);
+}
+
+void* _mi_alloc_request(const mi_alloc_t* request) {
+  return alloc_request(request);
+}
+
+static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, size_t growth, bool zero) {
+  mi_alloc_t request = {heap, size, MI_CLASS_NONE, 1, 0, growth, zero};
+  return alloc_request(&request);
+}
+
+void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
+  return alloc_any_large(heap, size, growth, false);
+}
+
+mi_noinline void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept {
+  if (size > MI_CLASS_ASKED_MAX) return alloc_any_large(heap, size, 0, zero);
+  mi_alloc_t request = {heap, size, _mi_size_class_of(_mi_life_need(size)), 1, 0, 0, zero};
+  return alloc_request(&request);
+}
+
+mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
+  return _mi_alloc_in(NULL, size, zero);
+}
+
+// ---- failures -------------------------------------------------------------------------------------------------------
+
+mi_cold void* _mi_alloc_failed(size_t size) {
+  bool absurd = (size > PTRDIFF_MAX);
+  MI_PROBE1(out_of_memory, size);
+  _mi_message_error(
+      absurd ? EOVERFLOW : ENOMEM,
+      absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n", size);
+  errno = ENOMEM;
+  return NULL;
+}
+
+mi_cold void* _mi_alloc_failed_align(size_t alignment) {
+  if (MI_DEBUG > 0) _mi_message_error(EOVERFLOW, "alignment is not a power of two (%zu)\n", alignment);
+  errno = EINVAL;
+  return NULL;
+}
+
+mi_cold void _mi_alloc_report_count(size_t count, size_t size) {
+  if (MI_DEBUG == 0 && MI_XMALLOC == 0) return;
+  _mi_message_error(EOVERFLOW, "allocation request is too large (%zu times %zu bytes)\n", count, size);
+}
+
+mi_noinline bool _mi_alloc_count(size_t count, size_t size, size_t* total) {
+  if (mi_likely(!mi_mul_overflows(count, size, total))) return true;
+  _mi_alloc_report_count(count, size);
+  errno = ENOMEM;
+  return false;
+}
