@@ -74,7 +74,7 @@ typedef enum mi_revoked_e {
 
 #define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
 
-#define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
+#define MI_OUTBOX_SIZE 16 // open batches (docs/decisions/009)
 
 // What a theap counts for the statistics (H2); never set back, not even for its next thread (heap/heap_stats.h).
 typedef enum mi_theap_count_e {
@@ -117,7 +117,7 @@ struct mi_theap_s {
   mi_theap_t*            ended_next;
   mi_theap_t*            ended_prev;
   mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
-  // Under the registry lock (heap/thread.c).  An `at` is what points to the theap in the list that has it.
+  // Under the registry lock (heap/attach.c).  An `at` is what points to the theap in the list that has it.
   mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
   mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)
   uint64_t               heap_id;   // of the heap for which its thread got it
