@@ -57,9 +57,9 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
-  MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only what is current */ \
+  MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only the current value */ \
   MI_STAT_COUNT(malloc_huge)                /* bytes in larger blocks */ \
-  MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks; only what is current */ \
+  MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks; only the current value */ \
   MI_STAT_COUNTER(mmap_calls)               /* system calls: mmap, ... */ \
   MI_STAT_COUNTER(commit_calls)             /* ... mprotect or the program's function, to make memory usable ... */ \
   MI_STAT_COUNTER(reset_calls)              /* ... madvise, to offer it to the system ... */ \

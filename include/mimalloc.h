@@ -810,7 +810,7 @@ mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void*
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
 /* Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-   memory is inaccessible.  These settings take the place of the options guarded_... for what the calling thread allocates
+   memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
    from this heap; NULL is the main heap. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
@@ -853,7 +853,7 @@ mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_no
 typedef enum mi_option_e {
   mi_option_show_errors,                     /*  0  0  print errors and warnings                               0 or 1 */
   mi_option_show_stats,                      /*  1  1  print statistics at exit                                     0 */
-  mi_option_verbose,                         /*  2  2  print what happens: 1 at start and exit, 2 always            0 */
+  mi_option_verbose,                         /*  2  2  print events: 1 at start and exit, 2 always                  0 */
 #if MI_API_LEVEL < 3
   mi_option_eager_commit,                    /*  3  -  no effect here                                               1 */
 #else
@@ -861,7 +861,7 @@ typedef enum mi_option_e {
 #endif
   mi_option_arena_eager_commit,              /*  4  4  commit arenas: 0 no, 1 yes, 2 if the OS overcommits          2 */
   mi_option_purge_decommits,                 /*  5  5  purge: 1 give back at once, 0 when the OS needs it           1 */
-  mi_option_allow_large_os_pages,            /*  6  6  use large OS pages where there are some                      0 */
+  mi_option_allow_large_os_pages,            /*  6  6  use large OS pages if the system has some                    0 */
   mi_option_reserve_huge_os_pages,           /*  7  7  reserve this many OS pages of 1 GiB at start                 0 */
   mi_option_reserve_huge_os_pages_at,        /*  8  8  on this NUMA node, -1 on all                                -1 */
   mi_option_reserve_os_memory,               /*  9  9  reserve memory at start, KiB                                 0 */
