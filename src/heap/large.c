@@ -128,8 +128,7 @@ void _mi_large_forget(mi_page_t* page) {
   large_give_back_memory(page);
 }
 
-// The page becomes one of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then it is given
-// back.
+// The page becomes one of the heap, or (NULL) of another block's heap.  NULL when out of memory: then it is given back.
 static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page) {
   if (heap != NULL ? !_mi_heap_add_page(heap, page) : !_mi_heap_add_page_beside(other, page)) {
     large_give_back(page);
@@ -140,8 +139,7 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t*
   return page;
 }
 
-// A page for a block at an offset, CLAIMED; NULL when out of memory.  Arenas that are for all come first: the program has
-// paid for them already.
+// A page for a block at an offset, CLAIMED; NULL when out of memory.  Shared arenas come first: they are paid for already.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
   large_commit_reserved();
@@ -359,9 +357,8 @@ static void large_copy_out(char* from, char* to, size_t size) {
   }
 }
 
-// A page with a mapping of its own and the contents of the other.  They are moved by the system or, where they are in several
-// mappings (heap/large.c has moved them before, or the program has asked for something there), copied: once in the life of a
-// block, for what is one mapping can be resized.
+// A page with a mapping of its own and the contents of the other: moved by the system or, if they lie in several mappings
+// (after large_remap, or by calls of the program), copied, once in the life of a block: one mapping can be resized.
 static mi_page_t* large_new_moved(mi_page_t* page, size_t n) {
   size_t size = page->n_slices * MI_SLICE_SIZE;
   void*  descriptor = NULL;
