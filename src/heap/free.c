@@ -33,7 +33,7 @@ mi_cold void _mi_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* bl
 }
 
 static mi_noinline void free_remote(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  _mi_presence_enter(theap);
+  _mi_trim_enter(theap);
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
     _mi_outbox_link(batch, block);

@@ -39,7 +39,7 @@ void _mi_quarantine_free(mi_page_t* slice, void* p) {
     _mi_free_any(thread, slice - slice->to_first, p);
     return;
   }
-  _mi_presence_enter(thread);
+  _mi_trim_enter(thread);
   mi_block_t** place = quarantine_place(thread);
   mi_block_t*  block = *place;
   *place = (mi_block_t*)p;

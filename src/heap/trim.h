@@ -23,3 +23,10 @@ mi_cold void _mi_trim_all(mi_theap_t* theap);
 static inline void _mi_trim_by_round(mi_theap_t* theap) {
   if (mi_unlikely(theap->round != mi_load_relaxed(&_mi_event_round))) _mi_trim_all(theap);
 }
+
+// Enters for a free.  A thread that a round has asked for trims at once: what it frees may never take it to a slow path.
+static inline void _mi_trim_enter(mi_theap_t* theap) {
+  if (mi_likely(_mi_presence_try_enter(theap))) return;
+  _mi_presence_wait(theap);
+  _mi_trim_by_round(theap);
+}
