@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/format.h"
+#include "alloc.h"
 #include "stats.h"
 #include "subproc.h"
 
@@ -32,15 +33,15 @@ static void json_number(json_t* json, const char* name, int64_t n) {
   json_add(json, "  \"%s\": %lld,\n", name, (long long)n);
 }
 
+// What is behind an element of an array or object.
+static const char* json_comma(bool is_last) {
+  return is_last ? "" : ",";
+}
+
 // The members of an object with a number.
 static void json_count(json_t* json, const mi_stat_count_t* n) {
   json_add(json, "{ \"total\": %lld, \"peak\": %lld, \"current\": %lld", (long long)n->total, (long long)n->peak,
            (long long)n->current);
-}
-
-// What is behind an element of an array or object.
-static const char* json_comma(bool is_last) {
-  return is_last ? "" : ",";
 }
 
 static void json_bins(json_t* json, const char* name, const mi_stat_count_t* bins, bool is_last) {
@@ -120,20 +121,20 @@ char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_no
   return json.buf;
 }
 
-char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
+static char* json_get(mi_heap_t* heap, const mi_subproc_t* subproc, size_t buf_size, char* buf) {
   mi_snapshot_t s;
-  _mi_stats_of_process(&s);
+  _mi_stats_take(&s, heap, subproc, false);
   return mi_stats_as_json(&s.stats, buf_size, buf);
+}
+
+char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
+  return json_get(NULL, NULL, buf_size, buf);
 }
 
 char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept {
-  mi_snapshot_t s;
-  _mi_stats_of_heap(&s, heap);
-  return mi_stats_as_json(&s.stats, buf_size, buf);
+  return json_get(_mi_alloc_heap(heap), NULL, buf_size, buf);
 }
 
 char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept {
-  mi_snapshot_t s;
-  _mi_stats_of_subproc(&s, _mi_subproc_of_id(subproc_id), false);
-  return mi_stats_as_json(&s.stats, buf_size, buf);
+  return json_get(NULL, _mi_subproc_of_id(subproc_id), buf_size, buf);
 }
