@@ -7,18 +7,18 @@ mi_atomic(uint32_t) _mi_event_pending;
 mi_atomic(uint32_t) _mi_event_round;
 mi_atomic(bool)     _mi_event_sleeps;
 
-static void (*event_poll)(bool wake); // set before there is a second thread, while the process is initialised
+static void (*event_poll)(bool wake); // set before there is a second thread, while the process is initialised; NULL before
 
 void _mi_event_register(void (*poll)(bool wake)) {
   event_poll = poll;
 }
 
 void _mi_event_poll(void) {
-  event_poll(false);
+  if (event_poll != NULL) event_poll(false);
 }
 
 void _mi_event_wake(void) {
-  event_poll(true);
+  if (event_poll != NULL) event_poll(true);
 }
 
 void _mi_event_freed(void) {
