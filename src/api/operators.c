@@ -142,21 +142,12 @@ OPERATOR void* OPERATOR_NEW_ARRAY(St11align_val_tRKSt9nothrow_t)(size_t size, si
 }
 
 // Called only when a constructor throws.
-OPERATOR void _ZdlPvRKSt9nothrow_t(void* p, const void* tag) {
-  seen_delete(p);
-}
-
-OPERATOR void _ZdaPvRKSt9nothrow_t(void* p, const void* tag) {
-  seen_delete_array(p);
-}
-
-OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) {
-  seen_delete_aligned(p, align);
-}
-
-OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) {
-  seen_delete_array_aligned(p, align);
-}
+// clang-format off
+OPERATOR void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                               { seen_delete(p); }
+OPERATOR void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                               { seen_delete_array(p); }
+OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag)  { seen_delete_aligned(p, align); }
+OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag)  { seen_delete_array_aligned(p, align); }
+// clang-format on
 
 // ---- those that are told a size: what C++14 and later call for most types ----------------------------------------------
 

@@ -7,7 +7,8 @@ mi_atomic(uint32_t) _mi_event_pending;
 mi_atomic(uint32_t) _mi_event_round;
 mi_atomic(bool)     _mi_event_sleeps;
 
-static void (*event_poll)(bool wake); // set before there is a second thread, while the process is initialised; NULL before
+static void (*event_poll)(
+    bool wake); // set before there is a second thread, while the process is initialised; NULL before
 
 void _mi_event_register(void (*poll)(bool wake)) {
   event_poll = poll;

@@ -193,21 +193,12 @@ void mi_option_set_default(mi_option_t option, long value) {
   options_tell(option);
 }
 
-void mi_option_set_enabled(mi_option_t option, bool enable) {
-  mi_option_set(option, enable ? 1 : 0);
-}
-
-void mi_option_set_enabled_default(mi_option_t option, bool enable) {
-  mi_option_set_default(option, enable ? 1 : 0);
-}
-
-void mi_option_enable(mi_option_t option) {
-  mi_option_set(option, 1);
-}
-
-void mi_option_disable(mi_option_t option) {
-  mi_option_set(option, 0);
-}
+// clang-format off
+void mi_option_set_enabled(mi_option_t option, bool enable) { mi_option_set(option, enable ? 1 : 0); }
+void mi_option_set_enabled_default(mi_option_t option, bool enable) { mi_option_set_default(option, enable ? 1 : 0); }
+void mi_option_enable(mi_option_t option) { mi_option_set(option, 1); }
+void mi_option_disable(mi_option_t option) { mi_option_set(option, 0); }
+// clang-format on
 
 // ---- printing -------------------------------------------------------------------------------------------------------
 
