@@ -11,12 +11,14 @@
 #include "alloc.h"
 #include "subproc.h"
 
-mi_static_assert(MI_CLASS_COUNT > MI_STATS_BIN_LAST, "each bin has a class");
+// Size classes and bins of the statistics are the same, up to the last bin: it takes all classes that are left.
+#define STATS_BIN_LAST (MI_BIN_HUGE - 1)
+mi_static_assert(MI_CLASS_COUNT > STATS_BIN_LAST, "each bin has a class");
 
 size_t mi_stats_get_bin_size(size_t bin) mi_attr_noexcept {
   if (bin > MI_BIN_HUGE) return 0;
   if (bin == MI_BIN_HUGE) return PTRDIFF_MAX;
-  return bin == MI_STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_size_class_block(bin);
+  return bin == STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_size_class_block(bin);
 }
 
 // ---- snapshots ------------------------------------------------------------------------------------------------------
@@ -31,7 +33,7 @@ static void stats_add(mi_stat_count_t* count, size_t n) {
 static void stats_add_classes(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     const mi_class_stat_t* c = &blocks->classes[cls];
-    size_t                 bin = mi_min(cls, MI_STATS_BIN_LAST);
+    size_t                 bin = mi_min(cls, STATS_BIN_LAST);
     stats_add(&stats->malloc_bins[bin], c->n_blocks_used);
     stats_add(&stats->page_bins[bin], c->n_pages);
     stats_add(&stats->malloc_normal, c->n_blocks_used * _mi_size_class_block(cls));

@@ -4,9 +4,6 @@
 #include "../base/public.h"
 #include "../heap/heap_stats.h"
 
-// Size classes and bins of the statistics are the same, up to the last bin: it takes all classes that are left.
-#define MI_STATS_BIN_LAST (MI_BIN_HUGE - 1)
-
 // `blocks` is what the walk over the pages has found.
 typedef struct mi_snapshot_s {
   mi_stats_t      stats;

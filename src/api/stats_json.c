@@ -33,11 +33,6 @@ static void json_number(json_t* json, const char* name, int64_t n) {
   json_add(json, "  \"%s\": %lld,\n", name, (long long)n);
 }
 
-// What is behind an element of an array or object.
-static const char* json_comma(bool is_last) {
-  return is_last ? "" : ",";
-}
-
 // The members of an object with a number.
 static void json_count(json_t* json, const mi_stat_count_t* n) {
   json_add(json, "{ \"total\": %lld, \"peak\": %lld, \"current\": %lld", (long long)n->total, (long long)n->peak,
@@ -51,9 +46,9 @@ static void json_bins(json_t* json, const char* name, const mi_stat_count_t* bin
     json_add(json, "    ");
     json_count(json, &bins[bin]);
     json_add(json, ", \"block_size\": %zu, \"page_size\": %zu }%s\n", mi_stats_get_bin_size(bin), page_size,
-             json_comma(bin == MI_BIN_HUGE));
+             bin < MI_BIN_HUGE ? "," : "");
   }
-  json_add(json, "  ]%s\n", json_comma(is_last));
+  json_add(json, "  ]%s\n", is_last ? "" : ",");
 }
 
 #if MI_API_LEVEL >= 3
@@ -65,7 +60,7 @@ static void json_chunks(json_t* json, const mi_stats_t* stats) {
   for (size_t bin = 0; bin < MI_CBIN_COUNT; bin++) {
     json_add(json, "    ");
     json_count(json, &stats->chunk_bins[bin]);
-    json_add(json, ", \"bin\": \"%s\" }%s\n", kinds[bin], json_comma(bin + 1 == MI_CBIN_COUNT));
+    json_add(json, ", \"bin\": \"%s\" }%s\n", kinds[bin], bin + 1 < MI_CBIN_COUNT ? "," : "");
   }
   json_add(json, "  ]\n");
 }
