@@ -75,6 +75,12 @@ set(mi_sources
   src/api/collect.c
   src/api/life.c
   src/api/alloc.c
+  src/api/subproc.c
+  src/api/line.c
+  src/api/leaks.c
+  src/api/stats.c
+  src/api/stats_print.c
+  src/api/process.c
   src/api/malloc.c
   src/api/heap.c
   src/api/realloc.c
@@ -82,18 +88,12 @@ set(mi_sources
   src/api/sizes.c
   src/api/posix.c
   src/api/arena.c
-  src/api/subproc.c
   src/api/guard.c
   src/api/inline.c
   src/api/visit.c
-  src/api/line.c
-  src/api/leaks.c
-  src/api/stats.c
-  src/api/stats_print.c
   src/api/stats_json.c
   src/api/catch.c
   src/api/cxx.c
-  src/api/process.c
   src/api/level.c
   src/api/operators.c
   src/api/override.c)

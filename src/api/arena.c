@@ -133,34 +133,32 @@ typedef struct arena_sum_s {
   size_t n_used, n_backed, n_clean; // slices
 } arena_sum_t;
 
-// Slices as MiB with one digit behind the point.
 typedef struct arena_mib_s {
-  size_t whole, tenths;
+  char text[24];
 } arena_mib_t;
 
+// Slices as MiB with one digit behind the point.
 static arena_mib_t arena_mib(size_t n_slices) {
   const size_t per_mib = MI_MiB / MI_SLICE_SIZE;
-  arena_mib_t  mib = {n_slices / per_mib, n_slices % per_mib * 10 / per_mib};
+  arena_mib_t  mib;
+  _mi_format(mib.text, sizeof(mib.text), "%zu.%zu MiB", n_slices / per_mib, n_slices % per_mib * 10 / per_mib);
   return mib;
 }
 
 // A capital: nothing of it is free.
 static char arena_char(const mi_arena_chunk_t* chunk) {
-  static const char partly[MI_CHUNK_KINDS + 1] = ".smxid";
-  static const char full[MI_CHUNK_KINDS + 1] = ".SMXID";
+  static const char kinds[2][MI_CHUNK_KINDS + 1] = {".SMXID", ".smxid"};
   if (chunk->kind == MI_CHUNK_NONE) return chunk->n_backed > 0 ? 'o' : '.';
-  return chunk->n_free > 0 ? partly[chunk->kind] : full[chunk->kind];
+  return kinds[chunk->n_free > 0][chunk->kind];
 }
 
 static void arena_print_head(size_t index, const mi_arena_info_t* info) {
   char node[32] = "";
   if (info->numa_node >= 0) _mi_format(node, sizeof(node), ", numa node %d", info->numa_node);
-  arena_mib_t committed = arena_mib(info->committed / MI_SLICE_SIZE);
-  _mi_message_raw(NULL, NULL, "%s %zu: %p, %zu MiB, committed %zu.%zu MiB%s%s%s%s%s\n",
-                  info->is_arena ? "arena" : "region", index, (void*)info->start, info->size / MI_MiB, committed.whole,
-                  committed.tenths, node, info->is_given ? ", of the program" : "",
-                  info->is_exclusive ? ", exclusive" : "", info->is_large ? ", large OS pages" : "",
-                  info->is_pinned ? ", pinned" : "");
+  _mi_message_raw(NULL, NULL, "%s %zu: %p, %zu MiB, committed %s%s%s%s%s%s\n", info->is_arena ? "arena" : "region",
+                  index, (void*)info->start, info->size / MI_MiB, arena_mib(info->committed / MI_SLICE_SIZE).text, node,
+                  info->is_given ? ", of the program" : "", info->is_exclusive ? ", exclusive" : "",
+                  info->is_large ? ", large OS pages" : "", info->is_pinned ? ", pinned" : "");
 }
 
 static void arena_print_chunks(size_t index, arena_sum_t* sum) {
@@ -180,17 +178,15 @@ static void arena_print_chunks(size_t index, arena_sum_t* sum) {
 }
 
 static void arena_print_sum(const char* what, const arena_sum_t* sum) {
-  arena_mib_t used = arena_mib(sum->n_used), backed = arena_mib(sum->n_backed), clean = arena_mib(sum->n_clean);
-  _mi_message_raw(NULL, NULL, "%sused %zu.%zu MiB, free and backed %zu.%zu MiB, free %zu.%zu MiB\n", what, used.whole,
-                  used.tenths, backed.whole, backed.tenths, clean.whole, clean.tenths);
+  _mi_message_raw(NULL, NULL, "%sused %s, free and backed %s, free %s\n", what, arena_mib(sum->n_used).text,
+                  arena_mib(sum->n_backed).text, arena_mib(sum->n_clean).text);
 }
 
 static void arena_print_mapped(arena_sum_t* total) {
   mi_mapped_sum_t mapped;
   _mi_mapped_get_sum(&mapped);
-  arena_mib_t size = arena_mib(mapped.size / MI_SLICE_SIZE), stuck = arena_mib(mapped.stuck_size / MI_SLICE_SIZE);
-  _mi_message_raw(NULL, NULL, "mapped: %zu blocks, %zu.%zu MiB, and %zu.%zu MiB that the system did not take back\n",
-                  mapped.n_blocks, size.whole, size.tenths, stuck.whole, stuck.tenths);
+  _mi_message_raw(NULL, NULL, "mapped: %zu blocks, %s, and %s that the system did not take back\n", mapped.n_blocks,
+                  arena_mib(mapped.size / MI_SLICE_SIZE).text, arena_mib(mapped.stuck_size / MI_SLICE_SIZE).text);
   total->n_used += mapped.size / MI_SLICE_SIZE;
 }
 

@@ -12,11 +12,10 @@
 
   #include <new>
 
-static bool new_call_handler(void) {
-  std::new_handler handler = std::get_new_handler();
-  if (handler == nullptr) return false;
-  handler();
-  return true;
+typedef std::new_handler new_handler_t;
+
+static new_handler_t new_handler(void) {
+  return std::get_new_handler();
 }
 
 static void new_throw(void) {
@@ -25,15 +24,12 @@ static void new_throw(void) {
 
 #else
 
-typedef void (*mi_new_handler_t)(void);
-mi_weak mi_new_handler_t _ZSt15get_new_handlerv(void);   // std::get_new_handler()
-mi_weak void             _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc() of libstdc++
+typedef void (*new_handler_t)(void);
+mi_weak new_handler_t _ZSt15get_new_handlerv(void);   // std::get_new_handler()
+mi_weak void          _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc() of libstdc++
 
-static bool new_call_handler(void) {
-  mi_new_handler_t handler = (&_ZSt15get_new_handlerv == NULL ? NULL : _ZSt15get_new_handlerv());
-  if (handler == NULL) return false;
-  handler();
-  return true;
+static new_handler_t new_handler(void) {
+  return &_ZSt15get_new_handlerv == NULL ? NULL : _ZSt15get_new_handlerv();
 }
 
 static void new_throw(void) {
@@ -41,6 +37,12 @@ static void new_throw(void) {
 }
 
 #endif
+
+static bool new_call_handler(void) {
+  new_handler_t handler = new_handler();
+  if (handler != NULL) handler();
+  return handler != NULL;
+}
 
 static mi_cold void* new_failed(size_t size) {
   new_throw();
@@ -66,42 +68,36 @@ static void* new_retry(size_t request, size_t unused) {
   return p;
 }
 
-static mi_cold void* new_slow(mi_heap_t* heap, size_t size, size_t align) {
+static mi_cold void* new_slow(mi_heap_t* heap, size_t size, size_t align, bool nothrow) {
   new_t n = {heap, size, align};
+  if (nothrow) return _mi_catch(&new_retry, (size_t)&n, 0); // what a handler throws must not leave
   void* p = new_retry((size_t)&n, 0);
   return p != NULL ? p : new_failed(size);
 }
 
-// What a handler throws must not leave those that do not throw.
-static mi_cold void* new_slow_nothrow(mi_heap_t* heap, size_t size, size_t align) {
-  new_t n = {heap, size, align};
-  return _mi_catch(&new_retry, (size_t)&n, 0);
-}
-
 void* mi_new(size_t size) {
   void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_slow(NULL, size, 0);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, 0, false);
 }
 
 void* mi_new_nothrow(size_t size) mi_attr_noexcept {
   void* p = mi_malloc(size);
-  return mi_likely(p != NULL) ? p : new_slow_nothrow(NULL, size, 0);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, 0, true);
 }
 
 void* mi_new_aligned(size_t size, size_t alignment) {
   void* p = mi_malloc_aligned(size, alignment);
-  return mi_likely(p != NULL) ? p : new_slow(NULL, size, alignment);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, alignment, false);
 }
 
 void* mi_new_aligned_nothrow(size_t size, size_t alignment) mi_attr_noexcept {
   void* p = mi_malloc_aligned(size, alignment);
-  return mi_likely(p != NULL) ? p : new_slow_nothrow(NULL, size, alignment);
+  return mi_likely(p != NULL) ? p : new_slow(NULL, size, alignment, true);
 }
 
 void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow) {
   void* p = mi_heap_malloc(heap, size);
-  if (mi_likely(p != NULL)) return p;
-  return nothrow ? new_slow_nothrow(_mi_alloc_heap(heap), size, 0) : new_slow(_mi_alloc_heap(heap), size, 0);
+  return mi_likely(p != NULL) ? p : new_slow(_mi_alloc_heap(heap), size, 0, nothrow);
 }
 
 void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {

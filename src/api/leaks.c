@@ -4,6 +4,7 @@
 #include "../heap/view.h"
 #include "../heap/heap_stats.h"
 #include "../heap/walk.h"
+#include "../support/format.h"
 #include "line.h"
 
 typedef struct leaks_s {
@@ -29,12 +30,10 @@ static void leaks_count(mi_heap_stats_t* found, const mi_heap_t* heap) {
 }
 
 static void leaks_print_row(leaks_t* leaks, const char* label, size_t n, size_t size, size_t bytes) {
+  char text[24] = "";
   if (n == 0) return;
-  _mi_line_add(&leaks->line, "%10s:%12zu", label, n);
-  if (size > 0) _mi_line_add(&leaks->line, "%12zu", size);
-  else _mi_line_add(&leaks->line, "%12s", "");
-  _mi_line_add(&leaks->line, "%16zu", bytes);
-  _mi_line_end(&leaks->line);
+  if (size > 0) _mi_format(text, sizeof(text), "%zu", size);
+  _mi_line_add(&leaks->line, "%10s:%12zu%12s%16zu\n", label, n, text, bytes);
   leaks->n_blocks += n;
   leaks->n_bytes += bytes;
 }
@@ -54,22 +53,17 @@ static bool leaks_print_heap(mi_heap_t* heap, void* arg) {
   return true;
 }
 
-static bool leaks_count_heap(mi_heap_t* heap, void* arg) {
-  (void)heap;
-  ++*(size_t*)arg;
-  return true;
+static bool leaks_is_main(mi_heap_t* heap, void* arg) {
+  (void)arg;
+  return heap == &_mi_heap_main;
 }
 
 void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   leaks_t leaks;
-  size_t  n_heaps = 0;
-  _mi_heap_visit(NULL, &leaks_count_heap, &n_heaps);
-  leaks.has_heaps = (n_heaps > 1);
+  leaks.has_heaps = !_mi_heap_visit(NULL, &leaks_is_main, NULL);
   leaks.n_blocks = leaks.n_bytes = 0;
   _mi_line_begin(&leaks.line, out, arg);
-  _mi_line_add(&leaks.line, "%10s:%12s%12s%16s", "not freed", "blocks", "size", "bytes");
-  _mi_line_end(&leaks.line);
+  _mi_line_add(&leaks.line, "%10s:%12s%12s%16s\n", "not freed", "blocks", "size", "bytes");
   _mi_heap_visit(NULL, &leaks_print_heap, &leaks);
-  _mi_line_add(&leaks.line, "%10s:%12zu%12s%16zu", "total", leaks.n_blocks, "", leaks.n_bytes);
-  _mi_line_end(&leaks.line);
+  _mi_line_add(&leaks.line, "%10s:%12zu%12s%16zu\n", "total", leaks.n_blocks, "", leaks.n_bytes);
 }

@@ -12,6 +12,7 @@
 
 #include "../heap/attach.h"
 #include "../heap/thread.h"
+#include "../support/options.h"
 #include "life.h"
 
 // ---- malloc ---------------------------------------------------------------------------------------------------------
@@ -172,4 +173,16 @@ void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size) mi_attr_noexcep
 
 void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size) mi_attr_noexcept {
   return malloc_array(_mi_alloc_heap_of(theap), count, size, true);
+}
+
+// ---- the constructor ------------------------------------------------------------------------------------------------
+// With the functions that every program calls: of an archive the linker takes only files that something refers to.
+
+__attribute__((constructor(101))) static void malloc_attach(void) {
+  _mi_options_settle();
+  mi_process_init();
+}
+
+__attribute__((destructor(101))) static void malloc_detach(void) {
+  mi_process_done();
 }

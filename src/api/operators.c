@@ -14,9 +14,8 @@
 // O2  A form that knows more than the one it stands for (a size to check, that NULL will do for an answer) uses what it
 //     knows if the whole chain behind it is ours.  A chain that is not recognised as ours is called like any other: in a
 //     program at a fixed address that takes the address of a form, the loader gives the form that of a stub.
-#include "../base/compiler.h"
-#include "../base/mode.h"
 #include "catch.h"
+#include "names.h"
 
 #if defined(MI_MALLOC_OVERRIDE)
 
@@ -48,16 +47,7 @@
     #define OPERATOR_SEEN extern
   #endif
 
-  #pragma GCC diagnostic push
-  #pragma GCC diagnostic ignored "-Wpragmas"
-  #pragma GCC diagnostic ignored "-Wunknown-warning-option"
-  #pragma GCC diagnostic ignored "-Wmissing-attributes"
-  #pragma GCC diagnostic ignored "-Wattribute-alias"
-  #pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
-  #if defined(__cplusplus)
-extern "C" {
-  #endif
+MI_NAMES_BEGIN
 
 // clang-format off
 
@@ -127,56 +117,37 @@ static inline bool own_delete_array_aligned(void) { return OPERATOR_IS_OWN(seen_
 // ---- those that do not throw ------------------------------------------------------------------------------------------
 
 static void* operators_call_new(size_t size, size_t unused) {
-  (void)unused;
   return seen_new(size);
 }
 
 static void* operators_call_new_array(size_t size, size_t unused) {
-  (void)unused;
   return seen_new_array(size);
 }
 
 OPERATOR void* OPERATOR_NEW(RKSt9nothrow_t)(size_t size, const void* tag) {
-  (void)tag;
   return own_new() ? mi_new_nothrow(size) : _mi_catch(&operators_call_new, size, 0);
 }
 
 OPERATOR void* OPERATOR_NEW_ARRAY(RKSt9nothrow_t)(size_t size, const void* tag) {
-  (void)tag;
   return own_new_array() ? mi_new_nothrow(size) : _mi_catch(&operators_call_new_array, size, 0);
 }
 
 OPERATOR void* OPERATOR_NEW(St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) {
-  (void)tag;
   return own_new_aligned() ? mi_new_aligned_nothrow(size, align) : _mi_catch(&seen_new_aligned, size, align);
 }
 
 OPERATOR void* OPERATOR_NEW_ARRAY(St11align_val_tRKSt9nothrow_t)(size_t size, size_t align, const void* tag) {
-  (void)tag;
   return own_new_array_aligned() ? mi_new_aligned_nothrow(size, align)
                                  : _mi_catch(&seen_new_array_aligned, size, align);
 }
 
 // Called only when a constructor throws.
-OPERATOR void _ZdlPvRKSt9nothrow_t(void* p, const void* tag) {
-  (void)tag;
-  seen_delete(p);
-}
-
-OPERATOR void _ZdaPvRKSt9nothrow_t(void* p, const void* tag) {
-  (void)tag;
-  seen_delete_array(p);
-}
-
-OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) {
-  (void)tag;
-  seen_delete_aligned(p, align);
-}
-
-OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag) {
-  (void)tag;
-  seen_delete_array_aligned(p, align);
-}
+// clang-format off
+OPERATOR void _ZdlPvRKSt9nothrow_t(void* p, const void* tag)                               { seen_delete(p); }
+OPERATOR void _ZdaPvRKSt9nothrow_t(void* p, const void* tag)                               { seen_delete_array(p); }
+OPERATOR void _ZdlPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag)  { seen_delete_aligned(p, align); }
+OPERATOR void _ZdaPvSt11align_val_tRKSt9nothrow_t(void* p, size_t align, const void* tag)  { seen_delete_array_aligned(p, align); }
+// clang-format on
 
 // ---- those that are told a size: what C++14 and later call for most types ----------------------------------------------
 
@@ -200,10 +171,6 @@ OPERATOR void OPERATOR_DELETE_ARRAY(St11align_val_t)(void* p, size_t size, size_
   else seen_delete_array_aligned(p, align);
 }
 
-  #if defined(__cplusplus)
-}
-  #endif
-
-  #pragma GCC diagnostic pop
+MI_NAMES_END
 
 #endif

@@ -1,8 +1,5 @@
 // malloc and its relatives under their standard names; operator new and delete are in operators.c.  Layer: api.
 //
-// In the single-source build each name is an alias of its mi_ function, so that `malloc` is the fast path itself; a
-// build from separate files can alias within one file only and forwards instead.
-//
 // Every entry of libc that allocates must be here, or a block of one allocator would reach the other's free: the list is
 // held against the exported symbols by test/override.
 #include <errno.h>
@@ -13,84 +10,44 @@
 #include "../support/message.h"
 #include "../support/stat.h"
 #include "alloc.h"
+#include "names.h"
 
 #if defined(MI_MALLOC_OVERRIDE)
 
   #define MI_PUBLIC __attribute__((visibility("default"), used))
 
-  // Tools replace functions by their address: mi_malloc must have one of its own.
-  #if defined(MI_SINGLE_SOURCE) && !defined(__APPLE__) && !MI_TRACK
-    #define MI_ALIAS(fun)             __attribute__((alias(#fun), visibility("default"), used))
-    #define MI_FORWARD0(fun, x)       MI_ALIAS(fun);
-    #define MI_FORWARD1(fun, x)       MI_ALIAS(fun);
-    #define MI_FORWARD2(fun, x, y)    MI_ALIAS(fun);
-    #define MI_FORWARD3(fun, x, y, z) MI_ALIAS(fun);
-  #else
-    #define MI_FORWARD0(fun, x) \
-      { \
-        fun(x); \
-      }
-    #define MI_FORWARD1(fun, x) \
-      { \
-        return fun(x); \
-      }
-    #define MI_FORWARD2(fun, x, y) \
-      { \
-        return fun(x, y); \
-      }
-    #define MI_FORWARD3(fun, x, y, z) \
-      { \
-        return fun(x, y, z); \
-      }
-  #endif
-
-  // The attributes of libc's own declarations (nonnull, malloc) are theirs; ours need not repeat them.
-  #pragma GCC diagnostic push
-  #pragma GCC diagnostic ignored "-Wpragmas"
-  #pragma GCC diagnostic ignored "-Wunknown-warning-option"
-  #pragma GCC diagnostic ignored "-Wmissing-attributes"
-  #pragma GCC diagnostic ignored "-Wattribute-alias"
-  #pragma GCC diagnostic ignored "-Wmissing-prototypes"
-
-  #if defined(__cplusplus)
-extern "C" {
-  #endif
+MI_NAMES_BEGIN
 
 // clang-format off
 
 // ---- C --------------------------------------------------------------------------------------------------------------
 
-MI_PUBLIC void*  malloc(size_t size) mi_attr_noexcept                       MI_FORWARD1(mi_malloc, size)
-MI_PUBLIC void*  calloc(size_t count, size_t size) mi_attr_noexcept         MI_FORWARD2(mi_calloc, count, size)
-MI_PUBLIC void*  realloc(void* p, size_t size) mi_attr_noexcept             MI_FORWARD2(mi_realloc, p, size)
-MI_PUBLIC void   free(void* p) mi_attr_noexcept                             MI_FORWARD0(mi_free, p)
-MI_PUBLIC void*  aligned_alloc(size_t align, size_t size) mi_attr_noexcept  MI_FORWARD2(mi_aligned_alloc, align, size)
-MI_PUBLIC void   free_sized(void* p, size_t size) mi_attr_noexcept;
-MI_PUBLIC void   free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept;
-MI_PUBLIC void free_sized(void* p, size_t size) mi_attr_noexcept { mi_free_size(p, size); }
-MI_PUBLIC void free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept {
-  mi_free_size_aligned(p, size, align);
-}
+MI_PUBLIC void*  malloc(size_t size) mi_attr_noexcept                       MI_NAMES_FORWARD(mi_malloc, size)
+MI_PUBLIC void*  calloc(size_t count, size_t size) mi_attr_noexcept         MI_NAMES_FORWARD(mi_calloc, count, size)
+MI_PUBLIC void*  realloc(void* p, size_t size) mi_attr_noexcept             MI_NAMES_FORWARD(mi_realloc, p, size)
+MI_PUBLIC void   free(void* p) mi_attr_noexcept                             MI_NAMES_FORWARD(mi_free, p)
+MI_PUBLIC void*  aligned_alloc(size_t align, size_t size) mi_attr_noexcept  MI_NAMES_FORWARD(mi_aligned_alloc, align, size)
+MI_PUBLIC void   free_sized(void* p, size_t size) mi_attr_noexcept          MI_NAMES_FORWARD(mi_free_size, p, size)
+MI_PUBLIC void   free_aligned_sized(void* p, size_t align, size_t size) mi_attr_noexcept { mi_free_size_aligned(p, size, align); }
 
 // ---- POSIX, BSD, glibc ----------------------------------------------------------------------------------------------
 
-MI_PUBLIC int    posix_memalign(void** p, size_t align, size_t size)        MI_FORWARD3(mi_posix_memalign, p, align, size)
-MI_PUBLIC void*  memalign(size_t align, size_t size) mi_attr_noexcept       MI_FORWARD2(mi_memalign, align, size)
-MI_PUBLIC void*  valloc(size_t size) mi_attr_noexcept                       MI_FORWARD1(mi_valloc, size)
-MI_PUBLIC void*  pvalloc(size_t size) mi_attr_noexcept                      MI_FORWARD1(mi_pvalloc, size)
-MI_PUBLIC void   cfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
-MI_PUBLIC void   vfree(void* p) mi_attr_noexcept                            MI_FORWARD0(mi_free, p)
-MI_PUBLIC void*  reallocf(void* p, size_t size) mi_attr_noexcept            MI_FORWARD2(mi_reallocf, p, size)
-MI_PUBLIC mi_weak int reallocarr(void* p, size_t count, size_t size) mi_attr_noexcept MI_FORWARD3(mi_reallocarr, p, count, size)
-MI_PUBLIC size_t malloc_size(const void* p) mi_attr_noexcept                MI_FORWARD1(mi_usable_size, p)
-MI_PUBLIC size_t malloc_good_size(size_t size) mi_attr_noexcept             MI_FORWARD1(mi_good_size, size)
+MI_PUBLIC int    posix_memalign(void** p, size_t align, size_t size)        MI_NAMES_FORWARD(mi_posix_memalign, p, align, size)
+MI_PUBLIC void*  memalign(size_t align, size_t size) mi_attr_noexcept       MI_NAMES_FORWARD(mi_memalign, align, size)
+MI_PUBLIC void*  valloc(size_t size) mi_attr_noexcept                       MI_NAMES_FORWARD(mi_valloc, size)
+MI_PUBLIC void*  pvalloc(size_t size) mi_attr_noexcept                      MI_NAMES_FORWARD(mi_pvalloc, size)
+MI_PUBLIC void   cfree(void* p) mi_attr_noexcept                            MI_NAMES_FORWARD(mi_free, p)
+MI_PUBLIC void   vfree(void* p) mi_attr_noexcept                            MI_NAMES_FORWARD(mi_free, p)
+MI_PUBLIC void*  reallocf(void* p, size_t size) mi_attr_noexcept            MI_NAMES_FORWARD(mi_reallocf, p, size)
+MI_PUBLIC mi_weak int reallocarr(void* p, size_t count, size_t size) mi_attr_noexcept MI_NAMES_FORWARD(mi_reallocarr, p, count, size)
+MI_PUBLIC size_t malloc_size(const void* p) mi_attr_noexcept                MI_NAMES_FORWARD(mi_usable_size, p)
+MI_PUBLIC size_t malloc_good_size(size_t size) mi_attr_noexcept             MI_NAMES_FORWARD(mi_good_size, size)
 #if defined(__ANDROID__)
 MI_PUBLIC size_t malloc_usable_size(const void* p) mi_attr_noexcept         { return mi_usable_size(p); }
 #else
-MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept;
 MI_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept               { return mi_usable_size(p); }
 #endif
-MI_PUBLIC void*  _aligned_malloc(size_t size, size_t align) mi_attr_noexcept MI_FORWARD2(mi_malloc_aligned, size, align)
+MI_PUBLIC void*  _aligned_malloc(size_t size, size_t align) mi_attr_noexcept MI_NAMES_FORWARD(mi_malloc_aligned, size, align)
 
 // A program may have a malloc and free of its own but none of these (Chromium does); then what they return must come from
 // the program's malloc, for it goes to the program's free.  So they ask for the malloc that everybody sees, which is ours
@@ -112,7 +69,6 @@ MI_PUBLIC char*  strdup(const char* s) mi_attr_noexcept                     { re
 #if !defined(strndup)
 MI_PUBLIC char*  strndup(const char* s, size_t n) mi_attr_noexcept          { return override_copy(s, strnlen(s, n)); }
 #endif
-MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept;
 MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept {
   size_t total;
   return _mi_alloc_count(count, size, &total) ? override_visible_realloc(p, total) : NULL; // errno ENOMEM, as libc's
@@ -120,15 +76,15 @@ MI_PUBLIC void*  reallocarray(void* p, size_t count, size_t size) mi_attr_noexce
 
 // ---- libc's own names for them --------------------------------------------------------------------------------------
 
-MI_PUBLIC int    __posix_memalign(void** p, size_t align, size_t size)      MI_FORWARD3(mi_posix_memalign, p, align, size)
-MI_PUBLIC void*  __libc_malloc(size_t size) mi_attr_noexcept                MI_FORWARD1(mi_malloc, size)
-MI_PUBLIC void*  __libc_calloc(size_t count, size_t size) mi_attr_noexcept  MI_FORWARD2(mi_calloc, count, size)
-MI_PUBLIC void*  __libc_realloc(void* p, size_t size) mi_attr_noexcept      MI_FORWARD2(mi_realloc, p, size)
-MI_PUBLIC void   __libc_free(void* p) mi_attr_noexcept                      MI_FORWARD0(mi_free, p)
-MI_PUBLIC void   __libc_cfree(void* p) mi_attr_noexcept                     MI_FORWARD0(mi_free, p)
-MI_PUBLIC void*  __libc_memalign(size_t align, size_t size) mi_attr_noexcept MI_FORWARD2(mi_memalign, align, size)
-MI_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_FORWARD1(mi_valloc, size)
-MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_FORWARD1(mi_pvalloc, size)
+MI_PUBLIC int    __posix_memalign(void** p, size_t align, size_t size)      MI_NAMES_FORWARD(mi_posix_memalign, p, align, size)
+MI_PUBLIC void*  __libc_malloc(size_t size) mi_attr_noexcept                MI_NAMES_FORWARD(mi_malloc, size)
+MI_PUBLIC void*  __libc_calloc(size_t count, size_t size) mi_attr_noexcept  MI_NAMES_FORWARD(mi_calloc, count, size)
+MI_PUBLIC void*  __libc_realloc(void* p, size_t size) mi_attr_noexcept      MI_NAMES_FORWARD(mi_realloc, p, size)
+MI_PUBLIC void   __libc_free(void* p) mi_attr_noexcept                      MI_NAMES_FORWARD(mi_free, p)
+MI_PUBLIC void   __libc_cfree(void* p) mi_attr_noexcept                     MI_NAMES_FORWARD(mi_free, p)
+MI_PUBLIC void*  __libc_memalign(size_t align, size_t size) mi_attr_noexcept MI_NAMES_FORWARD(mi_memalign, align, size)
+MI_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_NAMES_FORWARD(mi_valloc, size)
+MI_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_NAMES_FORWARD(mi_pvalloc, size)
 // clang-format on
 
 // ---- glibc's extras: without them a program would ask an allocator that it does not use -----------------------------
@@ -166,15 +122,16 @@ MI_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
   return 0;
 }
 
-static size_t override_bytes(int64_t n) {
+static size_t override_bytes(mi_live_count_t* count) {
+  int64_t n = mi_load_relaxed(&count->current);
   return n < 0 ? 0 : (size_t)n;
 }
 
     #if __GLIBC_PREREQ(2, 33)
 MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  size_t           pages = override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
-  size_t           large = override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
+  size_t           pages = override_bytes(&_mi_stat_live.page_committed);
+  size_t           large = override_bytes(&_mi_stat_live.malloc_huge);
   info.arena = pages;
   info.hblkhd = large;
   info.uordblks = pages + large;
@@ -186,8 +143,8 @@ MI_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
 
 MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  info.arena = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.page_committed.current));
-  info.hblkhd = (int)override_bytes(mi_load_relaxed(&_mi_stat_live.malloc_huge.current));
+  info.arena = (int)override_bytes(&_mi_stat_live.page_committed);
+  info.hblkhd = (int)override_bytes(&_mi_stat_live.malloc_huge);
   info.uordblks = info.arena + info.hblkhd;
   info.fordblks = info.keepcost = (int)(_mi_chunk_purgeable() * MI_SLICE_SIZE);
   return info;
@@ -195,10 +152,6 @@ MI_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
 
 MI_PUBLIC void malloc_stats(void) mi_attr_noexcept {
   mi_stats_print(NULL);
-}
-
-static void override_print(const char* text, void* file) {
-  fputs(text, (FILE*)file);
 }
 
 MI_PUBLIC int malloc_info(int options, FILE* file) mi_attr_noexcept {
@@ -209,7 +162,7 @@ MI_PUBLIC int malloc_info(int options, FILE* file) mi_attr_noexcept {
   char* json = mi_stats_get_json(0, NULL);
   if (json == NULL) return -1;
   fputs("<malloc version=\"1\"><statistics format=\"json\"><![CDATA[\n", file);
-  override_print(json, file);
+  fputs(json, file);
   fputs("]]></statistics></malloc>\n", file);
   mi_free(json);
   return 0;
@@ -217,10 +170,6 @@ MI_PUBLIC int malloc_info(int options, FILE* file) mi_attr_noexcept {
 
   #endif
 
-  #if defined(__cplusplus)
-}
-  #endif
-
-  #pragma GCC diagnostic pop
+MI_NAMES_END
 
 #endif

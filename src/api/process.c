@@ -1,7 +1,7 @@
 // Process and thread start and end.  Layer: api.
 //
-// The library works before its constructor and after its destructor ran: whatever the constructor does is also done by
-// the first allocation that needs it, and the destructor only reports.
+// The library works before its constructor and after its destructor ran (malloc.c): whatever the constructor does is also done
+// by the first allocation that needs it, and the destructor only reports.
 #include "../arena/arena.h"
 #include "../arena/numa.h"
 #include "../heap/sampler.h"
@@ -57,19 +57,6 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_message_print(1, "process done\n");
 }
-
-#if defined(__GNUC__) || defined(__clang__)
-
-__attribute__((constructor(101))) static void process_attach(void) {
-  _mi_options_settle();
-  mi_process_init();
-}
-
-__attribute__((destructor(101))) static void process_detach(void) {
-  mi_process_done();
-}
-
-#endif
 
 // ---- threads --------------------------------------------------------------------------------------------------------
 

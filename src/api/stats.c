@@ -8,14 +8,17 @@
 #include <string.h>
 
 #include "../support/stat.h"
+#include "alloc.h"
 #include "subproc.h"
 
-mi_static_assert(MI_CLASS_COUNT > MI_STATS_BIN_LAST, "each bin has a class");
+// Size classes and bins of the statistics are the same, up to the last bin: it takes all classes that are left.
+#define STATS_BIN_LAST (MI_BIN_HUGE - 1)
+mi_static_assert(MI_CLASS_COUNT > STATS_BIN_LAST, "each bin has a class");
 
 size_t mi_stats_get_bin_size(size_t bin) mi_attr_noexcept {
   if (bin > MI_BIN_HUGE) return 0;
   if (bin == MI_BIN_HUGE) return PTRDIFF_MAX;
-  return bin == MI_STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_size_class_block(bin);
+  return bin == STATS_BIN_LAST ? MI_CLASS_SIZE_MAX : _mi_size_class_block(bin);
 }
 
 // ---- snapshots ------------------------------------------------------------------------------------------------------
@@ -30,7 +33,7 @@ static void stats_add(mi_stat_count_t* count, size_t n) {
 static void stats_add_classes(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     const mi_class_stat_t* c = &blocks->classes[cls];
-    size_t                 bin = mi_min(cls, MI_STATS_BIN_LAST);
+    size_t                 bin = mi_min(cls, STATS_BIN_LAST);
     stats_add(&stats->malloc_bins[bin], c->n_blocks_used);
     stats_add(&stats->page_bins[bin], c->n_pages);
     stats_add(&stats->malloc_normal, c->n_blocks_used * _mi_size_class_block(cls));
@@ -47,116 +50,88 @@ static void stats_add_theaps(mi_stats_t* stats) {
   stats->pages_reabandon_full.total += _mi_heap_stats_counted(MI_COUNT_PARKED);
 }
 
-// The sum of two numbers of which one has no history.
-static void stats_add_requested(mi_stats_t* stats) {
-  stats_add(&stats->malloc_requested, (size_t)(stats->malloc_normal.current + stats->malloc_huge.current));
-}
-
-static void stats_store_heaps(mi_snapshot_t* s) {
-#if MI_API_LEVEL >= 3
-  s->stats.heaps = s->heaps;
-  s->stats.theaps = s->theaps;
-#else
-  (void)s;
-#endif
-}
-
-void _mi_stats_of_process(mi_snapshot_t* s) {
-  _mi_stat_snapshot(&s->stats);
-  stats_add_theaps(&s->stats);
-  s->has_history = true;
-  s->heaps = _mi_stat_read(&_mi_stat_live.heaps);
-  s->theaps = _mi_stat_read(&_mi_stat_live.theaps);
-  _mi_heap_stats(&s->blocks, NULL, NULL);
-  stats_add_classes(&s->stats, &s->blocks);
-  stats_add_requested(&s->stats);
-}
-
-// All that the walk has found.
-static void stats_add_blocks(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
-  stats_add_classes(stats, blocks);
+// Pages and large blocks, which the process counts as they happen.
+static void stats_add_pages(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   stats_add(&stats->pages, blocks->n_pages);
   stats_add(&stats->page_committed, blocks->n_page_bytes);
   stats_add(&stats->pages_abandoned, blocks->n_pages_shared);
   stats_add(&stats->malloc_huge, blocks->n_large_bytes);
   stats->malloc_huge_count.total += (int64_t)blocks->n_large;
-  stats_add_requested(stats);
 }
 
-static void stats_clear(mi_snapshot_t* s) {
-  memset(s, 0, sizeof(*s));
-  mi_stats_header_init(&s->stats);
+static void stats_add_walk(mi_snapshot_t* s, const mi_heap_t* heap, const mi_subproc_t* subproc) {
+  mi_stats_t* stats = &s->stats;
+  _mi_heap_stats(&s->blocks, heap, subproc);
+  stats_add_classes(stats, &s->blocks);
+  if (!s->has_history) stats_add_pages(stats, &s->blocks);
+  // The sum of two numbers of which one has no history.
+  stats_add(&stats->malloc_requested, (size_t)(stats->malloc_normal.current + stats->malloc_huge.current));
 }
 
-void _mi_stats_of_heap(mi_snapshot_t* s, mi_heap_t* heap) {
-  size_t n_theaps;
-  if (heap == NULL) heap = mi_heap_main();
-  stats_clear(s);
-  _mi_heap_stats(&s->blocks, heap, NULL);
-  stats_add_blocks(&s->stats, &s->blocks);
-  _mi_heap_stats_count(heap->subproc, heap, &n_theaps);
-  stats_add(&s->theaps, n_theaps);
-  stats_add(&s->heaps, 1);
-  stats_store_heaps(s);
-}
-
-// Address space, system calls and the like are the main subprocess's; what is in pages is the heaps'.
-static void stats_take_exclusive(mi_stats_t* stats, const mi_subproc_t* subproc) {
+// What is in pages is the heaps'.
+static void stats_clear_pages(mi_stats_t* stats) {
   static const mi_stat_count_t none = {0, 0, 0};
-  if (subproc != &_mi_heap_subproc_main) {
-    stats_add(&stats->threads, subproc->n_threads);
-    return;
-  }
-  _mi_stat_snapshot(stats);
-  stats_add_theaps(stats);
   stats->pages = stats->page_committed = stats->pages_abandoned = stats->malloc_huge = none;
   stats->malloc_huge_count.total = 0;
 }
 
-void _mi_stats_of_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive) {
+static void stats_add_heaps(mi_snapshot_t* s, const mi_heap_t* heap, const mi_subproc_t* subproc) {
   size_t n_theaps;
-  stats_clear(s);
-  stats_take_exclusive(&s->stats, subproc);
-  stats_add(&s->heaps, _mi_heap_stats_count(subproc, NULL, &n_theaps));
+  size_t n_heaps = _mi_heap_stats_count(heap != NULL ? heap->subproc : subproc, heap, &n_theaps);
+  stats_add(&s->heaps, heap != NULL ? 1 : n_heaps);
   stats_add(&s->theaps, n_theaps);
-  stats_store_heaps(s);
-  if (exclusive) return;
-  _mi_heap_stats(&s->blocks, NULL, subproc);
-  stats_add_blocks(&s->stats, &s->blocks);
+}
+
+void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive) {
+  memset(s, 0, sizeof(*s));
+  mi_stats_header_init(&s->stats);
+  s->has_history = (heap == NULL && subproc == NULL);
+  if (_mi_stats_is_main(heap, subproc)) {
+    _mi_stat_snapshot(&s->stats);
+    stats_add_theaps(&s->stats);
+  }
+  else if (subproc != NULL) {
+    stats_add(&s->stats.threads, subproc->n_threads);
+  }
+  if (s->has_history) {
+    s->heaps = _mi_stat_read(&_mi_stat_live.heaps);
+    s->theaps = _mi_stat_read(&_mi_stat_live.theaps);
+  }
+  else {
+    stats_clear_pages(&s->stats);
+    stats_add_heaps(s, heap, subproc);
+  }
+#if MI_API_LEVEL >= 3
+  s->stats.heaps = s->heaps;
+  s->stats.theaps = s->theaps;
+#endif
+  if (!exclusive) stats_add_walk(s, heap, subproc);
 }
 
 // ---- the public functions -------------------------------------------------------------------------------------------
 
-bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
+static bool stats_get(mi_stats_t* stats, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive) {
   mi_snapshot_t s;
   if (!_mi_stats_is_known(stats)) return false;
-  _mi_stats_of_process(&s);
+  _mi_stats_take(&s, heap, subproc, exclusive);
   *stats = s.stats;
   return true;
+}
+
+bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept {
+  return stats_get(stats, NULL, NULL, false);
 }
 
 bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept {
-  mi_snapshot_t s;
-  if (!_mi_stats_is_known(stats)) return false;
-  _mi_stats_of_heap(&s, heap);
-  *stats = s.stats;
-  return true;
-}
-
-static bool stats_get_subproc(mi_subproc_id_t id, bool exclusive, mi_stats_t* stats) {
-  mi_snapshot_t s;
-  if (!_mi_stats_is_known(stats)) return false;
-  _mi_stats_of_subproc(&s, _mi_subproc_of_id(id), exclusive);
-  *stats = s.stats;
-  return true;
+  return stats_get(stats, _mi_alloc_heap(heap), NULL, false);
 }
 
 bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept {
-  return stats_get_subproc(subproc_id, false, stats);
+  return stats_get(stats, NULL, _mi_subproc_of_id(subproc_id), false);
 }
 
 bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept {
-  return stats_get_subproc(subproc_id, true, stats);
+  return stats_get(stats, NULL, _mi_subproc_of_id(subproc_id), true);
 }
 
 void mi_stats_reset(void) mi_attr_noexcept {

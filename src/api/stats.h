@@ -4,10 +4,7 @@
 #include "../base/public.h"
 #include "../heap/heap_stats.h"
 
-// Size classes and bins of the statistics are the same, up to the last bin: it takes all classes that are left.
-#define MI_STATS_BIN_LAST (MI_BIN_HUGE - 1)
-
-// A snapshot; `blocks` is what the walk over the pages has found.
+// `blocks` is what the walk over the pages has found.
 typedef struct mi_snapshot_s {
   mi_stats_t      stats;
   mi_stat_count_t heaps; // level 2 has no field for these
@@ -16,10 +13,13 @@ typedef struct mi_snapshot_s {
   bool            has_history; // of blocks and pages more than what is current is known
 } mi_snapshot_t;
 
-void _mi_stats_of_process(mi_snapshot_t* s);
-void _mi_stats_of_heap(mi_snapshot_t* s, mi_heap_t* heap);
-// `exclusive`: without its heaps.
-void _mi_stats_of_subproc(mi_snapshot_t* s, mi_subproc_t* subproc, bool exclusive);
+// Of a heap; of a subprocess, without its heaps if `exclusive`; of the process if both are NULL.
+void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive);
+
+// The process, or the main subprocess for it: what no heap has is theirs.
+static inline bool _mi_stats_is_main(const mi_heap_t* heap, const mi_subproc_t* subproc) {
+  return heap == NULL && (subproc == NULL || subproc == &_mi_heap_subproc_main);
+}
 
 // Has the caller the structure that this library writes?
 static inline bool _mi_stats_is_known(const mi_stats_t* stats) {

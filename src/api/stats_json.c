@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/format.h"
+#include "alloc.h"
 #include "stats.h"
 #include "subproc.h"
 
@@ -38,11 +39,6 @@ static void json_count(json_t* json, const mi_stat_count_t* n) {
            (long long)n->current);
 }
 
-// What is behind an element of an array or object.
-static const char* json_comma(bool is_last) {
-  return is_last ? "" : ",";
-}
-
 static void json_bins(json_t* json, const char* name, const mi_stat_count_t* bins, bool is_last) {
   json_add(json, "  \"%s\": [\n", name);
   for (size_t bin = 0; bin <= MI_BIN_HUGE; bin++) {
@@ -50,9 +46,9 @@ static void json_bins(json_t* json, const char* name, const mi_stat_count_t* bin
     json_add(json, "    ");
     json_count(json, &bins[bin]);
     json_add(json, ", \"block_size\": %zu, \"page_size\": %zu }%s\n", mi_stats_get_bin_size(bin), page_size,
-             json_comma(bin == MI_BIN_HUGE));
+             bin < MI_BIN_HUGE ? "," : "");
   }
-  json_add(json, "  ]%s\n", json_comma(is_last));
+  json_add(json, "  ]%s\n", is_last ? "" : ",");
 }
 
 #if MI_API_LEVEL >= 3
@@ -64,7 +60,7 @@ static void json_chunks(json_t* json, const mi_stats_t* stats) {
   for (size_t bin = 0; bin < MI_CBIN_COUNT; bin++) {
     json_add(json, "    ");
     json_count(json, &stats->chunk_bins[bin]);
-    json_add(json, ", \"bin\": \"%s\" }%s\n", kinds[bin], json_comma(bin + 1 == MI_CBIN_COUNT));
+    json_add(json, ", \"bin\": \"%s\" }%s\n", kinds[bin], bin + 1 < MI_CBIN_COUNT ? "," : "");
   }
   json_add(json, "  ]\n");
 }
@@ -120,20 +116,20 @@ char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_no
   return json.buf;
 }
 
-char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
+static char* json_get(mi_heap_t* heap, const mi_subproc_t* subproc, size_t buf_size, char* buf) {
   mi_snapshot_t s;
-  _mi_stats_of_process(&s);
+  _mi_stats_take(&s, heap, subproc, false);
   return mi_stats_as_json(&s.stats, buf_size, buf);
+}
+
+char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept {
+  return json_get(NULL, NULL, buf_size, buf);
 }
 
 char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept {
-  mi_snapshot_t s;
-  _mi_stats_of_heap(&s, heap);
-  return mi_stats_as_json(&s.stats, buf_size, buf);
+  return json_get(_mi_alloc_heap(heap), NULL, buf_size, buf);
 }
 
 char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept {
-  mi_snapshot_t s;
-  _mi_stats_of_subproc(&s, _mi_subproc_of_id(subproc_id), false);
-  return mi_stats_as_json(&s.stats, buf_size, buf);
+  return json_get(NULL, _mi_subproc_of_id(subproc_id), buf_size, buf);
 }

@@ -12,15 +12,16 @@
 #include "../heap/walk.h"
 #include "../support/message.h"
 #include "../support/options.h"
+#include "alloc.h"
 #include "subproc.h"
 
 // Which pages of those of a walk.
 typedef enum visit_kind_e { VISIT_ALL, VISIT_THEAP, VISIT_ABANDONED } visit_kind_t;
 
 typedef struct visit_s {
-  mi_walk_t           walk;
   visit_kind_t        kind;
   const mi_theap_t*   theap; // VISIT_THEAP
+  int                 tag;   // of the heaps; -1: any
   bool                blocks;
   mi_block_visit_fun* visitor;
   void*               arg;
@@ -64,58 +65,41 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
   return true;
 }
 
-static bool visit_run(visit_t* v) {
-  mi_view_t view;
-  while (_mi_view_next(&v->walk, &view)) {
+static bool visit_heap(mi_heap_t* heap, void* visit) {
+  const visit_t* v = (const visit_t*)visit;
+  mi_walk_t      walk = {heap, NULL, 0, 0};
+  mi_view_t      view;
+  if (v->tag >= 0 && heap->tag != v->tag) return true;
+  while (_mi_view_next(&walk, &view)) {
     if (visit_wants(v, &view) && !visit_page(v, &view)) return false;
   }
   return true;
 }
 
-static bool visit_heap(const mi_heap_t* heap, visit_kind_t kind, const mi_theap_t* theap, bool blocks,
-                       mi_block_visit_fun* visitor, void* arg) {
-  visit_t v = {{heap, NULL, 0, 0}, kind, theap, blocks, visitor, arg};
-  if (visitor == NULL) return false;
-  if (heap == NULL) v.walk.heap = mi_heap_main();
-  return visit_run(&v);
-}
-
 bool mi_heap_visit_blocks(mi_visited_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
-  return visit_heap(heap, VISIT_ALL, NULL, visit_blocks, visitor, arg);
+  visit_t v = {VISIT_ALL, NULL, -1, visit_blocks, visitor, arg};
+  return visitor != NULL && visit_heap(_mi_alloc_heap((mi_heap_t*)heap), &v);
 }
 
 bool mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
   if (theap == NULL) theap = _mi_thread_theap();
-  return theap != NULL && visit_heap(_mi_theap_heap(theap), VISIT_THEAP, theap, visit_blocks, visitor, arg);
+  visit_t v = {VISIT_THEAP, theap, -1, visit_blocks, visitor, arg};
+  return visitor != NULL && theap != NULL && visit_heap(_mi_theap_heap(theap), &v);
 }
 
 bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
-  return visit_heap(heap, VISIT_ABANDONED, NULL, visit_blocks, visitor, arg);
-}
-
-// ---- of a subprocess ------------------------------------------------------------------------------------------------
-
-typedef struct visit_tagged_s {
-  int     tag; // -1: any
-  visit_t visit;
-} visit_tagged_t;
-
-static bool visit_tagged(mi_heap_t* heap, void* arg) {
-  visit_tagged_t* tagged = (visit_tagged_t*)arg;
-  if (tagged->tag >= 0 && heap->tag != tagged->tag) return true;
-  mi_walk_t walk = {heap, NULL, 0, 0};
-  tagged->visit.walk = walk;
-  return visit_run(&tagged->visit);
+  visit_t v = {VISIT_ABANDONED, NULL, -1, visit_blocks, visitor, arg};
+  return visitor != NULL && visit_heap(_mi_alloc_heap(heap), &v);
 }
 
 bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks, mi_block_visit_fun* visitor,
                                void* arg) {
-  visit_tagged_t tagged = {heap_tag, {{NULL, NULL, 0, 0}, VISIT_ABANDONED, NULL, visit_blocks, visitor, arg}};
+  visit_t v = {VISIT_ABANDONED, NULL, heap_tag, visit_blocks, visitor, arg};
   if (!mi_option_is_enabled(mi_option_visit_abandoned)) {
     _mi_message_error(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
     return false;
   }
-  return visitor != NULL && _mi_heap_visit(_mi_subproc_of_id(subproc_id), &visit_tagged, &tagged);
+  return visitor != NULL && _mi_heap_visit(_mi_subproc_of_id(subproc_id), &visit_heap, &v);
 }
 
 // ---- moving data together -------------------------------------------------------------------------------------------
@@ -155,8 +139,6 @@ bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc
   visit_drop_from_bin(home, page->cls, perc_threshold);
   return true;
 }
-
-// ---- finding errors -------------------------------------------------------------------------------------------------
 
 bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept {
   return _mi_check(heap);

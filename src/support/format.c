@@ -71,15 +71,10 @@ static const char* format_parse(const char* fmt, format_spec_t* spec) {
     else spec->pad = '0';
   }
   for (; *fmt >= '0' && *fmt <= '9'; fmt++) spec->width = spec->width * 10 + (size_t)(*fmt - '0');
-  if (fmt[0] == 'l' && fmt[1] == 'l') {
-    spec->length = 'L';
-    return fmt + 2;
-  }
-  if (fmt[0] == 'l' || fmt[0] == 'z') {
-    spec->length = fmt[0];
-    return fmt + 1;
-  }
-  return fmt;
+  if (*fmt == 'l' || *fmt == 'z') spec->length = *fmt++;
+  if (*fmt != 'l' || spec->length != 'l') return fmt;
+  spec->length = 'L';
+  return fmt + 1;
 }
 
 // One conversion; false if there is none of that name.

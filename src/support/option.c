@@ -198,17 +198,14 @@ long _mi_option_read(mi_option_t option) {
                                                            : mi_load_relaxed(&cell->base);
 }
 
-static bool option_environment_has_any(void) {
-  const char* entry;
-  for (size_t i = 0; (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
-    if (_mi_option_skip(entry, "mimalloc_") != NULL) return true;
-  }
-  return false;
-}
-
 // Most processes set no option, and should not pay a page fault for the table.
 bool _mi_option_settle(void) {
-  bool is_absent = (!option_environment_has_any() || _mi_prim_is_privileged());
+  const char* entry;
+  bool        is_absent = true;
+  for (size_t i = 0; is_absent && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
+    is_absent = (_mi_option_skip(entry, "mimalloc_") == NULL);
+  }
+  is_absent = (is_absent || _mi_prim_is_privileged());
   mi_store_relaxed(&option_is_settled, true);
   if (is_absent) mi_store_relaxed(&option_is_absent, true);
   for (int i = 0; !is_absent && i < (int)MI_OPTION_COUNT; i++) _mi_option_read((mi_option_t)i);

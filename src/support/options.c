@@ -61,12 +61,11 @@ static bool options_is_named(const char* variable, const char* name) {
 }
 
 static bool options_is_known(const char* variable) {
-  bool is_known = options_is_named(variable, "disable_redirect"); // for the loader of another system
-  for (size_t i = 0; !is_known && i < MI_OPTION_COUNT; i++) {
-    is_known =
-        options_is_named(variable, _mi_option_descs[i].name) || options_is_named(variable, _mi_option_descs[i].legacy);
+  for (size_t i = 0; i < MI_OPTION_COUNT; i++) {
+    const mi_option_desc_t* desc = &_mi_option_descs[i];
+    if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
-  return is_known;
+  return options_is_named(variable, "disable_redirect"); // for the loader of another system
 }
 
 // A misspelt option would have no effect, silently.
@@ -193,21 +192,12 @@ void mi_option_set_default(mi_option_t option, long value) {
   options_tell(option);
 }
 
-void mi_option_set_enabled(mi_option_t option, bool enable) {
-  mi_option_set(option, enable ? 1 : 0);
-}
-
-void mi_option_set_enabled_default(mi_option_t option, bool enable) {
-  mi_option_set_default(option, enable ? 1 : 0);
-}
-
-void mi_option_enable(mi_option_t option) {
-  mi_option_set(option, 1);
-}
-
-void mi_option_disable(mi_option_t option) {
-  mi_option_set(option, 0);
-}
+// clang-format off
+void mi_option_set_enabled(mi_option_t option, bool enable) { mi_option_set(option, enable ? 1 : 0); }
+void mi_option_set_enabled_default(mi_option_t option, bool enable) { mi_option_set_default(option, enable ? 1 : 0); }
+void mi_option_enable(mi_option_t option) { mi_option_set(option, 1); }
+void mi_option_disable(mi_option_t option) { mi_option_set(option, 0); }
+// clang-format on
 
 // ---- printing -------------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,6 @@
 // Statistics of the process.  Layer: support.  Owns _mi_stat_live.
 #include "stat.h"
 
-#include <string.h>
-
 #include "../prim/prim.h"
 
 mi_static_assert(sizeof(size_t) != 8 || sizeof(mi_stats_t) == (MI_STAT_VERSION == 4 ? 4168 : 4368),
@@ -30,9 +28,7 @@ static mi_prim_calls_t stat_calls_before;
 #define STAT_RESET_CALLS(call) mi_store_relaxed(&stat_calls_before.call, mi_load_relaxed(&_mi_prim_calls.call))
 
 void _mi_stat_snapshot(mi_stats_t* out) {
-  memset(out, 0, sizeof(*out));
-  out->size = sizeof(*out);
-  out->version = MI_STAT_VERSION;
+  mi_stats_init(out);
 #define MI_STAT_COUNT(name)   out->name = _mi_stat_read(&_mi_stat_live.name);
 #define MI_STAT_COUNTER(name) out->name.total = stat_max(0, mi_load_relaxed(&_mi_stat_live.name.total));
   MI_STAT_FIELDS()

@@ -18,20 +18,14 @@ char _mi_value_upper(char c) {
   return (char)(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
 }
 
-static bool value_is_one_of(const char* text, const char* const* words) {
-  for (; *words != NULL; words++) {
-    if (strcmp(text, *words) == 0) return true;
+static bool value_parse_word(const char* upper, long* value) {
+  static const char words[][6] = {"0", "1", "FALSE", "TRUE", "NO", "YES", "OFF", "ON", "0", ""}; // no and yes in turn
+  for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    if (strcmp(upper, words[i]) != 0) continue;
+    *value = (long)(i % 2);
+    return true;
   }
   return false;
-}
-
-static bool value_parse_word(const char* upper, long* value) {
-  static const char* const yes[] = {"", "1", "TRUE", "YES", "ON", NULL};
-  static const char* const no[] = {"0", "FALSE", "NO", "OFF", NULL};
-  bool                     is_yes = value_is_one_of(upper, yes);
-  if (!is_yes && !value_is_one_of(upper, no)) return false;
-  *value = (is_yes ? 1 : 0);
-  return true;
 }
 
 // Reads a decimal number as strtol does; returns where it ends, `text` if there is none.

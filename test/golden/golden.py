@@ -3,8 +3,8 @@
 
 Runs test/golden/fastpath.c under callgrind, divides what the allocator and what it calls executed in each phase by the
 number of calls, and compares with test/golden/fastpath.csv.  Phases of pattern `hit` must agree exactly, unless a fraction
-tells that not all of their calls went the same way.  Slow paths have a share in those, and in all other patterns: it depends on
-addresses, and probes for tracers are there, so they may differ by a tolerance.
+tells that not all of their calls went the same way.  Slow paths have a share in those, and in all other patterns: they may
+change by a tolerance.
 
   golden.py --driver D --lib L            compares; exit status 1 and a table if a count differs
   golden.py --driver D --lib L --update   writes the file anew
@@ -25,10 +25,11 @@ import tempfile
 
 TABLE = pathlib.Path(__file__).resolve().parent / "fastpath.csv"
 COLUMNS = ["instructions", "loads", "stores", "atomics"]
-TOLERANCE = 0.06  # of a count, where slow paths have a share: some look at the clock
+TOLERANCE = 0.06  # of a count, where slow paths have a share
 SLACK = 0.05      # always allowed there: counts near 0, such as 0.03 atomic operations a call
 
-# Addresses decide how calls spread over pages, and clocks decide when memory is given back: neither may change counts.
+# The same slow paths in each run, however busy the machine is: no purge, no thread of the library, no binding of symbols.  And
+# no rounds, which the clock decides: that of the driver stands still.
 ENVIRONMENT = {"LD_BIND_NOW": "1", "MIMALLOC_PURGE_DELAY": "-1", "MIMALLOC_BACKGROUND_THREAD": "0"}
 
 
