@@ -82,5 +82,5 @@ void mi_thread_done(void) mi_attr_noexcept {
 }
 
 void mi_thread_set_in_threadpool(void) mi_attr_noexcept {
-  // A hint that we do not need: what a sleeping thread holds is taken back anyway (heap/thread.c).
+  // A hint that we do not need: what a sleeping thread holds is taken back anyway (heap/idle.h).
 }

@@ -58,7 +58,7 @@
   #define mi_static_assert(cond, text) _Static_assert(cond, text)
 #endif
 
-// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/thread.c).  Or under
+// Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/presence.h).  Or under
 // AddressSanitizer, which has a handler of faults of its own?
 #if defined(__SANITIZE_ADDRESS__)
   #define MI_ASAN 1

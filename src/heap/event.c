@@ -7,18 +7,24 @@ mi_atomic(uint32_t) _mi_event_pending;
 mi_atomic(uint32_t) _mi_event_round;
 mi_atomic(bool)     _mi_event_sleeps;
 
-static void (*event_poll)(bool wake); // set before there is a second thread, while the process is initialised
+// Set while the process is initialised.  NULL before, and for as long as that fails.
+static mi_atomic(mi_event_poll_fun*) event_poll;
 
-void _mi_event_register(void (*poll)(bool wake)) {
-  event_poll = poll;
+void _mi_event_register(mi_event_poll_fun* poll) {
+  mi_store_release(&event_poll, poll);
+}
+
+static void event_call(bool wake) {
+  mi_event_poll_fun* poll = mi_load_acquire(&event_poll);
+  if (poll != NULL) poll(wake);
 }
 
 void _mi_event_poll(void) {
-  event_poll(false);
+  event_call(false);
 }
 
 void _mi_event_wake(void) {
-  event_poll(true);
+  event_call(true);
 }
 
 void _mi_event_freed(void) {

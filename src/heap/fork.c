@@ -99,7 +99,7 @@ static void fork_delete_page(mi_page_t* page) {
   _mi_page_delete(page);
 }
 
-// F2: all blocks count as used, but for those on the chain.
+// F2: all blocks count as used, except those on the chain.
 static void fork_adopt_page(mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;

@@ -18,7 +18,7 @@ static void quarantine_choose(mi_theap_t* thread) {
   mi_prefetch_w(*quarantine_place(thread));
 }
 
-// What of a block was written to while it waited is found when it is used again, but for the link that it gets now.
+// What of a block was written to while it waited is found when it is used again, except in the link that it gets now.
 static mi_always_inline void quarantine_check(const mi_page_t* slice, mi_block_t* block) {
   size_t size = _mi_page_block_size(slice);
   if (mi_unlikely(!_mi_verify_unlinked(block, size))) _mi_fill_freed(block, size);

@@ -109,7 +109,7 @@ struct mi_theap_s {
   uint64_t               n_reused_seen;
   // Of a backing theap only:
   mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
-  mi_directory_t         directory;                  // the other theaps of the thread, but for those that are retired
+  mi_directory_t         directory;                  // the other theaps of the thread, except those that are retired
   mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
   mi_atomic(bool)        has_retired;                // `retired` is not empty
   bool                   is_watched;                 // heap/ended.h: this and what follows
@@ -117,7 +117,7 @@ struct mi_theap_s {
   mi_theap_t*            ended_next;
   mi_theap_t*            ended_prev;
   mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
-  // Under the registry lock (heap/thread.c).  An `at` is what points to the theap in the list that has it.
+  // Under the registry lock.  An `at` is what points to the theap in the list that has it.
   mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
   mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)
   uint64_t               heap_id;   // of the heap for which its thread got it

@@ -8,7 +8,7 @@
 //                 of a free one       the complement of what it was
 //
 // D1  The last word gives the size back when it is decoded.  Whatever is written over any part of it makes that a number
-//     which is no possible size, but for one time in 2^45.  So do the complement, and a last word that is looked for
+//     which is no possible size, except one time in 2^45.  So do the complement, and a last word that is looked for
 //     behind a pointer to anything else than the start of a block: overflow, a second free and a free of an invalid
 //     pointer are all found by one comparison.  What it was is found out afterwards (verify.c).
 // D2  If there is room before the last word, the bytes that follow the program's are filled, so that a write of one byte
