@@ -26,8 +26,8 @@ extern "C" {
 /* A list of free blocks of one size.  Each block begins with a pointer to the next. */
 typedef struct mi_inline_bin_s {
   void*   first;   /* NULL: none */
-  int32_t slots;    /* how many more blocks the list may take; each block that is removed adds one */
-  int32_t limit;    /* not for programs */
+  int32_t slots;   /* how many more blocks the list may take; each block that is removed adds one */
+  int32_t limit;   /* not for programs */
 } mi_inline_bin_t;
 
 typedef struct mi_inline_s {

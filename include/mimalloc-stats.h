@@ -1,13 +1,12 @@
 /* The statistics of the allocator as numbers and as JSON.
 
-   They are those of the whole process unless a function says otherwise, and are kept in release builds as well.  Exact
-   when no other thread allocates or frees meanwhile; otherwise they need not be of one moment.  Never negative.
+   They are those of the whole process unless a function says otherwise, and release builds keep them as well.  They are exact
+   if no other thread allocates or frees meanwhile; otherwise they may be of different moments.  They are never negative.
 
-   What costs at least a page is counted as it happens.  Blocks of the size classes are not, since a counter in malloc
-   would cost more than all the rest of it: what is in use is counted when somebody asks, without blocks that wait in a
-   thread's bins, on the way to another thread or in a quarantine.  Their peak and their total are not known, and these
-   fields say what is current.  Of a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has
-   no others. */
+   Events that cost at least a page are counted as they happen.  Blocks of the size classes are not, because a counter in
+   malloc would cost as much as the rest of it.  Blocks in use are counted on request, without blocks that wait in a thread's
+   bins, on the way to another thread, or in a quarantine.  Their peak and their total are not known, and these fields repeat
+   the current value.  For a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has no others. */
 #pragma once
 #ifndef MIMALLOC_STATS_H
 #define MIMALLOC_STATS_H
@@ -44,50 +43,50 @@ typedef struct mi_stat_counter_s {
     MI_STAT_COUNT(heaps)                    /* heaps */ \
     MI_STAT_COUNT(theaps)                   /* parts of heaps that belong to a thread */
   #define MI_STAT_FIELDS_HEAP_ENDS() \
-    MI_STAT_COUNTER(heaps_delete_wait)      /* always 0: who deletes a heap waits for no thread that uses it */
+    MI_STAT_COUNTER(heaps_delete_wait)      /* always 0: deleting a heap never waits for a thread */
 #endif
 
-/* The fields, in order.  To walk them define MI_STAT_COUNT(name) and MI_STAT_COUNTER(name), and undefine them again.
-   A field of which there is nothing to count in this allocator says "always 0", and why. */
+/* The fields, in order.  To walk them, define MI_STAT_COUNT(name) and MI_STAT_COUNTER(name), and undefine them afterwards.
+   "always 0" marks a field for which this allocator has nothing to count, with the reason. */
 #define MI_STAT_FIELDS() \
-  MI_STAT_COUNT(pages)                      /* pages, that is runs of memory with blocks of one size */ \
+  MI_STAT_COUNT(pages)                      /* pages: runs of memory with blocks of one size */ \
   MI_STAT_COUNT(reserved)                   /* bytes of address space for pages and blocks */ \
-  MI_STAT_COUNT(committed)                  /* bytes of that which may be backed with memory */ \
+  MI_STAT_COUNT(committed)                  /* bytes of these that may be backed with memory */ \
   MI_STAT_COUNTER(reset)                    /* bytes that the system may take back when it needs them */ \
   MI_STAT_COUNTER(purged)                   /* bytes given back to the system, whether they were backed or not */ \
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
-  MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only what is current */ \
+  MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only the current value */ \
   MI_STAT_COUNT(malloc_huge)                /* bytes in larger blocks */ \
-  MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks; only what is current */ \
+  MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks; only the current value */ \
   MI_STAT_COUNTER(mmap_calls)               /* system calls: mmap, ... */ \
-  MI_STAT_COUNTER(commit_calls)             /* ... mprotect or the program's function, to make memory usable, ... */ \
-  MI_STAT_COUNTER(reset_calls)              /* ... madvise, to let the system have it when it needs it, ... */ \
+  MI_STAT_COUNTER(commit_calls)             /* ... mprotect or the program's function, to make memory usable ... */ \
+  MI_STAT_COUNTER(reset_calls)              /* ... madvise, to offer it to the system ... */ \
   MI_STAT_COUNTER(purge_calls)              /* ... madvise or the program's function, to give it back */ \
   MI_STAT_COUNTER(arena_count)              /* ranges of address space, with arenas of the program */ \
   MI_STAT_COUNTER(malloc_normal_count)      /* blocks of the size classes that are in use now */ \
   MI_STAT_COUNTER(malloc_huge_count)        /* larger blocks, all that were allocated; of a heap, those in use now */ \
   MI_STAT_COUNTER(malloc_guarded_count)     /* blocks with a guard page */ \
-  MI_STAT_COUNTER(arena_rollback_count)     /* always 0: no memory is taken from an arena in vain */ \
+  MI_STAT_COUNTER(arena_rollback_count)     /* always 0: memory taken from an arena is always used */ \
   MI_STAT_COUNTER(arena_purges)             /* periodic rounds that found memory to give back */ \
-  MI_STAT_COUNTER(pages_extended)           /* times that more of a page was put to use */ \
+  MI_STAT_COUNTER(pages_extended)           /* how often more of a page was put to use */ \
   MI_STAT_COUNTER(pages_retire)             /* pages that became empty and were given back */ \
-  MI_STAT_COUNTER(page_searches)            /* pages looked at by threads that know of none with room ... */ \
-  MI_STAT_COUNTER(page_searches_count)      /* ... in so many searches */ \
+  MI_STAT_COUNTER(page_searches)            /* pages checked by threads that know no page with free blocks ... */ \
+  MI_STAT_COUNTER(page_searches_count)      /* ... and the number of such searches */ \
   MI_STAT_COUNT(segments)                   /* always 0: pages lie in arenas, without segments between */ \
   MI_STAT_COUNT(segments_abandoned)         /* always 0: there are no segments */ \
   MI_STAT_COUNT(segments_cache)             /* always 0: there are no segments */ \
   MI_STAT_COUNT(_segments_reserved)         /* always 0: there are no segments */ \
   MI_STAT_FIELDS_HEAPS() \
   MI_STAT_COUNTER(pages_reclaim_on_alloc)   /* pages of no thread, taken over by a thread that allocates ... */ \
-  MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or, also full ones, by the one that had them and frees into them */ \
-  MI_STAT_COUNTER(pages_reabandon_full)     /* full pages that a thread let go of: others may make them available */ \
+  MI_STAT_COUNTER(pages_reclaim_on_free)    /* ... or, also full ones, by their former thread, by a free */ \
+  MI_STAT_COUNTER(pages_reabandon_full)     /* full pages that a thread has released, for others to make available */ \
   MI_STAT_COUNTER(pages_unabandon_busy_wait) /* always 0: a page is taken over by one atomic operation */ \
   MI_STAT_FIELDS_HEAP_ENDS()
 
-/* Blocks and pages by block size: bin i holds the sizes over that of bin i-1 up to its own (mi_stats_get_bin_size), the
-   last one blocks with a page of their own (these pages are counted nowhere).  Only what is current. */
+/* Blocks and pages by block size: bin i has the sizes above that of bin i-1, up to its own (mi_stats_get_bin_size).  The last
+   bin has blocks with a page of their own (these pages are not counted).  Only current values are known. */
 #define MI_BIN_HUGE 73
 
 /* Level 3: ranges of address space by the size of the pages in them; always 0: all ranges take pages of all sizes. */
@@ -120,7 +119,7 @@ typedef struct mi_stats_s {
 #endif
 } mi_stats_t;
 
-/* Says of which size and version *stats is, so that it is ready for mi_stats_get; mi_stats_init also clears it. */
+/* Sets size and version, so that *stats is ready for mi_stats_get; mi_stats_init also clears it. */
 static inline void mi_stats_header_init(mi_stats_t* stats) {
   stats->size = sizeof(*stats);
   stats->version = MI_STAT_VERSION;
@@ -147,20 +146,20 @@ static inline void mi_stats_init(mi_stats_t* stats) {
 extern "C" {
 #endif
 
-/* Fills in *stats.  False, and nothing changes, if it is NULL or of another size or version than the library's.  For a
-   heap these are the blocks and pages of that heap; for a subprocess, those of all its heaps and what else is its own
-   (all that no heap has is the main subprocess's, but for threads); without its heaps with _exclusive.  O(pages of the
-   process + threads) in each case. */
+/* Fills in *stats.  Returns false and changes nothing if it is NULL, or if its size or version is not that of the library.  For
+   a heap, these are the blocks and pages of that heap.  For a subprocess, they are those of all its heaps and the rest that
+   belongs to it; _exclusive leaves out its heaps.  (Everything that belongs to no heap, except threads, belongs to the main
+   subprocess.)  O(pages of the process + threads) in each case. */
 mi_decl_export bool mi_stats_get(mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 mi_decl_export bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 
-/* The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.
-   With buf NULL or buf_size 0 in a block of its own, to be freed with mi_free (NULL if there is no memory); otherwise
-   in buf, cut off to buf_size - 1 bytes, and the result is buf.  The text is always terminated; all of it needs less
-   than 32 KiB.  mi_stats_as_json writes the numbers in *stats; NULL if that is NULL, or of another size or version than
-   the library's. */
+/* The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.  If buf
+   is NULL or buf_size is 0, the result is a block that must be freed with mi_free (NULL if there is no memory).  Otherwise it
+   is buf, and the text is cut off at buf_size - 1 bytes.  The text is always terminated, and takes less than 32 KiB.
+   mi_stats_as_json writes the numbers in *stats; it returns NULL if stats is NULL, or if its size or version is not that of
+   the library. */
 mi_decl_export char* mi_stats_get_json(size_t buf_size, char* buf) mi_attr_noexcept;
 mi_decl_export char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept;
 mi_decl_export char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept;

@@ -243,8 +243,9 @@ mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexce
    the process that has not returned to the system yet). */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
 
-/* Older.  As mi_collect(true), but only until the process holds no more than so many bytes for its blocks, free memory that has
-   not returned to the system included.  Nothing happens if it holds no more; with 0 all free memory returns. */
+/* An older function.  As mi_collect(true), but stops when the process holds no more than `target` bytes for its blocks,
+   including free memory that has not returned to the system.  Nothing happens if it holds no more already; with 0 all free
+   memory returns. */
 mi_decl_export void mi_collect_reduce(size_t target) mi_attr_noexcept;
 
 /* Returns MI_MALLOC_VERSION of the library, which may differ from that of this header. */
@@ -442,7 +443,7 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new(mi_hea
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size)
   mi_attr_malloc mi_attr_alloc_size2(2, 3);
 
-/* mi_heap_alloc_new; with `nothrow` it returns NULL, as mi_new_nothrow does, where the other throws. */
+/* mi_heap_alloc_new; with `nothrow` it returns NULL, as mi_new_nothrow does, instead of throwing. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_try_new(mi_heap_t* heap, size_t size, bool nothrow)
   mi_attr_malloc mi_attr_alloc_size(2);
 
@@ -500,7 +501,7 @@ mi_decl_nodiscard mi_decl_export void* mi_theap_realloc(mi_theap_t* theap, void*
 /* Frees p if it is a block of this allocator (mi_is_in_heap_region); ignores any other pointer. */
 mi_decl_export void  mi_cfree(void* p) mi_attr_noexcept;
 
-/* mi_expand that sets errno to ENOMEM where it returns NULL. */
+/* mi_expand, which also sets errno to ENOMEM when it returns NULL. */
 mi_decl_export void* mi__expand(void* p, size_t newsize) mi_attr_noexcept;
 
 /* Other names of mi_usable_size and mi_good_size. */
@@ -539,8 +540,8 @@ mi_decl_nodiscard mi_decl_export void* mi_aligned_recalloc(void* p, size_t newco
 mi_decl_nodiscard mi_decl_export void*
   mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t alignment, size_t offset) mi_attr_noexcept;
 
-/* mi_free with what the caller knows of the block: the requested size, and its alignment.  Release builds ignore both.  Builds
-   that check blocks (debug, secure) report another size, or a block without that alignment (EINVAL), and do not free it. */
+/* mi_free with the size that was requested for the block, and its alignment.  Release builds ignore both.  Builds that check
+   blocks (debug, secure) report a different size, or a block without that alignment (EINVAL), and do not free it. */
 mi_decl_export void mi_free_size(void* p, size_t size) mi_attr_noexcept;
 mi_decl_export void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept;
 mi_decl_export void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept;
@@ -637,7 +638,8 @@ mi_decl_export int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, s
                                                   mi_arena_id_t* arena_id) mi_attr_noexcept
                                                   mi_decl_level(mi_reserve_huge_os_pages_at_ex);
 
-/* Older: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores how many pages were reserved. */
+/* An older function: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores the number of pages that were
+   reserved. */
 mi_decl_export int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept;
 
 /* Returns the start of an arena, and stores its size in *size, which may be NULL.  NULL and 0 for an arena that does not
@@ -701,24 +703,23 @@ mi_decl_export void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, s
                                     size_t* current_rss, size_t* peak_rss,
                                     size_t* current_commit, size_t* peak_commit, size_t* page_faults) mi_attr_noexcept;
 
-/* The same as text.  NULL `out`: where all output goes. */
+/* The same as text.  NULL `out`: the registered output. */
 mi_decl_export void mi_process_info_print(void) mi_attr_noexcept;
 mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-/* Of the whole process, unless the name says of what.  mimalloc-stats.h has them as numbers and as JSON.  They are counted
-   when they are asked for: O(pages of the process + threads), also for a single heap, whose pages are looked for among
-   all; never O(blocks).
+/* They are those of the whole process, unless the name of a function says otherwise.  mimalloc-stats.h has them as numbers and
+   as JSON.  They are counted on request: O(pages of the process + threads), also for a single heap; never O(blocks).
 
-   A table has rows of blocks: one for each block size that is in use, then all blocks up to 512 KiB ("binned"), larger ones
-   ("huge"), and both, each with "not all freed" or "ok" behind it.  The other rows are memory, pages, heaps and threads.  A cell
-   is empty where the peak or the total is not known. */
+   A table has rows for blocks: one for each block size in use, then all blocks up to 512 KiB ("binned"), larger ones ("huge"),
+   and both, each followed by "not all freed" or "ok".  The other rows are memory, pages, heaps and threads.  A cell is empty if
+   the peak or the total is not known. */
 
 /* Prints a table.  The argument has no meaning, pass NULL. */
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
 
-/* Prints a table line by line.  NULL `out`: where all output goes. */
+/* Prints a table line by line.  NULL `out`: the registered output. */
 mi_decl_export void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
@@ -729,10 +730,10 @@ mi_decl_export void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_ou
 mi_decl_export void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg)
   mi_attr_noexcept;
 
-/* Starts again: totals become what is current, peaks too, counters 0. */
+/* Resets the statistics: totals and peaks become the current values, and counters become 0. */
 mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
 
-/* Numbers of threads and of heaps are always part of those of the process: there is nothing left to do here. */
+/* These functions have no effect: the numbers of the process always include those of its threads and heaps. */
 mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
 mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
@@ -809,7 +810,7 @@ mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void*
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
 /* Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-   memory is inaccessible.  These settings take the place of the options guarded_... for what the calling thread allocates
+   memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
    from this heap; NULL is the main heap. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
@@ -833,26 +834,26 @@ mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_no
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
-/* An option gets its value from the first of these that there is: mi_option_set; the environment variable MIMALLOC_ and
-   its name, as in MIMALLOC_PURGE_DELAY=100 (upper or lower case); mi_option_set_default; its default below.  The
+/* An option has the first of these values that is set: by mi_option_set; by the environment variable MIMALLOC_ and its name,
+   as in MIMALLOC_PURGE_DELAY=100 (upper or lower case); by mi_option_set_default; its default below.  The
    environment is read once, at load or earlier if an option is asked for; programs that run with raised privileges
    (setuid, setgid, capabilities of the file) ignore it.
 
    Numbers are decimal; on, yes, true and an empty value mean 1, and off, no and false mean 0.  Options in KiB take a
-   number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.  A value that is no
-   number, longer than 64 characters or out of range is named in a warning and changes nothing, and so is a variable that
-   begins with MIMALLOC_ and names no option.
+   number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.  A value that is not
+   a number, is longer than 64 characters or is out of range has no effect, and a warning names it.  A warning also names a
+   variable that begins with MIMALLOC_ and is no option.
 
-   Options with "no effect here" are there for programs that set them, and verbose output names those that are set.  This
-   allocator has nothing to tune there, or they are for other systems (os_tag, retry_on_oom).  What a thread does not use
-   goes back by time (generic_collect), and at exit the system takes all memory back (destroy_on_exit).
+   Options with "no effect here" exist for programs that set them, and verbose output names those that are set.  They tune
+   parts that this allocator does not have, or are for other systems (os_tag, retry_on_oom).  Memory that a thread does not
+   use returns after some time (generic_collect), and at exit the system reclaims all memory (destroy_on_exit).
 
-   The columns: the number at level 2 and at level 3, the meaning, and the default; where there are two the second is
+   The columns: the number at level 2 and at level 3, the meaning, and the default.  If there are two defaults, the second is
    that of level 3.  show_errors is 1 in debug builds, arena_reserve 131072 on 32-bit systems. */
 typedef enum mi_option_e {
   mi_option_show_errors,                     /*  0  0  print errors and warnings                               0 or 1 */
   mi_option_show_stats,                      /*  1  1  print statistics at exit                                     0 */
-  mi_option_verbose,                         /*  2  2  print what happens: 1 at start and exit, 2 always            0 */
+  mi_option_verbose,                         /*  2  2  print events: 1 at start and exit, 2 always                  0 */
 #if MI_API_LEVEL < 3
   mi_option_eager_commit,                    /*  3  -  no effect here                                               1 */
 #else
@@ -860,8 +861,8 @@ typedef enum mi_option_e {
 #endif
   mi_option_arena_eager_commit,              /*  4  4  commit arenas: 0 no, 1 yes, 2 if the OS overcommits          2 */
   mi_option_purge_decommits,                 /*  5  5  purge: 1 give back at once, 0 when the OS needs it           1 */
-  mi_option_allow_large_os_pages,            /*  6  6  use large OS pages where there are some                      0 */
-  mi_option_reserve_huge_os_pages,           /*  7  7  reserve so many OS pages of 1 GiB at start                   0 */
+  mi_option_allow_large_os_pages,            /*  6  6  use large OS pages if the system has some                    0 */
+  mi_option_reserve_huge_os_pages,           /*  7  7  reserve this many OS pages of 1 GiB at start                 0 */
   mi_option_reserve_huge_os_pages_at,        /*  8  8  on this NUMA node, -1 on all                                -1 */
   mi_option_reserve_os_memory,               /*  9  9  reserve memory at start, KiB                                 0 */
   mi_option_deprecated_segment_cache,        /* 10 10  no effect here                                               0 */
@@ -878,11 +879,11 @@ typedef enum mi_option_e {
   mi_option_deprecated_eager_commit_delay,   /*  - 14  no effect here                                               1 */
 #endif
   mi_option_purge_delay,                     /* 15 15  ms until free memory is purged: 0 at once, -1 never   10, 1000 */
-  mi_option_use_numa_nodes,                  /* 16 16  assume so many NUMA nodes, 0 as many as there are            0 */
+  mi_option_use_numa_nodes,                  /* 16 16  assume this many NUMA nodes, 0 those that exist              0 */
   mi_option_disallow_os_alloc,               /* 17 17  use only memory that was reserved or given before            0 */
   mi_option_os_tag,                          /* 18 18  no effect here                                             100 */
-  mi_option_max_errors,                      /* 19 19  print so many errors, < 0 all                               32 */
-  mi_option_max_warnings,                    /* 20 20  print so many warnings, < 0 all                             32 */
+  mi_option_max_errors,                      /* 19 19  print this many errors, < 0 all                             32 */
+  mi_option_max_warnings,                    /* 20 20  print this many warnings, < 0 all                           32 */
 #if MI_API_LEVEL < 3
   mi_option_max_segment_reclaim,             /* 21  -  no effect here                                              10 */
 #else
@@ -901,12 +902,12 @@ typedef enum mi_option_e {
 #endif
   mi_option_disallow_arena_alloc,            /* 27 26  use arenas only where a heap asks for one                    0 */
   mi_option_retry_on_oom,                    /* 28 27  no effect here                                             400 */
-  mi_option_visit_abandoned,                 /* 29 28  allow visits of blocks of threads that are gone              0 */
+  mi_option_visit_abandoned,                 /* 29 28  allow visits of blocks of threads that have ended            0 */
   mi_option_guarded_min,                     /* 30 29  smallest size, bytes, of guarded blocks                      0 */
   mi_option_guarded_max,                     /* 31 30  largest such size, bytes                            1073741824 */
   mi_option_guarded_precise,                 /* 32 31  guarded blocks end at the guard page, if unaligned           0 */
-  mi_option_guarded_sample_rate,             /* 33 32  guard one in so many blocks, 0 none                          0 */
-  mi_option_guarded_sample_seed,             /* 34 33  where sampling begins, 0 anywhere                            0 */
+  mi_option_guarded_sample_rate,             /* 33 32  guard one block in this many, 0 none                         0 */
+  mi_option_guarded_sample_seed,             /* 34 33  seed of the random choice, 0 a random one                    0 */
 #if MI_API_LEVEL < 3
   mi_option_target_segments_per_thread,      /* 35  -  no effect here                                               0 */
 #endif

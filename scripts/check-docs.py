@@ -6,6 +6,8 @@
   dated   a decision has a line "Date: YYYY-MM-DD" below its heading
   index   docs/decisions/README.md lists each decision with its title and its date
   layer   docs/design/<layer>.md names each source file of src/<layer>
+  calls   docs/design/calls.md names each function as `layer/file.c: function, function`, which defines it; a section's
+          "Files to read (N)" are N files named there, and the table at the top has the same N
   tests   test/README.md has a row for each source file, and the tests that it names exist
   invariant   each letter of invariants is defined in one source file, with the numbers 1, 2, 3 and so on; comments of src/
           and pages of docs/design refer to those that exist
@@ -21,6 +23,11 @@ from invariants import Invariants
 SKIPPED = {"build", ".git", ".cache"}
 DECISIONS = "docs/decisions"
 TESTS = "test/README.md"
+CALLS = "docs/design/calls.md"
+CALL = re.compile(r"\b(\w+/\w+\.[ch]): (\w+(?:, \w+)*)")
+FUNCTION = re.compile(r"\b_?mi_\w+")
+TO_READ = re.compile(r"^\*\*Files to read \((\d+)\):\*\* ((?:`[\w/.]+`[,.]\s+)+)", re.M)
+COUNT = re.compile(r"^\| \[[^\]]+\]\(#([\w-]+)\) \| (\d+) \|$", re.M)
 ROW = re.compile(r"^\| `(src/[\w./]+\.c)` \| (.+) \|$", re.M)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
@@ -90,6 +97,36 @@ class Docs:
                 if not list(self.root.glob(f"test/{kind}/test-{name}.c*")):
                     self.broken.append(("tests", TESTS, f"{source}: {kind}-{name} does not exist"))
 
+    def check_call(self, file, function):
+        path = self.root / "src" / file
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if not re.search(rf"^[^\s#/][^\n;]*\b{function}\([^;{{]*\{{", text, re.M):
+            self.broken.append(("calls", CALLS, f"src/{file} does not define {function}"))
+
+    def check_files_to_read(self, section, counts):
+        """A section is a heading and what follows it."""
+        anchor = anchors("## " + section.split("\n")[0]).pop()
+        found = TO_READ.search(section)
+        if not found:
+            self.broken.append(("calls", CALLS, f"{anchor} has no line **Files to read (N):**"))
+            return
+        files = set(re.findall(r"`([^`]+)`", found[2]))
+        said = {int(found[1]), counts.get(anchor)}
+        if said != {len(files)}:
+            self.broken.append(("calls", CALLS, f"{anchor}: {len(files)} files to read; the section and the table say {said}"))
+        for file in sorted(files - {file for file, _ in CALL.findall(section)}):
+            self.broken.append(("calls", CALLS, f"{anchor}: no function of {file} is named"))
+
+    def check_calls(self, text):
+        for name in sorted(set(FUNCTION.findall(CALL.sub("", text)))):
+            self.broken.append(("calls", CALLS, f"{name} is named without its file"))
+        for file, functions in CALL.findall(text):
+            for function in functions.split(", "):
+                self.check_call(file, function)
+        counts = {anchor: int(n) for anchor, n in COUNT.findall(text)}
+        for section in re.split(r"^## ", text, flags=re.M)[1:]:
+            self.check_files_to_read(section, counts)
+
     def check_layers(self):
         for path in sorted(self.root.glob("src/*/*.[ch]")):
             page = f"docs/design/{path.parent.name}.md"
@@ -112,6 +149,7 @@ class Docs:
         self.check_layers()
         self.check_invariants()
         self.check_tests(self.pages.get(TESTS, ""))
+        self.check_calls(self.pages.get(CALLS, ""))
         index = self.pages.get(f"{DECISIONS}/README.md", "")
         for name, text in self.pages.items():
             self.check_links(name, text)
@@ -125,6 +163,7 @@ class Docs:
 
 # ---- self-test --------------------------------------------------------------------------------------------------------
 
+CALLS_HEAD = "# Calls\n\n| [z](#a-z) | 1 |\n\n## a z\n\n"
 GOOD = {
     "README.md": "# Read\n\n[a](docs/a.md#two-words), `src/x.c`, `docs/*.md`, [b](https://x.org/y)\n\n```\n[no](no.md)\n```\n",
     "src/x.c": "",
@@ -133,12 +172,14 @@ GOOD = {
     "docs/decisions/001-x.md": "# 1. X is so\n\nDate: 2026-01-02.\n\n`src/gone.c`\n",
     "src/layer/y.c": "",
     "test/unit/test-y.c": "",
-    "docs/design/layer.md": "# Layer\n\n`y.c`\n",
+    "docs/design/layer.md": "# Layer\n\n`y.c`, `z.h`\n",
     "src/page/page.h": "// Pages.  Layer: page.\n//\n// P1  One.  Not C11.\n//     As P2.\n// P2  Two (P1).\n",
     "src/heap/heap.h": "// Q1  By page.h, P2, and ../page/page.h, P1.\nint p; // P2\nconst char* s = \"P3\"; // Z9\n",
     "docs/design/page.md": "`page.h`, P1, says Q1\n",
     "docs/design/heap.md": "`heap.h`\n",
     "test/README.md": "| `src/layer/y.c` | `unit-y` |\n",
+    "src/layer/z.h": "static inline void _mi_z(int a,\n                         int b) {\n  z();\n}\nvoid _mi_z_other(void);\n",
+    "docs/design/calls.md": CALLS_HEAD + "`layer/z.h: _mi_z`\n\n**Files to read (1):** `layer/z.h`.\n",
 }
 BAD = [
     ("link", {"docs/a.md": "# A\n"}),
@@ -147,7 +188,13 @@ BAD = [
     ("dated", {"docs/decisions/001-x.md": "# 1. X is so\n\nNo date.\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X was so | 2026-01-02 |\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X is so | 2026-01-03 |\n"}),
-    ("layer", {"docs/design/layer.md": "# Layer\n\ny.c\n"}),
+    ("layer", {"docs/design/layer.md": "# Layer\n\ny.c, `z.h`\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z_other`\n\n**Files to read (1):** `layer/z.h`.\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/gone.h: _mi_z`, `layer/z.h: _mi_z`\n\n**Files to read (1):** `layer/z.h`.\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z`, _mi_y\n\n**Files to read (1):** `layer/z.h`.\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z`\n\n**Files to read (2):** `layer/z.h`.\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z`\n\n**Files to read (1):** `layer/y.c`.\n"}),
+    ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z`\n"}),
     ("tests", {"test/README.md": ""}),
     ("tests", {"test/README.md": "| `src/layer/y.c` | `unit-z` |\n"}),
     ("invariant", {"src/heap/heap.h": "// Q1  One.\n// P1  Two.\n"}),

@@ -6,7 +6,7 @@
 //
 //                                                                             base
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
-//   | free_chunks | chunks   | table            | owners                     | band 0 | band 1  | an arena | band 2
+//   | free_chunks | chunks   | table            | heap links                 | band 0 | band 1  | an arena | band 2
 //   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | huge    |          |
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
 //

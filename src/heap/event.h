@@ -27,8 +27,8 @@ extern mi_atomic(uint32_t) _mi_event_round;
 extern mi_atomic(bool)     _mi_event_sleeps;
 
 // `wake`: a round is wanted although little memory is in use.
-typedef void(mi_event_poll_fun)(bool wake);
-void _mi_event_register(mi_event_poll_fun* poll);
+typedef void mi_event_poll_fun(bool wake);
+void         _mi_event_register(mi_event_poll_fun* poll);
 
 // All three are called without locks and outside of enter and leave.
 

@@ -3,7 +3,7 @@
 //   whose page?           where to                                    by
 //   this theap's          its bin, while that has slots               _mi_free_local
 //   ... the bin is full   the page's free list                        free_overflow
-//   another's             a batch in the outbox, or the page's word   _mi_free_remote
+//   another's             a batch in the outbox, or the page's word   free_remote (free.c)
 //
 // All say that they throw nothing: as C++ the fast paths that end with them would else need a frame.
 #pragma once

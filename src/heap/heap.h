@@ -3,8 +3,8 @@
 // The main heap is what malloc uses.  A heap that the program makes has theaps of its own, one for each thread that
 // allocates from it, pools of its own, and a list of its pages; everything else it shares with the main heap.
 //
-// Q1  Each page belongs to one heap.  Pages of the main heap have no mark; all others have MI_PAGE_IN_HEAP and an owner
-//     entry, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
+// Q1  Each page belongs to one heap.  Pages of the main heap have no mark; all others have MI_PAGE_IN_HEAP and a heap
+//     link, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
 // Q2  The heap of a page is written under the lock of the heap that it belonged to.  Whoever has read it and then taken
 //     that heap's lock (or that of its pool) reads it again: a heap may be deleted meanwhile.
 // Q3  A theap serves one heap until no page has it as home any more, or until the heap ends: then it serves the main heap,

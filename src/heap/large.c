@@ -128,8 +128,7 @@ mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* pag
   return page;
 }
 
-// A page for a block at an offset, CLAIMED; NULL when out of memory.  Arenas that are for all come first: the program has
-// paid for them already.
+// A page for a block at an offset, CLAIMED; NULL when out of memory.  Shared arenas come first: they are paid for already.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
   _mi_large_commit_reserved();

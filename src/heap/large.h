@@ -48,8 +48,7 @@ void* _mi_large_map(size_t n, size_t align);
 // Clears the slices of a run that may hold something.
 void _mi_large_clear(const mi_run_t* run);
 
-// The page becomes one of the heap, or (NULL) of the heap of another block.  NULL when out of memory, and then it is given
-// back.
+// The page becomes one of the heap, or (NULL) of another block's heap.  NULL when out of memory: then it is given back.
 mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page);
 
 // The page is not in use any more, but its slices are: until they have memory again, or for ever if they are LOST.

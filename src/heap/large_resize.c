@@ -121,9 +121,8 @@ static void resize_copy_out(char* from, char* to, size_t size) {
   }
 }
 
-// A page with a mapping of its own and the contents of the other.  They are moved by the system or, where they are in several
-// mappings (they were moved before, or the program has asked for something there), copied: once in the life of a
-// block, for what is one mapping can be resized.
+// A page with a mapping of its own and the contents of the other: moved by the system or, if they lie in several mappings
+// (after resize_remap, or by calls of the program), copied, once in the life of a block: one mapping can be resized.
 static mi_page_t* resize_new_moved(mi_page_t* page, size_t n) {
   size_t size = page->n_slices * MI_SLICE_SIZE;
   void*  descriptor = NULL;

@@ -1,4 +1,4 @@
-// Freed blocks wait before they can be used again.  Layer: heap; only in the full level of security.
+// Freed blocks wait before they can be used again.  Layer: heap; only in secure full builds.
 //
 // A thread's freed blocks each take a place that is chosen at random among 64, and what was there goes on to its bin or
 // page.  So memory that a dangling pointer still leads to is not handed out at once, nor at a foreseeable time; until

@@ -66,7 +66,7 @@ mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one c
 #define MI_PAGE_REMAPPED  4  // LARGE: its memory was moved here by the system (heap/large_resize.c)
 #define MI_PAGE_IN_HEAP   8  // its heap link says which heap it belongs to; set as long as the page lives
 #define MI_PAGE_GUARDED   16 // LARGE: most of its memory is inaccessible (heap/guard.h)
-#define MI_PAGE_HAS_GUARD 32 // there is inaccessible memory behind its blocks (guard_page.h)
+#define MI_PAGE_HAS_GUARD 32 // there is inaccessible memory behind its blocks
 #define MI_PAGE_MAPPED    64 // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not

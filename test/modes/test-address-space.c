@@ -182,7 +182,7 @@ static void check_lock(void) {
 
 // ---- mappings -------------------------------------------------------------------------------------------------------
 
-// Gaps behind pages cost mappings, where there are any: two each (MI_GUARD_PAGE_MAX in src/page/guard_page.h).
+// Gaps behind pages cost mappings, where there are any: two each (MI_GUARD_PAGE_MAX in src/page/page.h).
 enum { gaps_max = MI_HARDENED ? 2 * 16 * 1024 : 0 };
 
 // Where the last of the mappings ends that begin with the one in which p lies.

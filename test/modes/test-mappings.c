@@ -13,7 +13,7 @@
 #include "base/mode.h"
 #include "support.h"
 
-// Mappings that gaps behind pages may cost, where there are any: two each (MI_GUARD_PAGE_MAX in src/page/guard_page.h).
+// Mappings that gaps behind pages may cost, where there are any: two each (MI_GUARD_PAGE_MAX in src/page/page.h).
 enum { gaps_max = MI_HARDENED ? 2 * 16 * 1024 : 0 };
 
 enum { n_threads = 64, blocks_per_thread = 200, n_growing = 300 };
