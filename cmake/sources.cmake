@@ -53,6 +53,7 @@ set(mi_sources
   src/heap/heap_stats.c
   src/heap/idle.c
   src/heap/large.c
+  src/heap/large_resize.c
   src/heap/late.c
   src/heap/meta.c
   src/heap/outbox.c

@@ -62,6 +62,7 @@
 #include "heap/heap_stats.c"
 #include "heap/idle.c"
 #include "heap/large.c"
+#include "heap/large_resize.c"
 #include "heap/late.c"
 #include "heap/meta.c"
 #include "heap/outbox.c"

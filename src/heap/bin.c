@@ -28,18 +28,20 @@ void _mi_bin_close_all(mi_theap_t* theap) {
   }
 }
 
-// Can there be a block of the class at p?  If the thread is at work the list may lead anywhere.
-static bool bin_is_block(const void* p, size_t cls) {
-  mi_page_t* page = _mi_page_of(p);
-  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS || page->cls != cls) return false;
-  size_t offset = (size_t)((const char*)p - _mi_page_start(page));
-  return offset % _mi_size_class_block(cls) == 0 && offset / _mi_size_class_block(cls) < page->capacity;
+mi_page_t* _mi_bin_page_of(const mi_block_t* block, size_t cls) {
+  mi_page_t* slice = _mi_page_at(block);
+  if (slice == NULL || _mi_page_kind(slice) == MI_PAGE_NONE) return NULL;
+  mi_page_t* page = slice - slice->to_first;
+  size_t     offset = slice->to_first * MI_SLICE_SIZE + (uintptr_t)block % MI_SLICE_SIZE;
+  size_t     size = _mi_size_class_block(cls);
+  bool       is_of_class = (_mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls);
+  return is_of_class && offset % size == 0 && offset / size < page->capacity ? page : NULL;
 }
 
 // Has the list n blocks?
 static bool bin_list_has(const mi_block_t* block, size_t cls, int32_t n) {
   for (; block != NULL && n > 0; n--) {
-    if (!bin_is_block(block, cls)) return false;
+    if (_mi_bin_page_of(block, cls) == NULL) return false;
     block = _mi_block_peek(block);
   }
   return block == NULL && n == 0;

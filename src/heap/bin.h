@@ -44,3 +44,6 @@ mi_may_race bool _mi_bin_can_tell(const mi_theap_t* theap, size_t cls);
 
 // The blocks that were taken from a bin and not yet given back.  NULL also when nobody can tell.
 mi_may_race const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, size_t cls);
+
+// The page of which this can be a block of the class, or NULL.  The list of a thread that is at work may lead anywhere.
+mi_may_race mi_page_t* _mi_bin_page_of(const mi_block_t* block, size_t cls);

@@ -13,83 +13,110 @@
 #include "fork.h"
 #include "guard.h"
 #include "outbox.h"
-#include "pool.h"
 #include "queue.h"
 #include "sampler.h"
+
+// ---- lists of pages -------------------------------------------------------------------------------------------------
+
+static const struct {
+  const char *no_page, *not_own, *back, *lost;
+} check_texts[MI_CHECK_LISTS] = {
+    {"a link in a list to where no page is", "H4: a list with a page that is not for it",
+     "a list that goes back another way", "H4: pages that are OWNED but in no list"},
+    {"a link in a pool to where no page is", "PO1: a pool with a page that is not for it",
+     "a pool that goes back another way", "PO1: pages that are SHARED but in no pool"},
+    {"a link of a heap to where no page is", "Q1: a heap with a page that is not its own",
+     "a heap's list that goes back another way", "Q1: pages of heaps that are in no list"},
+};
+
+typedef struct check_list_s {
+  mi_check_list_t   kind;
+  bool              is_full; // of the two queues of a class, that of full pages
+  size_t            cls;     // but of the list of a heap
+  const mi_theap_t* theap;   // of a queue
+  const mi_heap_t*  heap;
+} check_list_t;
+
+// Is the page one that is to be in the list?  Then it is to be in no other.
+static bool check_belongs(const check_list_t* list, const mi_page_t* page) {
+  if (list->kind == MI_CHECK_HEAP) return _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_heap_of(page) == list->heap;
+  if (_mi_page_kind(page) != MI_PAGE_BLOCKS || page->cls != list->cls) return false;
+  if (list->kind == MI_CHECK_QUEUE)
+    return _mi_queue_owns(list->theap, (mi_page_t*)page) && _mi_page_has(page, MI_PAGE_IS_FULL) == list->is_full;
+  uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
+  return _mi_page_word_state(word) == MI_PAGE_SHARED && _mi_heap_of(page) == list->heap;
+}
+
+// Returns how many pages it has, and in *last the last one.  SIZE_MAX: it was not walked to its end.
+static size_t check_list(mi_check_t* c, const check_list_t* list, const mi_page_t* page, const mi_page_t** last) {
+  size_t n = 0;
+  for (*last = NULL; page != NULL; n++) {
+    bool is_page = _mi_check_page_is_page(page);
+    if (!MI_CHECK(c, is_page, check_texts[list->kind].no_page, page, NULL)) return SIZE_MAX;
+    if (!MI_CHECK(c, check_belongs(list, page), check_texts[list->kind].not_own, page, page)) return SIZE_MAX;
+    const mi_page_heap_link_t* link = (list->kind == MI_CHECK_HEAP ? _mi_page_heap_link(page) : NULL);
+    const mi_page_t*           prev = (link == NULL ? page->prev : link->prev);
+    if (!MI_CHECK(c, prev == *last, check_texts[list->kind].back, page, page)) return SIZE_MAX;
+    *last = page;
+    page = (link == NULL ? page->next : link->next);
+  }
+  c->n_listed[list->kind] += n;
+  return n;
+}
+
+static void check_queue(mi_check_t* c, const mi_theap_t* theap, const mi_page_list_t* queue, size_t cls, bool is_full) {
+  const check_list_t list = {MI_CHECK_QUEUE, is_full, cls, theap, NULL};
+  const mi_page_t*   last;
+  size_t             n = check_list(c, &list, queue->first, &last);
+  bool               is_right = (n == SIZE_MAX || (queue->last == last && queue->count == n));
+  MI_CHECK(c, is_right, "a list with another end or length", queue, NULL);
+}
 
 // ---- theaps ---------------------------------------------------------------------------------------------------------
 
 static void check_bin(mi_check_t* c, const mi_theap_t* theap, const mi_bin_t* bin, size_t cls) {
   int64_t n = 0;
   for (const mi_block_t* block = bin->head; block != NULL; block = _mi_block_peek(block)) {
-    const mi_page_t* page = _mi_view_page_of(block, cls);
-    if (!_mi_check_page_that(c, page != NULL && _mi_check_page_is_page(page),
-                             "H1: a link in a bin to where no block is", block, NULL))
-      return;
-    size_t offset = (size_t)((const char*)block - _mi_page_start(page));
-    if (!_mi_check_page_that(c, offset % _mi_page_block_size(page) == 0, "H1: a link in a bin into a block", block,
-                             page))
-      return;
-    if (!_mi_check_page_that(c, _mi_heap_of(page) == _mi_theap_heap(theap), "Q3: a block of another heap in a bin",
-                             block, page))
-      return;
-    if (!_mi_check_page_that(c, ++n <= (int64_t)MI_PAGE_BLOCKS_MAX, "H3: a bin without an end", bin, NULL)) return;
+    const mi_page_t* page = _mi_bin_page_of(block, cls);
+    bool             is_block = (page != NULL && _mi_check_page_is_page(page));
+    if (!MI_CHECK(c, is_block, "H1: a link in a bin to where no block is", block, NULL)) return;
+    bool is_ours = (_mi_heap_of(page) == _mi_theap_heap(theap));
+    if (!MI_CHECK(c, is_ours, "Q3: a block of another heap in a bin", block, page)) return;
+    if (!MI_CHECK(c, ++n <= (int64_t)MI_PAGE_BLOCKS_MAX, "H3: a bin without an end", bin, NULL)) return;
   }
   // A round may have taken its room away (sampler.h, SA3; bin.h, BN1).
   bool is_counted = bin->slots >= 0 && n + bin->slots >= bin->limit && n + bin->slots <= (int64_t)MI_PAGE_BLOCKS_MAX;
   bool is_possible = bin->limit >= 0 && bin->limit <= _mi_size_class_info[cls].bin_limit;
-  _mi_check_page_that(c, is_possible && (is_counted || _mi_bin_has_no_slots(bin->slots)), "H3: a bin that counts wrong",
-                      bin, NULL);
+  bool is_right = is_possible && (is_counted || _mi_bin_has_no_slots(bin->slots));
+  MI_CHECK(c, is_right, "H3: a bin that counts wrong", bin, NULL);
 }
 
-// Or it is closed, and the sampler has the blocks (sampler.h, SA1).
-static void check_bin_of(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
-  const mi_bin_t* bin = &theap->bins[cls];
-  if (!_mi_bin_can_tell(theap, cls)) {
-    c->has_unsettled = true;
+// What a theap has that no thread has.
+static const char check_left[] = "a theap that no thread has is not empty";
+
+static void check_class(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
+  const mi_bin_t*         bin = &theap->bins[cls];
+  const mi_class_state_t* state = &theap->classes[cls];
+  if (!_mi_theap_is_live(theap)) {
+    bool is_empty = (bin->head == NULL && state->queue.first == NULL && state->full.first == NULL);
+    MI_CHECK(c, is_empty, check_left, theap, NULL);
     return;
   }
   bool is_closed = (theap->sampler != NULL && bin->limit == MI_SAMPLER_CLOSED && bin->head == NULL);
-  check_bin(c, theap, is_closed ? &theap->sampler->bins[cls] : bin, cls);
+  if (!_mi_bin_can_tell(theap, cls)) c->has_unsettled = true;
+  else check_bin(c, theap, is_closed ? &theap->sampler->bins[cls] : bin, cls); // sampler.h, SA1
+  check_queue(c, theap, &state->queue, cls, false);
+  check_queue(c, theap, &state->full, cls, true);
 }
 
-static void check_queue(mi_check_t* c, const mi_theap_t* theap, const mi_page_list_t* list, size_t cls, bool is_full) {
-  const mi_page_t* prev = NULL;
-  size_t           n = 0;
-  for (const mi_page_t* page = list->first; page != NULL; prev = page, page = page->next, n++) {
-    if (!_mi_check_page_that(c, _mi_check_page_is_page(page), "a link in a list to where no page is", page, NULL))
-      return;
-    if (!_mi_check_page_that(c, page->prev == prev, "a list that goes back another way", page, page)) return;
-    bool is_ours = _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls && _mi_queue_owns(theap, (mi_page_t*)page);
-    if (!_mi_check_page_that(c, is_ours, "H4: a list with a page that is not OWNED by its theap", page, page)) return;
-    _mi_check_page_that(c, _mi_page_has(page, MI_PAGE_IS_FULL) == is_full, "H4: a page in the wrong list", page, page);
-  }
-  _mi_check_page_that(c, list->last == prev, "a list with another end", list, prev);
-  _mi_check_page_that(c, list->count == n, "a list of another length", list, NULL);
-  c->n_queued += n;
-}
-
-static void check_outbox(mi_check_t* c, const mi_theap_t* theap) {
-  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
-    const mi_batch_t* batch = &theap->outbox[i];
-    if (batch->page == NULL) continue;
-    bool is_page = _mi_check_page_is_page(batch->page) && _mi_page_kind(batch->page) == MI_PAGE_BLOCKS;
-    if (!_mi_check_page_that(c, is_page, "an outbox with blocks of no page", batch->page, NULL)) continue;
-    _mi_check_page_that(c, !_mi_page_has(batch->page, MI_PAGE_IN_HEAP), "Q4: an outbox with blocks of a heap",
-                        batch->page, batch->page);
-    bool is_counted = batch->count > 0 && batch->count <= batch->limit && batch->first != NULL && batch->last != NULL;
-    _mi_check_page_that(c, is_counted, "an outbox that counts wrong", batch, batch->page);
-  }
-}
-
-static void check_nothing_left(mi_check_t* c, const mi_theap_t* theap) {
-  bool is_empty = true;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    const mi_class_state_t* state = &theap->classes[cls];
-    if (theap->bins[cls].head != NULL || state->queue.first != NULL || state->full.first != NULL) is_empty = false;
-  }
-  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) is_empty = is_empty && theap->outbox[i].page == NULL;
-  _mi_check_page_that(c, is_empty, "a theap that no thread has is not empty", theap, NULL);
+static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t* batch) {
+  const mi_page_t* page = batch->page;
+  bool             is_page = _mi_check_page_is_page(page) && _mi_page_kind(page) == MI_PAGE_BLOCKS;
+  bool is_counted = batch->count > 0 && batch->count <= batch->limit && batch->first != NULL && batch->last != NULL;
+  MI_CHECK(c, _mi_theap_is_live(theap), check_left, theap, NULL);
+  if (!MI_CHECK(c, is_page, "an outbox with blocks of no page", page, NULL)) return;
+  MI_CHECK(c, !_mi_page_has(page, MI_PAGE_IN_HEAP), "Q4: an outbox with blocks of a heap", page, page);
+  MI_CHECK(c, is_counted, "an outbox that counts wrong", batch, page);
 }
 
 // Is what is said to point to the theap a link that leads there?
@@ -100,122 +127,69 @@ static bool check_is_in_list(const mi_theap_t* thread, const mi_theap_t* theap) 
   return (is_first || _mi_check_page_is_theap((const mi_theap_t*)(const void*)before)) && *at == theap;
 }
 
-// H6: is it among those of its thread?
-static void check_thread(mi_check_t* c, const mi_theap_t* theap) {
-  const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
+// H6: is it among those of its thread?  And is what that remembers of the heap right?
+static void check_thread(mi_check_t* c, const mi_theap_t* theap, const mi_heap_t* heap) {
+  mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
   if (!_mi_theap_is_live(theap) || theap->is_late) {
-    _mi_check_page_that(c, thread == NULL, "H6: a theap of a thread that is gone", theap, NULL);
+    MI_CHECK(c, thread == NULL, "H6: a theap of a thread that is gone", theap, NULL);
     return;
   }
-  if (!_mi_check_page_that(c, _mi_check_page_is_theap(thread), "H6: a theap of no thread", theap, NULL)) return;
-  _mi_check_page_that(c, theap == thread || check_is_in_list(thread, theap),
-                      "H6: a theap that its thread does not know", theap, NULL);
-}
-
-// What its thread remembers of the heap.
-static void check_cache(mi_check_t* c, const mi_theap_t* backing, const mi_heap_t* heap) {
-  const mi_theap_cached_t* cached = _mi_heap_cached((mi_theap_t*)backing, (mi_heap_t*)heap);
+  if (!MI_CHECK(c, _mi_check_page_is_theap(thread), "H6: a theap of no thread", theap, NULL)) return;
+  bool is_known = (theap == thread || check_is_in_list(thread, theap));
+  MI_CHECK(c, is_known, "H6: a theap that its thread does not know", theap, NULL);
+  const mi_theap_cached_t* cached = _mi_heap_cached(thread, (mi_heap_t*)heap);
   if (cached->id != mi_load_relaxed(&((mi_heap_t*)heap)->id)) return;
   bool is_right = _mi_check_page_is_theap(cached->theap) && _mi_theap_heap(cached->theap) == heap &&
-                  mi_load_relaxed(&cached->theap->thread) == backing;
-  _mi_check_page_that(c, is_right, "Q5: a thread that remembers another theap", backing, NULL);
+                  mi_load_relaxed(&cached->theap->thread) == thread;
+  MI_CHECK(c, is_right, "Q5: a thread that remembers another theap", thread, NULL);
 }
 
 static void check_theap(mi_check_t* c, const mi_theap_t* theap) {
-  check_thread(c, theap);
-  if (!_mi_theap_is_live(theap)) {
-    check_nothing_left(c, theap);
-    return;
+  const mi_heap_t* heap = _mi_theap_heap(theap);
+  if (!_mi_check_page_wants(c, heap)) return;
+  if (heap != NULL) {
+    if (!MI_CHECK(c, _mi_check_page_is_heap(heap), "Q3: a theap of a heap that is not in use", theap, NULL)) return;
+    check_thread(c, theap, heap);
   }
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    const mi_class_state_t* state = &theap->classes[cls];
-    check_bin_of(c, theap, cls);
-    check_queue(c, theap, &state->queue, cls, false);
-    check_queue(c, theap, &state->full, cls, true);
-  }
-  check_outbox(c, theap);
-}
-
-static void check_theaps(mi_check_t* c) {
-  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
-    if (_mi_theap_heap(theap) == NULL) {
-      if (c->heap == NULL) check_nothing_left(c, theap);
-    }
-    else if (_mi_check_page_wants(c, _mi_theap_heap(theap))) {
-      if (_mi_check_page_that(c, _mi_check_page_is_heap(_mi_theap_heap(theap)),
-                              "Q3: a theap of a heap that is not in use", theap, NULL))
-        check_theap(c, theap);
-    }
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(c, theap, cls);
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
+    if (theap->outbox[i].page != NULL) check_batch(c, theap, &theap->outbox[i]);
   }
 }
 
 // ---- heaps ----------------------------------------------------------------------------------------------------------
 
-static void check_pool(mi_check_t* c, const mi_heap_t* heap, size_t cls) {
-  const mi_page_t* prev = NULL;
-  const mi_page_t* page = mi_load_relaxed(&((mi_heap_t*)heap)->pools[cls].first);
-  for (; page != NULL; prev = page, page = page->next) {
-    if (!_mi_check_page_that(c, _mi_check_page_is_page(page), "a link in a pool to where no page is", page, NULL))
-      return;
-    if (!_mi_check_page_that(c, page->prev == prev, "a pool that goes back another way", page, page)) return;
-    uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
-    bool     is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
-    if (is_shared) c->n_pooled++;
-    bool is_ours = _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls && is_shared && _mi_heap_of(page) == heap;
-    if (!_mi_check_page_that(c, is_ours, "PO1: a pool with a page that is not for it", page, page)) return;
-  }
-}
-
-static void check_list(mi_check_t* c, const mi_heap_t* heap) {
-  const mi_page_t* prev = NULL;
-  size_t           n = 0;
-  for (const mi_page_t* page = heap->pages; page != NULL; n++) {
-    if (!_mi_check_page_that(c, _mi_check_page_is_page(page), "a link of a heap to where no page is", page, NULL))
-      return;
-    bool is_ours = _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_heap_of(page) == heap;
-    if (!_mi_check_page_that(c, is_ours, "Q1: a heap with a page that is not its own", page, page)) return;
-    const mi_page_heap_link_t* link = _mi_page_heap_link(page);
-    if (!_mi_check_page_that(c, link->prev == prev, "a heap's list that goes back another way", page, page)) return;
-    prev = page;
-    page = link->next;
-  }
-  _mi_check_page_that(c, n == heap->n_pages, "a heap with another number of pages", heap, NULL);
-  c->n_listed += n;
-}
-
 static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
+  const mi_page_t* last;
+  check_list_t     list = {MI_CHECK_POOL, false, 0, NULL, heap};
+  if (!_mi_check_page_wants(c, heap)) return;
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
-    if (!_mi_check_page_that(c, _mi_theap_heap(theap) == heap, "Q3: a heap with a theap that is not its own", theap,
-                             NULL))
-      break;
-    const mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
-    if (_mi_theap_is_live(theap) && _mi_check_page_is_theap(thread)) check_cache(c, thread, heap);
+    bool is_own = (_mi_theap_heap(theap) == heap);
+    if (!MI_CHECK(c, is_own, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
   }
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_pool(c, heap, cls);
+  for (; list.cls < MI_CLASS_COUNT; list.cls++) {
+    check_list(c, &list, mi_load_relaxed(&((mi_heap_t*)heap)->pools[list.cls].first), &last);
+  }
   if (heap == &_mi_heap_main) return;
-  check_list(c, heap);
-}
-
-static void check_heaps(mi_check_t* c) {
-  if (_mi_check_page_wants(c, &_mi_heap_main)) check_heap(c, &_mi_heap_main);
-  for (const mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) {
-    if (_mi_check_page_wants(c, heap)) check_heap(c, heap);
-  }
+  list.kind = MI_CHECK_HEAP;
+  size_t n = check_list(c, &list, heap->pages, &last);
+  MI_CHECK(c, n == SIZE_MAX || n == heap->n_pages, "a heap with another number of pages", heap, NULL);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
 static void check_locked(mi_check_t* c) {
-  check_heaps(c);
-  check_theaps(c);
+  check_heap(c, &_mi_heap_main);
+  for (const mi_heap_t* heap = NULL; (heap = _mi_heap_next(heap)) != NULL;) check_heap(c, heap);
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) check_theap(c, theap);
   _mi_check_page_all(c);
   if (c->faults.n > 0) return; // lists were not walked to their ends
-  _mi_check_page_that(c, c->n_owned == c->n_queued, "H4: pages that are OWNED but in no list", c->heap, NULL);
-  _mi_check_page_that(c, c->n_in_heaps == c->n_listed, "Q1: pages of heaps that are in no list", c->heap, NULL);
-  _mi_check_page_that(c, c->n_shared == c->n_pooled, "PO1: pages that are SHARED but in no pool", c->heap, NULL);
+  for (int i = 0; i < MI_CHECK_LISTS; i++) {
+    MI_CHECK(c, c->n_said[i] == c->n_listed[i], check_texts[i].lost, c->heap, NULL);
+  }
 }
 
-static void check_report_fault(const mi_damage_t* fault) {
+static void check_report(const mi_damage_t* fault) {
   char where[100] = "";
   if (fault->block_size > 0) {
     _mi_format(where, sizeof(where), ", page %p of blocks of %zu bytes", (const void*)fault->page, fault->block_size);
@@ -228,13 +202,6 @@ static void check_report_fault(const mi_damage_t* fault) {
   _mi_message_error(EFAULT, "heap check: %s: %p%s\n", fault->what, fault->at, where);
 }
 
-static void check_report(const mi_faults_t* faults) {
-  for (size_t i = 0; i < mi_min(faults->n, MI_FAULTS_KEPT); i++) check_report_fault(&faults->kept[i]);
-  if (faults->n > MI_FAULTS_KEPT) {
-    _mi_message_error(EFAULT, "heap check: %zu more faults\n", faults->n - MI_FAULTS_KEPT);
-  }
-}
-
 bool _mi_check(mi_heap_t* heap) {
   mi_check_t c;
   _mi_fork_adopt_orphans();
@@ -243,6 +210,8 @@ bool _mi_check(mi_heap_t* heap) {
   _mi_fork_lock_all();
   check_locked(&c);
   _mi_fork_unlock_all();
-  check_report(&c.faults);
-  return c.faults.n == 0;
+  size_t n = c.faults.n;
+  for (size_t i = 0; i < mi_min(n, MI_FAULTS_KEPT); i++) check_report(&c.faults.kept[i]);
+  if (n > MI_FAULTS_KEPT) _mi_message_error(EFAULT, "heap check: %zu more faults\n", n - MI_FAULTS_KEPT);
+  return n == 0;
 }

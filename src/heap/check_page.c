@@ -5,27 +5,19 @@
 #include "fork.h"
 #include "guard.h"
 
-// ---- what pointers may be -------------------------------------------------------------------------------------------
+#define CHECK_PAGE(is_so, otherwise) MI_CHECK(c, is_so, otherwise, page, page)
 
-static const mi_region_t* check_region_of(const void* p) {
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_region_all[i];
-    bool               is_here = (uintptr_t)p - region->base < region->n_used * MI_CHUNK_SIZE;
-    if (region->base != 0 && is_here) return region;
-  }
-  return NULL;
-}
+// ---- what pointers may be -------------------------------------------------------------------------------------------
 
 // Of what lies in our own slices.  The result may be another structure of ours: it can be read, but does not look right.
 static bool check_is_meta(const void* p, size_t size) {
-  const mi_region_t* region = check_region_of(p);
-  if (region == NULL) return false;
-  size_t            slice = _mi_region_slice_index(region, p);
+  const mi_region_t* region = _mi_region_search(p);
+  size_t             slice = (region == NULL ? 0 : _mi_region_slice_index(region, p));
+  if (region == NULL || slice >= region->n_used * MI_CHUNK_SLICES) return false;
   size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
   const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
-  if (chunk->kind != MI_CHUNK_META) return false;
-  bool is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-  return !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+  bool              is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+  return chunk->kind == MI_CHUNK_META && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
 }
 
 bool _mi_check_page_is_theap(const mi_theap_t* theap) {
@@ -36,19 +28,8 @@ bool _mi_check_page_is_heap(const mi_heap_t* heap) {
   return heap == &_mi_heap_main || (heap != NULL && check_is_meta(heap, sizeof(*heap)) && _mi_heap_is_live(heap));
 }
 
-// The region whose table this is a descriptor of, NULL if it is of none.  That of mapped blocks has no table.
-static const mi_region_t* check_region_of_descriptor(const mi_page_t* page) {
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_region_all[i];
-    size_t             offset = (size_t)((const char*)page - region->table);
-    size_t             n = region->n_used * MI_CHUNK_SLICES;
-    if (region->base != 0 && offset < n * MI_DESCRIPTOR_SIZE && offset % MI_DESCRIPTOR_SIZE == 0) return region;
-  }
-  return _mi_mapped_is_descriptor(page) ? &_mi_region_all[MI_REGION_MAPPED] : NULL;
-}
-
-static bool check_is_descriptor(const mi_page_t* page) {
-  return check_region_of_descriptor(page) != NULL;
+static bool check_has_kind(const mi_page_t* page) {
+  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
 }
 
 // Does it say rightly where it is, so that what belongs to it can be found; and its heap link, if it is to have one?
@@ -59,82 +40,59 @@ static bool check_is_in(const mi_page_t* page, const mi_region_t* region) {
 }
 
 bool _mi_check_page_is_page(const mi_page_t* page) {
-  const mi_region_t* region = check_region_of_descriptor(page);
-  if (region == NULL || !check_is_in(page, region)) return false;
-  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    const mi_region_t* region = &_mi_region_all[i];
+    size_t             offset = (size_t)((const char*)page - region->table);
+    size_t             size = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE);
+    if (offset < size) return offset % MI_DESCRIPTOR_SIZE == 0 && check_is_in(page, region) && check_has_kind(page);
+  }
+  const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
+  return _mi_mapped_is_descriptor(page) && check_is_in(page, none) && check_has_kind(page);
 }
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
-// Are all slices of the page in use, in chunks for such pages?
+static bool check_is_same(const mi_page_t* page, const mi_page_t* part) {
+  return _mi_page_kind(part) == MI_PAGE_INTERIOR && part->to_first == (size_t)(part - page) &&
+         part->bin_offset == page->bin_offset && _mi_page_block_size(part) == _mi_page_block_size(page) &&
+         mi_load_relaxed(&((mi_page_t*)part)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
+}
+
+// Are all slices of the page in use, in chunks for such pages, and of a page of blocks alike?
 static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice, const mi_page_t* page) {
-  if (_mi_page_is_mapped(page)) return;
   bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
-  if (!_mi_check_page_that(c, page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice,
-                           "a page that ends outside its region", page, page))
-    return;
-  for (size_t i = slice; i < slice + page->n_slices; i++) {
-    const mi_chunk_t* chunk = &region->chunks[i / MI_CHUNK_SLICES];
-    bool              is_taken = ((chunk->free_bits >> (i % MI_CHUNK_SLICES)) & 1) == 0;
-    if (!_mi_check_page_that(c, is_taken, "A1: a slice of a page is free", page, page)) return;
-    bool is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
-                                       : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
-    if (!_mi_check_page_that(c, is_kind || is_large, "a page in a chunk of another kind", page, page)) return;
+  bool is_inside = page->n_slices > 0 && page->n_slices <= region->n_used * MI_CHUNK_SLICES - slice;
+  if (_mi_page_is_mapped(page) || !CHECK_PAGE(is_inside, "a page that ends outside its region")) return;
+  for (size_t i = 0; i < page->n_slices; i++) {
+    size_t            bit = (slice + i) % MI_CHUNK_SLICES;
+    const mi_chunk_t* chunk = &region->chunks[(slice + i) / MI_CHUNK_SLICES];
+    bool              is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
+                                                    : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
+    if (!CHECK_PAGE(((chunk->free_bits >> bit) & 1) == 0, "A1: a slice of a page is free")) return;
+    if (!CHECK_PAGE(is_large || is_kind, "a page in a chunk of another kind")) return;
+    bool is_same = (is_large || i == 0 || check_is_same(page, page + i));
+    MI_CHECK(c, is_same, "P3: a later slice that differs from the first", page + i, page);
   }
 }
 
-static void check_interior(mi_check_t* c, const mi_page_t* page) {
-  for (uint32_t i = 1; i < page->n_slices; i++) {
-    const mi_page_t* slice = page + i;
-    bool             is_same = _mi_page_kind(slice) == MI_PAGE_INTERIOR && slice->to_first == i &&
-                   slice->bin_offset == page->bin_offset && _mi_page_block_size(slice) == _mi_page_block_size(page) &&
-                   mi_load_relaxed(&((mi_page_t*)slice)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
-    _mi_check_page_that(c, is_same, "P3: a later slice that differs from the first", slice, page);
-  }
-}
-
-// Does the page lie in a list whose ends these are, as far as its neighbours know?
-static bool check_is_between(const mi_page_t* page, const mi_page_t* first, const mi_page_t* last) {
-  if (page->prev == NULL ? first != page : !check_is_descriptor(page->prev) || page->prev->next != page) return false;
-  if (page->next != NULL) return check_is_descriptor(page->next) && page->next->prev == page;
-  return last == NULL || last == page;
-}
-
-static void check_owned(mi_check_t* c, const mi_page_t* page, const mi_theap_t* home) {
-  const mi_class_state_t* state = &home->classes[page->cls];
-  const mi_page_list_t*   list = (_mi_page_has(page, MI_PAGE_IS_FULL) ? &state->full : &state->queue);
-  c->n_owned++;
-  _mi_check_page_that(c, _mi_theap_is_live(home), "a page that is OWNED by nobody", page, page);
-  _mi_check_page_that(c, check_is_between(page, list->first, list->last), "H4: a page that is not in its owner's list",
-                      page, page);
-}
-
-static void check_parked(mi_check_t* c, const mi_page_t* page, size_t count) {
-  bool is_full = page->free == NULL && page->extended == page->capacity && _mi_page_used(page) == page->capacity;
-  _mi_check_page_that(c, is_full, "a PARKED page that is not full", page, page);
-  _mi_check_page_that(c, count < _mi_size_class_info[page->cls].claim_at, "a PARKED page that should have been claimed",
-                      page, page);
-  _mi_check_page_that(c, page->next == NULL && page->prev == NULL && !_mi_page_has(page, MI_PAGE_IS_FULL),
-                      "a PARKED page in a list", page, page);
-}
-
-static void check_shared(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap, size_t count) {
-  mi_pool_t* pool = &((mi_heap_t*)heap)->pools[page->cls];
-  c->n_shared++;
-  _mi_check_page_that(c, count > 0 && count < page->capacity, "a SHARED page that is full or empty", page, page);
-  _mi_check_page_that(c, check_is_between(page, mi_load_relaxed(&pool->first), NULL),
-                      "PO1: a SHARED page that is not in the pool", page, page);
-}
-
-// Who has it, and in which list?
-static void check_state(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap, const mi_theap_t* home) {
+// Does it look as its state demands?
+static void check_state(mi_check_t* c, const mi_page_t* page) {
   uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
   size_t   count = _mi_page_word_chain(word).count;
+  bool     is_full = page->free == NULL && page->extended == page->capacity && _mi_page_used(page) == page->capacity;
+  bool     is_listed = page->next != NULL || page->prev != NULL || _mi_page_has(page, MI_PAGE_IS_FULL);
   switch (_mi_page_word_state(word)) {
-    case MI_PAGE_OWNED: check_owned(c, page, home); break;
-    case MI_PAGE_PARKED: check_parked(c, page, count); break;
-    case MI_PAGE_SHARED: check_shared(c, page, heap, count); break;
-    default: _mi_check_page_that(c, false, "a page that stays CLAIMED", page, page); break;
+    case MI_PAGE_OWNED: c->n_said[MI_CHECK_QUEUE]++; break;
+    case MI_PAGE_PARKED:
+      CHECK_PAGE(is_full, "a PARKED page that is not full");
+      CHECK_PAGE(count < _mi_size_class_info[page->cls].claim_at, "a PARKED page that should have been claimed");
+      CHECK_PAGE(!is_listed, "a PARKED page in a list");
+      break;
+    case MI_PAGE_SHARED:
+      c->n_said[MI_CHECK_POOL]++;
+      CHECK_PAGE(count > 0 && count < page->capacity, "a SHARED page that is full or empty");
+      break;
+    default: CHECK_PAGE(false, "a page that stays CLAIMED"); break;
   }
 }
 
@@ -146,8 +104,7 @@ static void check_unmade(mi_check_t* c, const mi_page_t* page) {
     if (at >= page->capacity) at -= page->capacity;
     const uint64_t* words = (const uint64_t*)(const void*)_mi_page_block(page, at);
     for (size_t i = 0; i < _mi_page_block_size(page) / sizeof(*words); i++) {
-      if (!_mi_check_page_that(c, words[i] == 0, "P2: memory that was written before it was made a block", &words[i],
-                               page))
+      if (!MI_CHECK(c, words[i] == 0, "P2: memory that was written before it was made a block", &words[i], page))
         return;
     }
   }
@@ -156,12 +113,8 @@ static void check_unmade(mi_check_t* c, const mi_page_t* page) {
 const char _mi_check_page_overflow[] = "buffer overflow: a block that was written to beyond its end";
 const char _mi_check_page_margin[] = "buffer overflow or underflow: somebody has written next to the block";
 
-static bool check_found_damage(const mi_check_t* c) {
-  return c->faults.n > c->n_overflows;
-}
-
 static void check_end(mi_check_t* c, bool is_whole, const char* otherwise, const char* block, const mi_page_t* page) {
-  if (!_mi_check_page_that(c, is_whole, otherwise, block, page)) c->n_overflows++;
+  if (!MI_CHECK(c, is_whole, otherwise, block, page)) c->n_overflows++;
 }
 
 // What the program has must end as it was made.  Only where lists are whole: a free block that was not found in one would be
@@ -175,36 +128,37 @@ static void check_ends(mi_check_t* c, const mi_page_t* page) {
   }
 }
 
-static bool check_is_guard(const mi_guard_t* guard, const mi_page_t* page) {
-  return check_is_meta(guard, sizeof(*guard)) && guard->page == page && guard->block == _mi_page_large_block(page);
-}
-
 static void check_end_of_large(mi_check_t* c, const mi_page_t* page) {
   const char* block = _mi_page_large_block(page);
   bool        has_lost = mi_load_relaxed(&_mi_fork_has_lost);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    if (!_mi_check_page_that(c, check_is_guard(page->guard, page), "a guarded block without a record", page, page))
-      return;
-    check_end(c, has_lost || _mi_guard_is_whole(page->guard), _mi_check_page_margin, block, page);
+    const mi_guard_t* guard = page->guard;
+    bool              is_guard = check_is_meta(guard, sizeof(*guard)) && guard->page == page && guard->block == block;
+    if (!CHECK_PAGE(is_guard, "a guarded block without a record")) return;
+    check_end(c, has_lost || _mi_guard_is_whole(guard), _mi_check_page_margin, block, page);
   }
   else if (MI_CHECKED && !MI_TRACK) {
     bool is_possible = page->asked + MI_PADDING_SIZE <= _mi_page_large_size(page);
-    if (!_mi_check_page_that(c, is_possible, "a large block that is larger than its page", page, page)) return;
+    if (!CHECK_PAGE(is_possible, "a large block that is larger than its page")) return;
     check_end(c, has_lost || _mi_padding_read_large(page) != SIZE_MAX, _mi_check_page_overflow, block, page);
   }
+}
+
+// Faults that were found in lists or descriptors, so that ends are not to be looked for.
+static bool check_found_damage(const mi_check_t* c) {
+  return c->faults.n > c->n_overflows;
 }
 
 static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t* heap) {
   size_t n_faults = c->faults.n;
   _mi_view_make(&c->view, page, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
-  _mi_check_page_that(c, page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT,
-                      "a descriptor of another class", page, page);
-  check_interior(c, page);
+  bool              is_of_class = (page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
-  if (!_mi_check_page_that(c, _mi_check_page_is_theap(home), "H5: a home that is no theap", page, page)) return;
-  _mi_check_page_that(c, home->heap == heap, "Q3: a home of another heap", page, page);
-  check_state(c, page, heap, home);
+  CHECK_PAGE(is_of_class, "a descriptor of another class");
+  if (!CHECK_PAGE(_mi_check_page_is_theap(home), "H5: a home that is no theap")) return;
+  CHECK_PAGE(home->heap == heap, "Q3: a home of another heap");
+  check_state(c, page);
   if (c->faults.n == n_faults) check_unmade(c, page);
   if (!check_found_damage(c)) check_ends(c, page);
 }
@@ -214,75 +168,47 @@ static void check_large(mi_check_t* c, const mi_page_t* page) {
   bool   is_possible = page->cls == MI_CLASS_NONE && page->to_first == 0 && _mi_page_block_size(page) == 0 &&
                      mi_load_relaxed(&((mi_page_t*)page)->home) == NULL &&
                      offset < (size_t)page->n_slices << MI_SLICE_SHIFT;
-  _mi_check_page_that(c, is_possible, "a descriptor that fits no large block", page, page);
+  CHECK_PAGE(is_possible, "a descriptor that fits no large block");
   if (!check_found_damage(c)) check_end_of_large(c, page);
 }
 
-// Is it in its heap's list, as far as its neighbours know?
-static void check_is_listed(mi_check_t* c, const mi_page_t* page, const mi_heap_t* heap) {
-  const mi_page_heap_link_t* link = _mi_page_heap_link(page);
-  bool                       is_next =
-      (link->prev == NULL ? heap->pages == page
-                          : _mi_check_page_is_page(link->prev) && _mi_page_heap_link(link->prev)->next == page);
-  bool is_prev =
-      link->next == NULL || (_mi_check_page_is_page(link->next) && _mi_page_heap_link(link->next)->prev == page);
-  _mi_check_page_that(c, is_next && is_prev, "Q1: a page that is not in its heap's list", page, page);
-  c->n_in_heaps++;
-}
-
-// `slice`: of the region, if it has any.
 static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, mi_page_t* page) {
   bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
   if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
                : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
     return;
-  if (!_mi_check_page_that(c, check_is_in(page, region), "a descriptor of another place", page, page)) return;
+  if (!CHECK_PAGE(check_is_in(page, region), "a descriptor of another place")) return;
   const mi_heap_t* heap = _mi_heap_of(page);
   if (!_mi_check_page_wants(c, heap)) return;
-  if (!_mi_check_page_that(c, _mi_check_page_is_heap(heap), "Q1: a page of a heap that is not in use", page, page))
-    return;
-  if (heap != &_mi_heap_main) check_is_listed(c, page, heap);
+  if (!CHECK_PAGE(_mi_check_page_is_heap(heap), "Q1: a page of a heap that is not in use")) return;
+  if (heap != &_mi_heap_main) c->n_said[MI_CHECK_HEAP]++;
   check_slices(c, region, slice, page);
   if (is_large) check_large(c, page);
   else check_page_of_blocks(c, page, heap);
 }
 
-// A slice that says it is the later part of a page.
-static void check_part(mi_check_t* c, const mi_region_t* region, size_t slice) {
-  const mi_page_t* part = (const mi_page_t*)_mi_region_descriptor(region, slice);
-  const mi_page_t* page = part - (part->to_first <= slice ? part->to_first : 0);
-  bool             has_page = (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE);
-  _mi_check_page_that(c, has_page && part->to_first < page->n_slices, "a slice of no page", part, NULL);
-}
-
-static void check_region(mi_check_t* c, mi_region_t* region) {
-  size_t end = region->n_used * MI_CHUNK_SLICES;
-  for (size_t slice = 0; slice < end; slice++) {
-    mi_page_t* page = (mi_page_t*)_mi_region_descriptor(region, slice);
-    switch (_mi_page_kind(page)) {
-      case MI_PAGE_NONE: break;
-      case MI_PAGE_BLOCKS:
-      case MI_PAGE_LARGE: check_page(c, region, slice, page); break;
-      case MI_PAGE_INTERIOR:
-        if (c->heap == NULL) check_part(c, region, slice);
-        break;
-      default: _mi_check_page_that(c, false, "a descriptor of no kind", page, NULL); break;
-    }
+// `slice`: of the region, if it has any.
+static void check_descriptor(mi_check_t* c, const mi_region_t* region, size_t slice, mi_page_t* page) {
+  mi_page_kind_t kind = _mi_page_kind(page);
+  if (kind == MI_PAGE_INTERIOR && c->heap == NULL) { // it says that it is the later part of a page
+    const mi_page_t* first = page - (page->to_first <= slice ? page->to_first : 0);
+    bool             is_part = check_has_kind(first) && page->to_first < first->n_slices;
+    MI_CHECK(c, is_part, "a slice of no page", page, NULL);
   }
-}
-
-static void check_mapped(mi_check_t* c) {
-  const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
-  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) {
-    mi_page_kind_t kind = _mi_page_kind((mi_page_t*)page);
-    if (kind == MI_PAGE_LARGE) check_page(c, none, 0, (mi_page_t*)page);
-    else _mi_check_page_that(c, kind == MI_PAGE_NONE, "a descriptor of no kind", page, NULL);
+  else if (check_has_kind(page)) {
+    check_page(c, region, slice, page);
+  }
+  else {
+    MI_CHECK(c, kind == MI_PAGE_NONE || kind == MI_PAGE_INTERIOR, "a descriptor of no kind", page, NULL);
   }
 }
 
 void _mi_check_page_all(mi_check_t* c) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
-    if (_mi_region_all[i].base != 0) check_region(c, &_mi_region_all[i]);
+    const mi_region_t* region = &_mi_region_all[i];
+    size_t             n = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
+    for (size_t k = 0; k < n; k++) check_descriptor(c, region, k, (mi_page_t*)_mi_region_descriptor(region, k));
   }
-  check_mapped(c);
+  const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
+  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) check_descriptor(c, none, 0, (mi_page_t*)page);
 }

@@ -3,23 +3,21 @@
 
 #include "view.h"
 
+// What a page is in a list of.
+typedef enum mi_check_list_e { MI_CHECK_QUEUE, MI_CHECK_POOL, MI_CHECK_HEAP, MI_CHECK_LISTS } mi_check_list_t;
+
 typedef struct mi_check_s {
   const mi_heap_t* heap; // NULL: all
   mi_faults_t      faults;
-  // Pages by what they say, and those in lists: as many.
-  size_t           n_owned, n_queued;
-  size_t           n_shared, n_pooled;
-  size_t           n_in_heaps, n_listed; // not of the main heap
-  bool             has_unsettled;        // some bin cannot be looked at: nobody knows all free blocks
-  size_t           n_overflows;          // faults that say nothing of our own data
+  size_t           n_said[MI_CHECK_LISTS]; // pages that say they are in such a list, and those that were found in one:
+  size_t           n_listed[MI_CHECK_LISTS]; // as many (CH3)
+  bool             has_unsettled;            // some bin cannot be looked at: nobody knows all free blocks
+  size_t           n_overflows;              // faults that say nothing of our own data
   mi_view_t        view;
 } mi_check_t;
 
-static inline bool _mi_check_page_that(mi_check_t* c, bool is_so, const char* otherwise, const void* at,
-                                       const mi_page_t* page) {
-  if (!is_so) _mi_view_add_fault(&c->faults, otherwise, at, page);
-  return is_so;
-}
+// Returns is_so; otherwise it is a fault `at` a place, in a page (or NULL).
+#define MI_CHECK(c, is_so, otherwise, at, page) _mi_view_holds(&(c)->faults, is_so, otherwise, at, page)
 
 static inline bool _mi_check_page_wants(const mi_check_t* c, const mi_heap_t* heap) {
   return c->heap == NULL || c->heap == heap;

@@ -29,11 +29,6 @@ static size_t                 guard_n_live; // and those that are being made
 
 // ---- where a block lies ---------------------------------------------------------------------------------------------
 
-// The highest offset up to `offset` at which a block may start.
-static size_t guard_align_down(size_t offset, const mi_guard_request_t* r, size_t align) {
-  return ((offset + r->offset) & ~(align - 1)) - r->offset;
-}
-
 bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
   size_t page = _mi_prim_os_page_size();
   size_t align = (r->align > 1 || r->is_precise ? r->align : 16);
@@ -44,9 +39,7 @@ bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
   place->block = mi_align_up(page + shift, align) - shift;
   if (!r->is_before && align <= page) {
     // From there up to where the block ends with an OS page, or as near to that as its alignment allows.
-    mi_guard_request_t low = *r;
-    low.offset = shift;
-    place->block = guard_align_down(mi_align_up(place->block + size, page) - size, &low, align);
+    place->block = mi_align_down(mi_align_up(place->block + size, page) - size + shift, align) - shift;
   }
   place->data = mi_align_down(place->block, page);
   place->data_end = mi_align_up(place->block + size, page);
@@ -79,6 +72,7 @@ static mi_guard_t* guard_new_record(void) {
   return guard;
 }
 
+// The oldest; its run has no page any more.
 static mi_guard_t* guard_take_freed(void) {
   mi_guard_t* guard = guard_freed_first;
   guard_freed_first = guard->next;
@@ -86,6 +80,7 @@ static mi_guard_t* guard_take_freed(void) {
   guard_n_freed--;
   guard_n_freed_slices -= guard->n_slices;
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_NONE);
+  _mi_page_delete_large(guard->page);
   return guard;
 }
 
@@ -109,16 +104,9 @@ const mi_guard_t* _mi_guard_find(uintptr_t address) {
   return NULL;
 }
 
-size_t _mi_guard_live_count(void) {
+size_t _mi_guard_count(mi_guard_state_t state) {
   _mi_lock_acquire(&_mi_guard_lock);
-  size_t n = guard_n_live;
-  _mi_lock_release(&_mi_guard_lock);
-  return n;
-}
-
-size_t _mi_guard_freed_count(void) {
-  _mi_lock_acquire(&_mi_guard_lock);
-  size_t n = guard_n_freed;
+  size_t n = (state == MI_GUARD_FREED ? guard_n_freed : guard_n_live);
   _mi_lock_release(&_mi_guard_lock);
   return n;
 }
@@ -174,39 +162,18 @@ static mi_guard_t* guard_take(const mi_guard_place_t* place) {
     if (guard != NULL) guard_n_live++;
   }
   _mi_lock_release(&_mi_guard_lock);
-  if (guard == NULL) return NULL;
-  if (has_run) {
-    _mi_page_delete_large(guard->page);
-    return guard;
-  }
-  return guard_new_run(guard, place) ? guard : NULL;
+  return guard == NULL || has_run || guard_new_run(guard, place) ? guard : NULL;
 }
 
-static mi_guard_t* guard_take_over(void) {
+// When too many, or too large ones, are free, the oldest goes back to the arena; else one that could not before.  False: there
+// is nothing more to do, or that one still cannot.
+static bool guard_trim(void) {
   _mi_lock_acquire(&_mi_guard_lock);
   bool        is_over = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
-  mi_guard_t* guard = (is_over ? guard_take_freed() : NULL);
+  mi_guard_t* guard = (is_over ? guard_take_freed() : guard_stuck);
+  if (!is_over && guard != NULL) guard_stuck = guard->next;
   _mi_lock_release(&_mi_guard_lock);
-  return guard;
-}
-
-static mi_guard_t* guard_take_stuck(void) {
-  _mi_lock_acquire(&_mi_guard_lock);
-  mi_guard_t* guard = guard_stuck;
-  if (guard != NULL) guard_stuck = guard->next;
-  _mi_lock_release(&_mi_guard_lock);
-  return guard;
-}
-
-// Too many, or too large ones, are free: the oldest go back to the arena.  And so does what could not before.
-static void guard_trim(void) {
-  mi_guard_t* guard;
-  while ((guard = guard_take_over()) != NULL) {
-    _mi_page_delete_large(guard->page);
-    guard_release_run(guard, false);
-  }
-  while ((guard = guard_take_stuck()) != NULL && guard_release_run(guard, false)) {
-  }
+  return guard != NULL && (guard_release_run(guard, false) || is_over);
 }
 
 void _mi_guard_explain(const mi_page_t* page) {
@@ -378,5 +345,6 @@ void _mi_guard_free(mi_page_t* page) {
   guard_n_live--;
   guard_put_freed(guard);
   _mi_lock_release(&_mi_guard_lock);
-  guard_trim();
+  while (guard_trim()) {
+  }
 }

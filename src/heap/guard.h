@@ -91,5 +91,4 @@ extern mi_lock_t _mi_guard_lock; // GU4
 
 // False when it is too large for a guarded block.
 bool   _mi_guard_place(const mi_guard_request_t* request, mi_guard_place_t* place);
-size_t _mi_guard_live_count(void);
-size_t _mi_guard_freed_count(void);
+size_t _mi_guard_count(mi_guard_state_t state); // how many are LIVE, or FREED

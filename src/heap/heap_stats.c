@@ -37,81 +37,52 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 
 // ---- bins and outboxes ----------------------------------------------------------------------------------------------
 
-// If its thread runs, a link may be what the program has written there meanwhile: it is followed only to where a block of
-// the class can be, and no further than a bin can be long.
+// No further than a bin can be long: if its thread runs, a link may be what the program has written there meanwhile.
+static size_t stats_bin_max(size_t cls) {
+  return mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
+}
+
 static mi_may_race size_t stats_count_bin(const mi_block_t* block, size_t cls) {
   size_t n = 0;
-  size_t n_max = mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
-  for (; block != NULL && n < n_max && (uintptr_t)block % sizeof(*block) == 0; n++) {
-    const mi_page_t* slice = _mi_page_at(block);
-    if (slice == NULL || _mi_page_block_size(slice) != _mi_size_class_block(cls)) break;
+  for (; block != NULL && n < stats_bin_max(cls) && _mi_bin_page_of(block, cls) != NULL; n++)
     block = _mi_block_peek(block);
-  }
   return n;
 }
 
-static void stats_take_off(mi_class_stat_t* c, size_t n) {
+// n blocks of the page of a slice, which may be just being given back, are not used.
+static void stats_take_off_page(mi_heap_stats_t* stats, const mi_page_t* slice, size_t n) {
+  size_t block_size = (slice == NULL ? 0 : _mi_page_block_size(slice));
+  if (block_size == 0) return;
+  mi_class_stat_t* c = &stats->classes[_mi_size_class_of(block_size)];
   c->n_blocks_used -= mi_min(n, c->n_blocks_used);
 }
 
 // What is in a bin, and what a round has taken from it.  The bin's own count (H7) is used where it is one: it is off by no more
 // than what its thread does just now.
-static mi_may_race void stats_take_off_bin(mi_class_stat_t* c, const mi_theap_t* theap, size_t cls) {
+static mi_may_race size_t stats_in_bin(const mi_theap_t* theap, size_t cls) {
   int32_t slots = theap->bins[cls].slots;
-  int32_t n = theap->classes[cls].total - slots;
-  size_t  n_max = mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
-  if (slots < 0) stats_take_off(c, stats_count_bin(theap->bins[cls].head, cls));
-  else if (n > 0) stats_take_off(c, mi_min((size_t)n, n_max));
-  stats_take_off(c, stats_count_bin(_mi_bin_taken(theap, cls), cls));
-  if (theap->sampler != NULL) stats_take_off(c, stats_count_bin(theap->sampler->bins[cls].head, cls));
+  int32_t n_counted = theap->classes[cls].total - slots;
+  size_t  n = 0;
+  if (slots < 0) n = stats_count_bin(theap->bins[cls].head, cls);
+  else if (n_counted > 0) n = mi_min((size_t)n_counted, stats_bin_max(cls));
+  if (theap->sampler != NULL) n += stats_count_bin(theap->sampler->bins[cls].head, cls);
+  return n + stats_count_bin(_mi_bin_taken(theap, cls), cls);
 }
 
-static mi_may_race void stats_take_off_outbox(mi_heap_stats_t* stats, const mi_theap_t* theap) {
-  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
-    const mi_page_t* page = theap->outbox[i].page;
-    size_t           block_size = (page == NULL ? 0 : _mi_page_block_size(page));
-    if (block_size != 0) stats_take_off(&stats->classes[_mi_size_class_of(block_size)], theap->outbox[i].count);
+static mi_may_race void stats_take_off_theap(mi_heap_stats_t* stats, const mi_theap_t* theap) {
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_class_stat_t* c = &stats->classes[cls];
+    c->n_blocks_used -= mi_min(stats_in_bin(theap, cls), c->n_blocks_used);
   }
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) stats_take_off_page(stats, theap->outbox[i].page, theap->outbox[i].count);
 }
 
-// Blocks of the main heap, whichever heap the threads have that freed them.
-static mi_may_race void stats_take_off_quarantines(mi_heap_stats_t* stats) {
-  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
-    for (size_t i = 0; i < MI_QUARANTINE_SIZE && _mi_theap_is_live(theap); i++) {
-      const mi_block_t* block = theap->quarantine[i];
-      const mi_page_t*  slice = (block == NULL ? NULL : _mi_page_at(block));
-      size_t            block_size = (slice == NULL ? 0 : _mi_page_block_size(slice));
-      if (block_size != 0) stats_take_off(&stats->classes[_mi_size_class_of(block_size)], 1);
-    }
+// Its blocks are of the main heap, whichever heap the thread has that freed them.
+static mi_may_race void stats_take_off_quarantine(mi_heap_stats_t* stats, const mi_theap_t* theap) {
+  for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
+    const mi_block_t* block = theap->quarantine[i];
+    if (block != NULL) stats_take_off_page(stats, _mi_page_at(block), 1);
   }
-}
-
-static void stats_take_off_theap(mi_heap_stats_t* stats, const mi_theap_t* theap) {
-  if (!_mi_theap_is_live(theap)) return;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) stats_take_off_bin(&stats->classes[cls], theap, cls);
-  stats_take_off_outbox(stats, theap);
-}
-
-static void stats_take_off_heap(mi_heap_stats_t* stats, const mi_heap_t* heap) {
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
-    stats_take_off_theap(stats, theap);
-  }
-  if (MI_HARDENED && heap == &_mi_heap_main) stats_take_off_quarantines(stats);
-}
-
-// Caller holds the registry lock.
-static void stats_take_off_subproc(mi_heap_stats_t* stats, const mi_subproc_t* subproc) {
-  if (subproc == &_mi_heap_subproc_main) stats_take_off_heap(stats, &_mi_heap_main);
-  for (const mi_heap_t* heap = subproc->heaps.first; heap != NULL; heap = heap->links[MI_HEAP_OF_SUBPROC].next) {
-    stats_take_off_heap(stats, heap);
-  }
-}
-
-static void stats_take_off_all(mi_heap_stats_t* stats) {
-  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
-    stats_take_off_theap(stats, theap);
-  }
-  if (MI_HARDENED) stats_take_off_quarantines(stats);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
@@ -131,9 +102,11 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
       stats_add_page(stats, page);
     }
   }
-  if (heap != NULL) stats_take_off_heap(stats, heap);
-  else if (subproc != NULL) stats_take_off_subproc(stats, subproc);
-  else stats_take_off_all(stats);
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
+    if (!_mi_theap_is_live(theap)) continue;
+    if (_mi_walk_wants(&walk, _mi_theap_heap(theap))) stats_take_off_theap(stats, theap);
+    if (MI_HARDENED && _mi_walk_wants(&walk, &_mi_heap_main)) stats_take_off_quarantine(stats, theap);
+  }
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_registry_lock);
   _mi_lock_release(&_mi_idle_lock);
@@ -163,22 +136,14 @@ void _mi_heap_stats_reset(void) {
 
 // ---- heaps and theaps -----------------------------------------------------------------------------------------------
 
-static size_t stats_count_theaps(const mi_heap_t* heap) {
-  size_t n = 0;
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) n += _mi_theap_is_live(theap);
-  return n;
-}
-
 size_t _mi_heap_stats_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps) {
-  size_t n = 0;
+  const mi_walk_t walk = {heap, subproc, 0, 0};
+  size_t          n = (subproc == &_mi_heap_subproc_main);
   *n_theaps = 0;
   _mi_lock_acquire(&_mi_registry_lock);
-  if (subproc == &_mi_heap_subproc_main) {
-    n = 1;
-    if (heap == NULL || heap == &_mi_heap_main) *n_theaps += stats_count_theaps(&_mi_heap_main);
-  }
-  for (const mi_heap_t* h = subproc->heaps.first; h != NULL; h = h->links[MI_HEAP_OF_SUBPROC].next, n++) {
-    if (heap == NULL || heap == h) *n_theaps += stats_count_theaps(h);
+  for (const mi_heap_t* h = subproc->heaps.first; h != NULL; h = h->links[MI_HEAP_OF_SUBPROC].next) n++;
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
+    if (_mi_theap_is_live(theap) && _mi_walk_wants(&walk, _mi_theap_heap(theap))) ++*n_theaps;
   }
   _mi_lock_release(&_mi_registry_lock);
   return n;

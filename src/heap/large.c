@@ -11,39 +11,27 @@
 #include "event.h"
 #include "guard.h"
 
-// From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
-// faults of the new place cost about as much as copying 256 KiB.
-#define LARGE_REMAP_MIN       (256 * MI_KiB)
-// ... unless the new place is backed already: then up to this size copying is cheaper than the faults that the memory
-// which is given up for it will cost the next block (docs/decisions/005).
-#define LARGE_COPY_MAX        (8 * MI_MiB)
-// Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
-#define LARGE_REMAP_COUNT_MAX 1024
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
-#define LARGE_MAPPED_MIN      (32 * MI_MiB)
+#define LARGE_MAPPED_MIN (32 * MI_MiB)
 
 // What a thread may keep (L3): 4 MiB.
 #define LARGE_KEEP_SLICES 64
 
-static mi_atomic(size_t) large_n_remapped;
+mi_atomic(size_t) _mi_large_n_remapped;
 
 // Deleted pages whose slices the system has left without memory (MI_REMAP_RESERVED): they are tried again, one for each large
 // block that is made or moved.
 static mi_atomic(mi_page_t*) large_reserved;
 
-static size_t large_slices(size_t size) {
-  return mi_div_up(size, MI_SLICE_SIZE);
-}
-
-static bool large_wants_mapping(size_t n, size_t align, size_t arena) {
+bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
   return (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE) && !_mi_region_is_bound(arena);
 }
 
-// Address space that nothing lies in is what may be missing.
-static void* large_map(size_t n, size_t align) {
+void* _mi_large_map(size_t n, size_t align) {
   if (n > UINT32_MAX) return NULL;
   void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align);
   if (descriptor != NULL) return descriptor;
+  // Address space that nothing lies in is what may be missing.
   _mi_lock_acquire(&_mi_region_lock);
   bool any = _mi_slices_release_regions();
   _mi_lock_release(&_mi_region_lock);
@@ -57,8 +45,7 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena) {
   return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 
-// Clears the slices of a run that may hold something.
-static void large_clear(const mi_run_t* run) {
+void _mi_large_clear(const mi_run_t* run) {
   for (size_t i = 0, n_zero; i < run->n_slices; i += n_zero) {
     size_t n_dirty = _mi_slices_skip_dirty(run->region, run->slice + i, run->n_slices - i, &n_zero);
     if (MI_TRACK) mi_track_writable(_mi_region_slice_start(run->region, run->slice + i), n_dirty * MI_SLICE_SIZE);
@@ -67,25 +54,24 @@ static void large_clear(const mi_run_t* run) {
   }
 }
 
-// The page is CLAIMED, and in no list of a heap any more.
-static void large_give_back_slices(mi_page_t* page) {
+// Gives back the slices of a page that is CLAIMED, and in no list of a heap any more, as the system has left them.
+static void large_give_back_slices(mi_page_t* page, mi_remap_t remap) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
-  mi_remap_t   remap = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? MI_REMAP_DONE : MI_REMAP_REFUSED);
-  if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    remap = _mi_prim_unremap(_mi_page_start(page), n * MI_SLICE_SIZE);
-    _mi_page_clear(page, MI_PAGE_REMAPPED);
-    mi_fetch_sub_relaxed(&large_n_remapped, 1);
-  }
-  if (MI_TRACK) mi_track_closed(_mi_page_start(page), n * MI_SLICE_SIZE);
   _mi_page_delete_large(page);
   if (remap == MI_REMAP_DONE || remap == MI_REMAP_REFUSED) _mi_slices_free(region, slice, n, remap == MI_REMAP_DONE);
   else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
 }
 
-// Tries one, so that it costs little where the system still refuses.
-static void large_commit_reserved(void) {
+void _mi_large_lose(mi_page_t* page, mi_remap_t remap) {
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
+  large_give_back_slices(page, remap);
+}
+
+void _mi_large_commit_reserved(void) {
   mi_page_t* page = _mi_page_pop_all(&large_reserved);
   if (page == NULL) return;
   for (mi_page_t *rest = page->next, *next; rest != NULL; rest = next) {
@@ -99,28 +85,32 @@ static void large_commit_reserved(void) {
 
 // The same for any page.
 static void large_give_back_memory(mi_page_t* page) {
+  mi_remap_t remap = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? MI_REMAP_DONE : MI_REMAP_REFUSED);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
     _mi_guard_free(page);
+    return;
   }
-  else if (_mi_page_is_mapped(page)) {
+  if (_mi_page_is_mapped(page)) {
     bool was_in = _mi_mapped_take_out(page);
     _mi_page_delete_mapped(page);
     _mi_mapped_free(page, was_in);
+    return;
   }
-  else {
-    large_give_back_slices(page);
+  if (_mi_page_has(page, MI_PAGE_REMAPPED)) {
+    remap = _mi_prim_unremap(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+    _mi_page_clear(page, MI_PAGE_REMAPPED);
+    mi_fetch_sub_relaxed(&_mi_large_n_remapped, 1);
   }
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+  large_give_back_slices(page, remap);
 }
 
 // The page is CLAIMED: gives it back to the arena, or the system.
 static void large_give_back(mi_page_t* page) {
+  bool has_slices = !_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_MAPPED);
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
-  if (_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_MAPPED)) {
-    large_give_back_memory(page);
-    return;
-  }
-  large_give_back_slices(page);
-  _mi_event_freed();
+  large_give_back_memory(page);
+  if (has_slices) _mi_event_freed();
 }
 
 void _mi_large_forget(mi_page_t* page) {
@@ -128,8 +118,7 @@ void _mi_large_forget(mi_page_t* page) {
   large_give_back_memory(page);
 }
 
-// The page becomes one of the heap, or (NULL) of another block's heap.  NULL when out of memory: then it is given back.
-static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page) {
+mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page) {
   if (heap != NULL ? !_mi_heap_add_page(heap, page) : !_mi_heap_add_page_beside(other, page)) {
     large_give_back(page);
     return NULL;
@@ -142,15 +131,15 @@ static mi_page_t* large_page(mi_heap_t* heap, const mi_page_t* other, mi_page_t*
 // A page for a block at an offset, CLAIMED; NULL when out of memory.  Shared arenas come first: they are paid for already.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
-  large_commit_reserved();
-  if (large_wants_mapping(n, align, arena)) {
+  _mi_large_commit_reserved();
+  if (_mi_large_wants_mapping(n, align, arena)) {
     run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
-    void* descriptor = (run.region == NULL ? large_map(n, align) : NULL);
+    void* descriptor = (run.region == NULL ? _mi_large_map(n, align) : NULL);
     if (descriptor != NULL) return _mi_page_new_mapped(descriptor, n, offset);
   }
   if (run.region == NULL) run = large_run(n, align, arena);
   if (run.region == NULL) return NULL;
-  if (zero && !run.is_zero) large_clear(&run);
+  if (zero && !run.is_zero) _mi_large_clear(&run);
   return _mi_page_new_large(run, offset, 0);
 }
 
@@ -158,9 +147,9 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
   size_t adjust = (align - (offset & (align - 1))) & (align - 1);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
-  size_t     n = large_slices(mi_max(size, 1) + adjust);
+  size_t     n = mi_div_up(mi_max(size, 1) + adjust, MI_SLICE_SIZE);
   mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
-  if (page == NULL || large_page(heap, NULL, page) == NULL) return NULL;
+  if (page == NULL || _mi_large_add(heap, NULL, page) == NULL) return NULL;
   _mi_stat_count(&_mi_stat_live.malloc_huge_count, 1);
   return _mi_page_large_block(page);
 }
@@ -206,7 +195,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   if (mi_load_relaxed(&theap->kept_large) == NULL) return NULL;
   mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL); // or the background thread was faster
   if (page == NULL) return NULL;
-  size_t n = large_slices(size);
+  size_t n = mi_div_up(size, MI_SLICE_SIZE);
   if (n > page->n_slices || page->n_slices > n + n / 4) {
     mi_store_release(&theap->kept_large, page);
     return NULL;
@@ -236,165 +225,4 @@ void _mi_large_drop_kept(mi_theap_t* theap) {
 void _mi_large_forget_kept(mi_theap_t* theap) {
   _mi_purge_unkeep(mi_exchange_relaxed(&theap->kept_allowed, (size_t)0));
   mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL);
-}
-
-// ---- resizing -------------------------------------------------------------------------------------------------------
-
-static void large_set_slices(mi_page_t* page, size_t n) {
-  int64_t added = ((int64_t)n - (int64_t)page->n_slices) * (int64_t)MI_SLICE_SIZE;
-  if (added > 0) _mi_stat_increase(&_mi_stat_live.malloc_huge, added);
-  else _mi_stat_decrease(&_mi_stat_live.malloc_huge, -added);
-  page->n_slices = (uint32_t)n;
-}
-
-static void* large_shrink(mi_page_t* page, size_t n) {
-  size_t n_old = page->n_slices;
-  if (n == n_old) return _mi_page_large_block(page);
-  // A moved block keeps its tail: only as a whole does it become an ordinary mapping again.
-  if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    large_set_slices(page, n);
-    _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_event_freed();
-  }
-  return _mi_page_large_block(page);
-}
-
-// By the system, which moves it if there is no room; no contents are copied.  CLAIMED meanwhile: in the child of a fork nobody
-// knows where it is.
-static void* large_resize_mapped(mi_page_t* page, size_t n) {
-  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
-  if (n == page->n_slices) return _mi_page_large_block(page);
-  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
-  bool ok = _mi_mapped_resize(page, n * MI_SLICE_SIZE);
-  bool is_shrinking = (n < page->n_slices);
-  if (ok) {
-    page->free = (mi_block_t*)(void*)(_mi_page_large_start(page) + offset);
-    large_set_slices(page, n);
-  }
-  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
-  return ok || is_shrinking ? _mi_page_large_block(page) : NULL;
-}
-
-static bool large_extend(mi_page_t* page, size_t n, bool zero) {
-  mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
-  if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
-  if (zero && !more.is_zero) large_clear(&more);
-  large_set_slices(page, n);
-  return true;
-}
-
-// Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
-// slices that cannot be moved are copied.  Never REFUSED.
-static mi_remap_t large_move(char* from, char* to, size_t size) {
-  mi_remap_t remap = _mi_prim_remap(from, to, size);
-  if (remap != MI_REMAP_REFUSED) return remap;
-  if (size <= LARGE_REMAP_MIN) {
-    memcpy(to, from, size);
-    return MI_REMAP_DONE;
-  }
-  size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
-  if ((remap = large_move(from, to, half)) != MI_REMAP_DONE) return remap;
-  remap = large_move(from + half, to + half, size - half);
-  if (remap != MI_REMAP_DONE) memcpy(from, to, half);
-  return remap;
-}
-
-// The slices of the page stay in use.  If they are LOST, for ever.
-static void large_lose(mi_page_t* page, mi_remap_t remap) {
-  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
-  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
-  _mi_page_delete_large(page);
-  if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
-}
-
-// False: the contents are where they were, and `to` is given up.
-static bool large_move_page(mi_page_t* from, mi_page_t* to) {
-  mi_remap_t remap = large_move(_mi_page_start(from), _mi_page_start(to), from->n_slices * MI_SLICE_SIZE);
-  if (remap != MI_REMAP_DONE) {
-    large_lose(to, remap);
-    return false;
-  }
-  _mi_page_set(to, MI_PAGE_REMAPPED);
-  mi_fetch_add_relaxed(&large_n_remapped, 1);
-  return true;
-}
-
-static void* large_remap(mi_page_t* page, size_t n, bool zero) {
-  size_t n_old = page->n_slices;
-  if (n_old * MI_SLICE_SIZE < LARGE_REMAP_MIN || mi_load_relaxed(&large_n_remapped) >= LARGE_REMAP_COUNT_MAX)
-    return NULL;
-  if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
-  large_commit_reserved();
-  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
-  size_t   arena = _mi_heap_arena_of(page);
-  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
-  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, arena);
-  if (run.region == NULL) return NULL;
-  if (zero && !run.is_zero) {
-    mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
-    large_clear(&tail);
-  }
-  mi_page_t* moved = large_page(NULL, page, _mi_page_new_large(run, 0, 0));
-  if (moved == NULL) return NULL;
-  bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
-  if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= LARGE_COPY_MAX)) {
-    memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
-  }
-  else if (!large_move_page(page, moved)) {
-    return NULL;
-  }
-  _mi_large_free(NULL, page);
-  return _mi_page_large_block(moved);
-}
-
-// A part at a time, of which the old memory goes back at once: there is never twice the memory.
-static void large_copy_out(char* from, char* to, size_t size) {
-  for (size_t at = 0, part; at < size; at += part) {
-    part = mi_min(size - at, MI_CHUNK_SIZE);
-    memcpy(to + at, from + at, part);
-    _mi_prim_purge(from + at, part);
-  }
-}
-
-// A page with a mapping of its own and the contents of the other: moved by the system or, if they lie in several mappings
-// (after large_remap, or by calls of the program), copied, once in the life of a block: one mapping can be resized.
-static mi_page_t* large_new_moved(mi_page_t* page, size_t n) {
-  size_t size = page->n_slices * MI_SLICE_SIZE;
-  void*  descriptor = NULL;
-  if (n > UINT32_MAX) return NULL;
-  if (!_mi_page_has(page, MI_PAGE_REMAPPED))
-    descriptor = _mi_mapped_new_from(_mi_page_start(page), size, n * MI_SLICE_SIZE);
-  if (descriptor != NULL) {
-    _mi_page_set(page, MI_PAGE_IS_ZERO);
-  }
-  else {
-    if ((descriptor = large_map(n, 1)) == NULL) return NULL;
-    large_copy_out(_mi_page_start(page), _mi_mapped_start(descriptor), size);
-  }
-  return _mi_page_new_mapped(descriptor, n, 0);
-}
-
-// The block gets a mapping of its own.  NULL when it cannot have one.
-static void* large_move_out(mi_page_t* page, size_t n) {
-  bool is_plain = (_mi_page_large_block(page) == _mi_page_start(page) && !_mi_region_is_arena(_mi_page_region(page)));
-  if (!is_plain || !large_wants_mapping(n, 1, _mi_heap_arena_of(page))) return NULL;
-  mi_page_t* moved = large_new_moved(page, n);
-  if (moved == NULL) return NULL;
-  large_page(NULL, page, moved); // it has its heap link, so this does not fail
-  _mi_large_free(NULL, page);
-  return _mi_page_large_block(moved);
-}
-
-void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero) {
-  size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
-  if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
-  size_t n = large_slices(mi_max(new_size, 1) + adjust);
-  if (n > UINT32_MAX) return NULL;
-  if (_mi_page_is_mapped(page)) return large_resize_mapped(page, n);
-  if (n <= page->n_slices) return large_shrink(page, n);
-  void* moved = large_move_out(page, n);
-  if (moved != NULL) return moved;
-  if (large_extend(page, n, zero)) return _mi_page_large_block(page);
-  return large_remap(page, n, zero);
 }

@@ -35,6 +35,24 @@ void _mi_large_drop_kept(mi_theap_t* theap);
 // It keeps nothing any more: what it kept has been given back by others, or is lost.
 void _mi_large_forget_kept(mi_theap_t* theap);
 
-// The block resized without copying: in place, or its memory moved by the system.  NULL when it must be copied.
-// `zero`: what is new reads as zero.
-void* _mi_large_realloc(mi_page_t* page, size_t new_size, bool zero);
+// ---- parts, for resizing --------------------------------------------------------------------------------------------
+
+extern mi_atomic(size_t) _mi_large_n_remapped; // pages that are REMAPPED
+
+// Is a block of n slices to have a mapping of its own?
+bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena);
+
+// The descriptor of a new mapping of n slices, NULL if there is none to be had.
+void* _mi_large_map(size_t n, size_t align);
+
+// Clears the slices of a run that may hold something.
+void _mi_large_clear(const mi_run_t* run);
+
+// The page becomes one of the heap, or (NULL) of another block's heap.  NULL when out of memory: then it is given back.
+mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page);
+
+// The page is not in use any more, but its slices are: until they have memory again, or for ever if they are LOST.
+void _mi_large_lose(mi_page_t* page, mi_remap_t remap);
+
+// Tries to give memory to slices that have been RESERVED, of one page: that costs little where the system still refuses.
+void _mi_large_commit_reserved(void);

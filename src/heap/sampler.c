@@ -11,7 +11,6 @@
 #include "guard_fault.h"
 #include "meta.h"
 #include "presence.h"
-#include "refill.h"
 #include "registry.h"
 
 // While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
@@ -257,15 +256,13 @@ static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
   sampler_arm(theap, s);
 }
 
-// With how many blocks a bin was just filled.  Of more than it has room for, it does not know how many (H3): then as
-// many as it may have got.
+// With how many blocks a bin was just filled (theap.h, H7): those that it has, and the one that was handed out.
 static size_t sampler_n_filled(mi_theap_t* theap, size_t cls) {
-  const mi_bin_t* bin = &theap->bins[cls];
-  if (bin->slots > 1) return (size_t)(bin->limit + 1 - bin->slots);
   _mi_presence_enter(theap);
-  uint32_t n_fills = theap->classes[cls].n_fills;
+  int32_t slots = theap->bins[cls].slots;
+  int32_t n = (_mi_bin_has_no_slots(slots) ? 0 : theap->classes[cls].total - slots); // a round was faster (SA3)
   _mi_presence_leave(theap);
-  return mi_min((size_t)MI_REFILL_FIRST << (n_fills > 0 ? n_fills - 1 : 0), _mi_size_class_info[cls].capacity);
+  return (size_t)n + 1;
 }
 
 static bool sampler_wants_class(const mi_sampler_t* s, size_t cls) {

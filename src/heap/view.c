@@ -9,23 +9,16 @@
 #include "outbox.h"
 #include "sampler.h"
 
-void _mi_view_add_fault(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page) {
-  if (faults == NULL) return;
-  if (faults->n < MI_FAULTS_KEPT) {
-    mi_damage_t* fault = &faults->kept[faults->n];
-    fault->what = what;
-    fault->at = at;
-    fault->page = page;
-    fault->block_size = (page == NULL ? 0 : _mi_page_block_size(page));
-  }
+bool _mi_view_holds(mi_faults_t* faults, bool is_so, const char* otherwise, const void* at, const mi_page_t* page) {
+  if (is_so || faults == NULL) return is_so;
+  mi_damage_t fault = {otherwise, at, page, page == NULL ? 0 : _mi_page_block_size(page)};
+  if (faults->n < MI_FAULTS_KEPT) faults->kept[faults->n] = fault;
   faults->n++;
+  return false;
 }
 
-// Which block of the page begins there?  n_blocks if none does.
-static size_t view_index(const mi_view_t* view, const mi_block_t* block) {
-  size_t offset = (size_t)((const char*)block - view->start);
-  if (offset >= view->n_blocks * view->block_size || offset % view->block_size != 0) return view->n_blocks;
-  return offset / view->block_size;
+static void view_set_free(mi_view_t* view, size_t i) {
+  view->free[i / 64] |= (uint64_t)1 << (i % 64);
 }
 
 static bool view_is_made(const mi_view_t* view, size_t i) {
@@ -35,20 +28,14 @@ static bool view_is_made(const mi_view_t* view, size_t i) {
 
 // False: it cannot be in a list, and so the list ends here.
 static bool view_mark(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
-  size_t i = view_index(view, block);
-  if (i == view->n_blocks) {
-    _mi_view_add_fault(faults, "a link to where no block is", block, view->page);
-    return false;
-  }
-  if (!view_is_made(view, i)) {
-    _mi_view_add_fault(faults, "a free block that was never made", block, view->page);
-    return false;
-  }
-  if (!_mi_view_is_live(view, i)) {
-    _mi_view_add_fault(faults, "a block that is free twice", block, view->page);
-    return false;
-  }
-  view->free[i / 64] |= (uint64_t)1 << (i % 64);
+  size_t      offset = (size_t)((const char*)block - view->start);
+  size_t      i = offset / view->block_size;
+  const char* wrong = NULL;
+  if (i >= view->n_blocks || offset % view->block_size != 0) wrong = "a link to where no block is";
+  else if (!view_is_made(view, i)) wrong = "a free block that was never made";
+  else if (!_mi_view_is_live(view, i)) wrong = "a block that is free twice";
+  if (!_mi_view_holds(faults, wrong == NULL, wrong, block, view->page)) return false;
+  view_set_free(view, i);
   view->n_live--;
   return true;
 }
@@ -57,27 +44,22 @@ static bool view_mark(mi_view_t* view, const mi_block_t* block, mi_faults_t* fau
 static void view_mark_list(mi_view_t* view, const mi_block_t* block, size_t n, const char* wrong, mi_faults_t* faults) {
   size_t found = 0;
   for (; block != NULL && view_mark(view, block, faults); block = _mi_block_peek(block)) found++;
-  if (found != n) _mi_view_add_fault(faults, wrong, view->page, view->page);
+  _mi_view_holds(faults, found == n, wrong, view->page, view->page);
 }
 
 static void view_mark_unmade(mi_view_t* view) {
   size_t i = _mi_page_first_made(view->page) + view->n_made;
   for (size_t n = view->n_blocks - view->n_made; n > 0; n--, i++) {
     if (i >= view->n_blocks) i -= view->n_blocks;
-    view->free[i / 64] |= (uint64_t)1 << (i % 64);
+    view_set_free(view, i);
   }
   view->n_live = view->n_made;
-}
-
-mi_page_t* _mi_view_page_of(const mi_block_t* block, size_t cls) {
-  mi_page_t* page = ((uintptr_t)block % sizeof(*block) == 0 ? _mi_page_of(block) : NULL);
-  return page != NULL && _mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls ? page : NULL;
 }
 
 // A bin may have blocks of all pages of its heap: its thread's home can have been another when they were freed.
 static void view_mark_bin(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
   for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
-    const mi_page_t* page = _mi_view_page_of(block, view->page->cls);
+    const mi_page_t* page = _mi_bin_page_of(block, view->cls);
     if (page == NULL || (page == view->page && !view_mark(view, block, faults))) return;
   }
 }
@@ -137,8 +119,7 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
     view_make_large(view, page);
     return;
   }
-  if (!view_is_possible(page)) {
-    _mi_view_add_fault(faults, "a descriptor that fits no size class", page, page);
+  if (!_mi_view_holds(faults, view_is_possible(page), "a descriptor that fits no size class", page, page)) {
     view->n_blocks = view->n_made = view->n_live = view->block_size = 0;
     return;
   }

@@ -31,8 +31,8 @@ typedef struct mi_faults_s {
   mi_damage_t kept[MI_FAULTS_KEPT];
 } mi_faults_t;
 
-// `faults` may be NULL: nobody wants to know.
-void _mi_view_add_fault(mi_faults_t* faults, const char* what, const void* at, const mi_page_t* page);
+// If it is not so, that is a fault; `faults` may be NULL: nobody wants to know.  Returns is_so.
+bool _mi_view_holds(mi_faults_t* faults, bool is_so, const char* otherwise, const void* at, const mi_page_t* page);
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
@@ -60,6 +60,3 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults);
 
 // A view of the next page.
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view);
-
-// Can there be a block of the class at this address (VW2)?  Its page, or NULL.
-mi_page_t* _mi_view_page_of(const mi_block_t* block, size_t cls);

@@ -13,8 +13,7 @@ static bool walk_wants(const mi_walk_t* walk, mi_page_t* page) {
   }
   if (walk->heap == NULL && walk->subproc == NULL) return true;
   const mi_heap_t* heap = _mi_heap_of(page);
-  if (heap == NULL) return false; // it is being given back
-  return (walk->heap == NULL || walk->heap == heap) && (walk->subproc == NULL || walk->subproc == heap->subproc);
+  return heap != NULL && _mi_walk_wants(walk, heap); // NULL: it is being given back
 }
 
 static bool walk_skips(const mi_region_t* region, size_t slice) {

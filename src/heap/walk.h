@@ -14,6 +14,10 @@ typedef struct mi_walk_s {
   size_t              slice; // after the last region: the last descriptor of a mapped block
 } mi_walk_t;
 
+static inline bool _mi_walk_wants(const mi_walk_t* walk, const mi_heap_t* heap) {
+  return (walk->heap == NULL || walk->heap == heap) && (walk->subproc == NULL || walk->subproc == heap->subproc);
+}
+
 // The next page; caller holds the arena lock.  Only its atomic fields may be read, unless its heap is known to rest.
 mi_page_t* _mi_walk_next(mi_walk_t* walk);
 

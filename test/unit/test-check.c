@@ -154,7 +154,7 @@ static void damage_links(void) {
   DAMAGE(queued->free, 0, "P1");
   DAMAGE_LINK(in_bin(1), 0x4141414141414141, "a link in a bin to where no block is");
   DAMAGE_LINK(in_bin(1), (uintptr_t)elsewhere, "a link in a bin to where no block is");
-  DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(2) + 8, "a link in a bin into a block");
+  DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(2) + 8, "a link in a bin to where no block is");
   DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(2) + 2, "a link in a bin to where no block is");
   DAMAGE_LINK(in_bin(1), (uintptr_t)in_bin(0), "a bin without an end");
   DAMAGE_LINK(in_bin(1), (uintptr_t)on_list(0), "free twice");
@@ -251,7 +251,7 @@ static void damage_words(void) {
   DAMAGE(queued->word, word_of(queued, MI_PAGE_OWNED, 1, blocks), "a link to where no block is");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_OWNED, 1, on_list(0)), "free twice");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_PARKED, 0, NULL), "a PARKED page");
-  DAMAGE(queued->word, word_of(queued, MI_PAGE_SHARED, 5, NULL), "PO1");
+  DAMAGE(queued->word, word_of(queued, MI_PAGE_SHARED, 5, NULL), "H4: a list with a page that is not for it");
   DAMAGE(queued->word, word_of(queued, MI_PAGE_CLAIMED, 0, NULL), "CLAIMED");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, n_shared + 1, NULL), "I2");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, 0, NULL), "full or empty");
@@ -266,21 +266,21 @@ static void damage_words(void) {
 
 static void damage_lists(void) {
   mi_class_state_t* state = &theap->classes[cls];
-  DAMAGE(state->queue.count, 7, "a list of another length");
-  DAMAGE(state->queue.last, (uintptr_t)shared, "a list with another end");
-  DAMAGE(state->queue.first, 0, "a list with another end");
+  DAMAGE(state->queue.count, 7, "a list with another end or length");
+  DAMAGE(state->queue.last, (uintptr_t)shared, "a list with another end or length");
+  DAMAGE(state->queue.first, 0, "a list with another end or length");
   DAMAGE(state->queue.first, 0x4141414141414141, "a link in a list to where no page is");
   DAMAGE(state->queue.first, (uintptr_t)blocks[0], "a link in a list to where no page is");
-  DAMAGE(state->queue.first, (uintptr_t)parked, "H4: a list with a page that is not OWNED");
+  DAMAGE(state->queue.first, (uintptr_t)parked, "H4: a list with a page that is not for it");
   DAMAGE(state->queue.first->next, (uintptr_t)queued, "a list that goes back another way");
   DAMAGE(state->queue.first->prev, (uintptr_t)shared, "a list that goes back another way");
-  DAMAGE(state->full.first, (uintptr_t)queued, "H4: a page in the wrong list");
-  DAMAGE(heap->pools[cls].first, 0, "PO1: a SHARED page that is not in the pool");
+  DAMAGE(state->full.first, (uintptr_t)queued, "H4: a list with a page that is not for it");
+  DAMAGE(heap->pools[cls].first, 0, "PO1: pages that are SHARED but in no pool");
   DAMAGE(heap->pools[cls].first, 0x4141414141414141, "a link in a pool to where no page is");
   DAMAGE(heap->pools[cls].first, (uintptr_t)parked, "PO1: a pool with a page that is not for it");
   DAMAGE(shared->next, (uintptr_t)shared, "a pool that goes back another way");
-  DAMAGE(shared->prev, (uintptr_t)parked, "PO1");
-  DAMAGE(heap->pages, 0, "Q1: a page that is not in its heap's list");
+  DAMAGE(shared->prev, (uintptr_t)parked, "a pool that goes back another way");
+  DAMAGE(heap->pages, 0, "a heap with another number of pages");
   DAMAGE(heap->pages, 0x4141414141414141, "a link of a heap to where no page is");
   DAMAGE(heap->pages, (uintptr_t)mains, "Q1: a heap with a page that is not its own");
   DAMAGE(heap->n_pages, 1, "a heap with another number of pages");

@@ -68,12 +68,12 @@ static void* guard_malloc(size_t size) {
 static void check_records(void) {
   enum { n = 600 };
   static char* blocks[n];
-  size_t       live = _mi_guard_live_count();
+  size_t       live = _mi_guard_count(MI_GUARD_LIVE);
   for (size_t i = 0; i < n; i++) {
     blocks[i] = (char*)guard_malloc(i + 1);
     CHECK(blocks[i] != NULL);
   }
-  CHECK_EQ(_mi_guard_live_count() - live, n);
+  CHECK_EQ(_mi_guard_count(MI_GUARD_LIVE) - live, n);
   for (size_t i = 0; i < n; i++) {
     const mi_guard_t* guard = _mi_guard_find((uintptr_t)blocks[i]);
     CHECK(guard != NULL && guard->block == blocks[i] && guard->size == i + 1 && guard->allocated.thread != 0);
@@ -84,10 +84,10 @@ static void check_records(void) {
   // The runs of the first that are freed are the first that are used again, but not before there are enough.
   for (size_t i = 0; i < n; i++) {
     mi_free(blocks[i]);
-    CHECK(_mi_guard_freed_count() <= MI_GUARD_FREED_MAX);
+    CHECK(_mi_guard_count(MI_GUARD_FREED) <= MI_GUARD_FREED_MAX);
   }
-  CHECK_EQ(_mi_guard_live_count(), live);
-  CHECK_EQ(_mi_guard_freed_count(), MI_GUARD_FREED_MAX);
+  CHECK_EQ(_mi_guard_count(MI_GUARD_LIVE), live);
+  CHECK_EQ(_mi_guard_count(MI_GUARD_FREED), MI_GUARD_FREED_MAX);
   for (size_t i = n - MI_GUARD_FREED_MAX; i < n; i++) {
     const mi_guard_t* guard = _mi_guard_find((uintptr_t)blocks[i]);
     CHECK(guard != NULL && guard->block == blocks[i] && guard->freed.thread != 0);
@@ -98,11 +98,11 @@ static void check_records(void) {
   }
   // Large ones keep little address space.
   for (size_t i = 0; i < 100; i++) mi_free(guard_malloc(10 * MI_MiB));
-  CHECK(_mi_guard_freed_count() <= MI_GUARD_FREED_SLICES * MI_SLICE_SIZE / (10 * MI_MiB));
+  CHECK(_mi_guard_count(MI_GUARD_FREED) <= MI_GUARD_FREED_SLICES * MI_SLICE_SIZE / (10 * MI_MiB));
   void* p = guard_malloc(100 * MI_MiB);
   CHECK(p != NULL);
   mi_free(p);
-  CHECK_EQ(_mi_guard_freed_count(), 0);
+  CHECK_EQ(_mi_guard_count(MI_GUARD_FREED), 0);
 }
 
 // ---- resizing -------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ static void check_failures(void) {
   mi_option_set(mi_option_guarded_sample_rate, 1);
   for (int round = 0; round < 3; round++) {
     size_t size = (round == 0 ? 100 : round == 1 ? 70000 : 3 * MI_MiB);
-    size_t live = _mi_guard_live_count(), n_fallen = 0;
+    size_t live = _mi_guard_count(MI_GUARD_LIVE), n_fallen = 0;
     for (size_t nth = 1; nth < 12; nth++) {
       _mi_prim_fail_nth(nth, false);
       char* p = (char*)mi_malloc(size);
@@ -181,7 +181,7 @@ static void check_failures(void) {
     }
     // Where large blocks are always guarded, they are tried twice.
     CHECK_FOR(n_fallen > 0 || (MI_HARDENED && round == 2), "round %d: no call failed", round);
-    CHECK_EQ(_mi_guard_live_count(), live);
+    CHECK_EQ(_mi_guard_count(MI_GUARD_LIVE), live);
   }
   // All of them at once.
   _mi_prim_fail_nth(1, true);

@@ -1,0 +1,164 @@
+// Resizing blocks that have a page of their own.  Layer: heap.
+#include "large_resize.h"
+
+#include <string.h>
+
+#include "../support/stat.h"
+#include "event.h"
+
+// From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
+// faults of the new place cost about as much as copying 256 KiB.
+#define RESIZE_REMAP_MIN       (256 * MI_KiB)
+// ... unless the new place is backed already: then up to this size copying is cheaper than the faults that the memory
+// which is given up for it will cost the next block (docs/decisions/005).
+#define RESIZE_COPY_MAX        (8 * MI_MiB)
+// Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
+#define RESIZE_REMAP_COUNT_MAX 1024
+
+static void resize_set_slices(mi_page_t* page, size_t n) {
+  _mi_stat_change(&_mi_stat_live.malloc_huge, ((int64_t)n - (int64_t)page->n_slices) * (int64_t)MI_SLICE_SIZE);
+  page->n_slices = (uint32_t)n;
+}
+
+static void* resize_shrink(mi_page_t* page, size_t n) {
+  size_t n_old = page->n_slices;
+  if (n == n_old) return _mi_page_large_block(page);
+  // A moved block keeps its tail: only as a whole does it become an ordinary mapping again.
+  if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
+    resize_set_slices(page, n);
+    _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
+    _mi_event_freed();
+  }
+  return _mi_page_large_block(page);
+}
+
+// By the system, which moves it if there is no room; no contents are copied.  CLAIMED meanwhile: in the child of a fork nobody
+// knows where it is.
+static void* resize_mapped(mi_page_t* page, size_t n) {
+  size_t offset = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
+  if (n == page->n_slices) return _mi_page_large_block(page);
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  bool ok = _mi_mapped_resize(page, n * MI_SLICE_SIZE);
+  bool is_shrinking = (n < page->n_slices);
+  if (ok) {
+    page->free = (mi_block_t*)(void*)(_mi_page_large_start(page) + offset);
+    resize_set_slices(page, n);
+  }
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
+  return ok || is_shrinking ? _mi_page_large_block(page) : NULL;
+}
+
+static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
+  mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
+  if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
+  if (zero && !more.is_zero) _mi_large_clear(&more);
+  resize_set_slices(page, n);
+  return true;
+}
+
+// Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
+// slices that cannot be moved are copied.  Never REFUSED.
+static mi_remap_t resize_move(char* from, char* to, size_t size) {
+  mi_remap_t remap = _mi_prim_remap(from, to, size);
+  if (remap != MI_REMAP_REFUSED) return remap;
+  if (size <= RESIZE_REMAP_MIN) {
+    memcpy(to, from, size);
+    return MI_REMAP_DONE;
+  }
+  size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
+  if ((remap = resize_move(from, to, half)) != MI_REMAP_DONE) return remap;
+  remap = resize_move(from + half, to + half, size - half);
+  if (remap != MI_REMAP_DONE) memcpy(from, to, half);
+  return remap;
+}
+
+// False: the contents are where they were, and `to` is given up.
+static bool resize_move_page(mi_page_t* from, mi_page_t* to) {
+  mi_remap_t remap = resize_move(_mi_page_start(from), _mi_page_start(to), from->n_slices * MI_SLICE_SIZE);
+  if (remap != MI_REMAP_DONE) {
+    _mi_large_lose(to, remap);
+    return false;
+  }
+  _mi_page_set(to, MI_PAGE_REMAPPED);
+  mi_fetch_add_relaxed(&_mi_large_n_remapped, 1);
+  return true;
+}
+
+static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
+  size_t n_old = page->n_slices;
+  if (n_old * MI_SLICE_SIZE < RESIZE_REMAP_MIN || mi_load_relaxed(&_mi_large_n_remapped) >= RESIZE_REMAP_COUNT_MAX)
+    return NULL;
+  if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
+  _mi_large_commit_reserved();
+  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
+  size_t   arena = _mi_heap_arena_of(page);
+  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
+  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, arena);
+  if (run.region == NULL) return NULL;
+  if (zero && !run.is_zero) {
+    mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
+    _mi_large_clear(&tail);
+  }
+  mi_page_t* moved = _mi_large_add(NULL, page, _mi_page_new_large(run, 0, 0));
+  if (moved == NULL) return NULL;
+  bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
+  if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX)) {
+    memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
+  }
+  else if (!resize_move_page(page, moved)) {
+    return NULL;
+  }
+  _mi_large_free(NULL, page);
+  return _mi_page_large_block(moved);
+}
+
+// A part at a time, of which the old memory goes back at once: there is never twice the memory.
+static void resize_copy_out(char* from, char* to, size_t size) {
+  for (size_t at = 0, part; at < size; at += part) {
+    part = mi_min(size - at, MI_CHUNK_SIZE);
+    memcpy(to + at, from + at, part);
+    _mi_prim_purge(from + at, part);
+  }
+}
+
+// A page with a mapping of its own and the contents of the other: moved by the system or, if they lie in several mappings
+// (after resize_remap, or by calls of the program), copied, once in the life of a block: one mapping can be resized.
+static mi_page_t* resize_new_moved(mi_page_t* page, size_t n) {
+  size_t size = page->n_slices * MI_SLICE_SIZE;
+  void*  descriptor = NULL;
+  if (n > UINT32_MAX) return NULL;
+  if (!_mi_page_has(page, MI_PAGE_REMAPPED))
+    descriptor = _mi_mapped_new_from(_mi_page_start(page), size, n * MI_SLICE_SIZE);
+  if (descriptor != NULL) {
+    _mi_page_set(page, MI_PAGE_IS_ZERO);
+  }
+  else {
+    if ((descriptor = _mi_large_map(n, 1)) == NULL) return NULL;
+    resize_copy_out(_mi_page_start(page), _mi_mapped_start(descriptor), size);
+  }
+  return _mi_page_new_mapped(descriptor, n, 0);
+}
+
+// The block gets a mapping of its own.  NULL when it cannot have one.
+static void* resize_move_out(mi_page_t* page, size_t n) {
+  bool is_plain = (_mi_page_large_block(page) == _mi_page_start(page) && !_mi_region_is_arena(_mi_page_region(page)));
+  if (!is_plain || !_mi_large_wants_mapping(n, 1, _mi_heap_arena_of(page))) return NULL;
+  mi_page_t* moved = resize_new_moved(page, n);
+  if (moved == NULL) return NULL;
+  _mi_large_add(NULL, page, moved); // it has its heap link, so this does not fail
+  _mi_large_free(NULL, page);
+  return _mi_page_large_block(moved);
+}
+
+void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {
+  size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
+  if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
+  size_t n = mi_div_up(mi_max(new_size, 1) + adjust, MI_SLICE_SIZE);
+  if (n > UINT32_MAX) return NULL;
+  if (_mi_page_is_mapped(page)) return resize_mapped(page, n);
+  if (n <= page->n_slices) return resize_shrink(page, n);
+  void* moved = resize_move_out(page, n);
+  if (moved != NULL) return moved;
+  if (resize_extend(page, n, zero)) return _mi_page_large_block(page);
+  return resize_remap(page, n, zero);
+}
