@@ -11,13 +11,16 @@
 
 // Of what lies in our own slices.  The result may be another structure of ours: it can be read, but does not look right.
 static bool check_is_meta(const void* p, size_t size) {
-  const mi_region_t* region = _mi_region_search(p);
-  size_t             slice = (region == NULL ? 0 : _mi_region_slice_index(region, p));
-  if (region == NULL || slice >= region->n_used * MI_CHUNK_SLICES) return false;
-  size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
-  const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
-  bool              is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-  return chunk->kind == MI_CHUNK_META && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+  for (size_t i = 0; i < _mi_region_count(); i++) { // not the one whose table covers it: that may be of another region
+    const mi_region_t* region = &_mi_region_all[i];
+    size_t             slice = _mi_region_slice_index(region, p);
+    if (region->base == 0 || slice >= region->n_used * MI_CHUNK_SLICES) continue;
+    size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
+    const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+    bool              is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
+    return chunk->kind == MI_CHUNK_META && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+  }
+  return false;
 }
 
 bool _mi_check_page_is_theap(const mi_theap_t* theap) {
