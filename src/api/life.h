@@ -179,8 +179,9 @@ static mi_always_inline void _mi_life_release(mi_theap_t* theap, mi_page_t* slic
 
 // The same, of any page by its first descriptor.
 static inline void _mi_life_release_any(mi_page_t* page, void* p) {
+  mi_theap_t* thread = _mi_thread_for_frees(); // a thread that only frees gets a quarantine with its theap
   if (MI_HARDENED) _mi_quarantine_free(page, p);
-  else _mi_free_any(_mi_thread_for_frees(), page, p);
+  else _mi_free_any(thread, page, p);
 }
 
 // A large block.
