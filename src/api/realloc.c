@@ -1,7 +1,7 @@
 // realloc and its relatives.  Layer: api.
 //
 // A block stays where it is while at least half of it is used; a large one also grows into free memory behind it, and is
-// moved by the system's page tables before it is copied (heap/large.c).
+// moved by the system's page tables before it is copied (heap/large_resize.h).
 //
 // At level 3 of the interface a block that is resized is afterwards in the heap that it would be allocated from: who is
 // going to destroy the other one may count on that.

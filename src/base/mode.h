@@ -8,7 +8,7 @@
 //
 //   MI_PADDING   the end of each block is guarded, and tells how much of it the program asked for (page/padding.h)
 //   MI_CHECKED   links of free blocks are encoded and checked; so is each pointer that is freed (page/block.h)
-//   MI_HARDENED  freed memory is kept for a while before it is used again; inaccessible gaps (heap/quarantine.h)
+//   MI_HARDENED  freed memory is kept for a while before it is used again; guard pages behind pages of blocks (heap/quarantine.h, page/page.h)
 //   MI_FILL      freed memory is overwritten, and checked before it is used again
 #pragma once
 

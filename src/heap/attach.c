@@ -182,28 +182,29 @@ void _mi_attach_retire(mi_theap_t* theap) {
   mi_store_relaxed(&thread->has_retired, true);
 }
 
+static void attach_lose_bins(mi_theap_t* theap) {
+  _mi_sampler_forget(theap); // it may have the bins
+  mi_store_relaxed(&theap->is_closed, false);
+  memset(theap->bins, 0, sizeof(theap->bins));
+  memset(theap->classes, 0, sizeof(theap->classes));
+}
+
 void _mi_attach_clear(mi_theap_t* theap) {
   if (theap->is_orphan) {
     _mi_attach_forget(theap);
     return;
   }
-  _mi_sampler_forget(theap); // it may have the bins
-  mi_store_relaxed(&theap->is_closed, false);
-  memset(theap->bins, 0, sizeof(theap->bins));
-  memset(theap->classes, 0, sizeof(theap->classes));
+  attach_lose_bins(theap);
   _mi_theap_init(theap);
   if (theap->is_late || mi_load_relaxed(&theap->thread) == _mi_theap_backing()) _mi_attach_end(theap);
   else _mi_attach_retire(theap);
 }
 
 void _mi_attach_forget(mi_theap_t* theap) {
-  _mi_sampler_forget(theap);
-  memset(theap->bins, 0, sizeof(theap->bins));
-  memset(theap->classes, 0, sizeof(theap->classes));
+  attach_lose_bins(theap);
   memset(theap->outbox, 0, sizeof(theap->outbox));
   _mi_large_forget_kept(theap); // lost, as its bins are
   mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE);
-  mi_store_relaxed(&theap->is_closed, false);
   memset(theap->cache, 0, sizeof(theap->cache));
   _mi_directory_clear(&theap->directory);
   theap->retired = NULL;

@@ -20,6 +20,7 @@ void* _mi_meta_carve(mi_slab_t* slab, size_t size) {
   if (slab->left < size) {
     char* start = (char*)meta_slices(1);
     if (start == NULL) return NULL;
+    if (MI_TRACK) _mi_prim_hide(start, MI_SLICE_SIZE); // whole: what is hidden are OS pages, and objects share those
     slab->next = start;
     slab->left = MI_SLICE_SIZE;
   }

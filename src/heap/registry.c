@@ -16,7 +16,6 @@ mi_theap_t* _mi_registry_new_theap(void) {
   bool        is_first = (mi_load_relaxed(&registry_first) == NULL && !MI_TRACK_VALGRIND); // which could not be hidden
   mi_theap_t* theap = (is_first ? &registry_last : (mi_theap_t*)_mi_meta_carve(&registry_slab, sizeof(mi_theap_t)));
   if (theap == NULL) return NULL;
-  if (MI_TRACK && !is_first) _mi_prim_hide(theap, sizeof(*theap));
   theap->next = mi_load_relaxed(&registry_first);
   mi_store_release(&registry_first, theap); // release: RE1
   registry_count++;

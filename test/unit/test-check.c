@@ -352,7 +352,7 @@ static void damage_much(void) {
 }
 
 // A round has taken the blocks of a bin while its thread was in the middle of a free, which then wrote what it had read.  That is no
-// damage, and what was taken is in use for nobody (idle.h, V4).
+// damage, and what was taken is in use for nobody (bin.h, BN2).
 static void check_unsettled(void) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
