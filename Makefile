@@ -75,6 +75,10 @@ test-package test-bugs test-tools:
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $(@:test-%=%)
 
+test-%: ## run the tests of one platform, under its emulator: scripts/run-tests.py --list names them
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) $*
+
 test-programs: ## run all real programs under LD_PRELOAD (installs databases and a browser; 30 minutes)
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(call user-build,mimalloc)

@@ -1,11 +1,18 @@
 # The sources of the library, by layer from low to high.  src/static.c includes the same files one by one;
 # scripts/check-layers.py holds the two lists against each other and against what lies in src/.
+if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
+  set(mi_system_sources
+    src/prim/linux.c
+    src/prim/linux_fault.c
+    src/prim/linux_process.c
+    src/prim/pthread.c)
+else()
+  message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
+endif()
+
 set(mi_sources
-  src/prim/linux.c
-  src/prim/linux_fault.c
-  src/prim/linux_process.c
+  ${mi_system_sources}
   src/prim/lock.c
-  src/prim/pthread.c
 
   src/support/assert.c
   src/support/format.c
@@ -96,8 +103,10 @@ set(mi_sources
   src/api/catch.c
   src/api/cxx.c
   src/api/level.c
-  src/api/operators.c
-  src/api/override.c)
+
+  src/override/glibc.c
+  src/override/libc.c
+  src/override/operators.c)
 
 set(mi_public_headers
   include/mimalloc.h

@@ -5,14 +5,14 @@
   public     the public headers are included by src/base/public.h only
   first      a source includes its own header before all others of ours
   cycle      no header includes itself by way of others
-  system     no conditional on the operating system outside src/prim, but for the files in SYSTEM_ALLOWED
+  system     no conditional on the operating system outside src/prim and src/override, but for the files in SYSTEM_ALLOWED
   c-in-c     no source includes a source, but for src/static.c
   list       cmake/sources.cmake, src/static.c and the files in src/ are the same sources
   circle     the units (foo.h with foo.c) of a layer depend on each other without circles, by the names that they use
   up         what foo.h declares is defined in foo.h or foo.c (prim.h: in src/prim), and no unit uses names of a higher layer
   named      what unit foo defines for other files is named _mi_foo or _mi_foo_... (src/prim: _mi_prim_... too), unless the
              public headers declare it.  Macros and types are free, inline functions of src/base are named mi_... like
-             the macros beside them, and sources of src/prim and src/api may define names of the system
+             the macros beside them, and sources of src/prim, src/api and src/override may define names of the system
   long       no file has more than MAX_FILE_LINES lines, no function more than MAX_FUNCTION_LINES
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects to be told."""
@@ -26,8 +26,8 @@ from units import LAYERS, PRIM
 MAX_FUNCTION_LINES = 40
 MAX_FILE_LINES = 400
 
-# Files outside src/prim that must know the system: they are about the compiler, or about the ABI of its libc.
-SYSTEM_ALLOWED = {"src/base/compiler.h", "src/base/atomic.h", "src/api/override.c"}
+# Other files that must know the system: they are about the compiler, or choose the sources.
+SYSTEM_ALLOWED = {"src/base/compiler.h", "src/base/atomic.h", "src/static.c"}
 PUBLIC = "src/base/public.h"
 SYSTEM_MACROS = re.compile(
     r"\b(_WIN32|_WIN64|WIN32|__CYGWIN__|__MINGW32__|__linux__|linux|__ANDROID__|__GLIBC__|__GLIBC_PREREQ|__APPLE__|__MACH__|"
@@ -122,12 +122,12 @@ class Tree:
     def check_system(self):
         for path in self.files:
             name = self.name(path)
-            if name.startswith("src/prim/") or name in SYSTEM_ALLOWED:
+            if name.startswith(("src/prim/", "src/override/")) or name in SYSTEM_ALLOWED:
                 continue
             for number, line in enumerate(self.lines[path], 1):
                 match = CONDITIONAL.match(line)
                 if match and SYSTEM_MACROS.search(match[2]):
-                    self.breaks("system", path, number, f"conditional on the system outside src/prim: {line.strip()}")
+                    self.breaks("system", path, number, f"conditional on the system outside src/prim and src/override: {line.strip()}")
 
     def check_c_in_c(self):
         for path in self.files:
@@ -192,7 +192,7 @@ class Tree:
                     continue
                 if not item.name.startswith("_mi_") and (
                         layer == "base" and item.is_static and item.name.startswith("mi_") or
-                        layer in ("prim", "api") and not source.is_header and not item.name.startswith("mi_")):
+                        layer in ("prim", "api", "override") and not source.is_header and not item.name.startswith("mi_")):
                     continue
                 is_own = item.is_static and not any(item.name in self.units.uses[unit][source.unit] for unit in users)
                 if not (is_own and item.name.startswith(f"{stem}_")):

@@ -40,6 +40,8 @@ class Part:
     needs: tuple = ()  # beside those of every build
     wants: tuple = ()  # (what is skipped without them, needs)
     is_optional: bool = False  # skipped as a whole if a need cannot be met
+    platform: bool = False  # `preset` is the name of a file in cmake/toolchains
+    options: tuple = ()  # of cmake, for platforms
 
 
 PARTS = [
@@ -69,6 +71,29 @@ PARTS = [
     Part("tools-release", "tools", "release", "probes for tracers, real programs under valgrind", ("-C", "long", "-L", "tools"),
          ("python3", "valgrind"), (("tests of probes", TRACE),)),
 ]
+
+# What a table in docs/platforms.md is made from.  Each is one toolchain file; the tests run under its emulator.
+QEMU = ("python3", "qemu-user:qemu-aarch64")
+
+
+def cross(name, triple, packages, what, select=("-L", "unit|api|override|stress|fuzz")):
+    return Part(name, "platforms", name, what, select, (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]),
+                platform=True)
+
+
+PLATFORMS = [
+    cross("arm64", "aarch64-linux-gnu", ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross"),
+          "Linux, AArch64, emulated"),
+    cross("riscv64", "riscv64-linux-gnu", ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross"),
+          "Linux, RISC-V 64, emulated"),
+    cross("armhf", "arm-linux-gnueabihf", ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross"),
+          "Linux, ARM 32, emulated"),
+    cross("s390x", "s390x-linux-gnu", ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross"),
+          "Linux, s390x, big endian, emulated"),
+    cross("ppc64le", "powerpc64le-linux-gnu", ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross"),
+          "Linux, POWER, emulated"),
+]
+PARTS += PLATFORMS
 
 NAMES = {part.name: [part] for part in PARTS}
 for each in PARTS:
@@ -126,6 +151,10 @@ def meets(needs):
 
 def build(part, jobs):
     configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
+    if part.platform:
+        configure = ["cmake", "-S", ".", "-B", f"build/{part.preset}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
+                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{part.preset}.cmake", "-DMI_DEV_WARNINGS=ON",
+                     "-DMI_BUILD_TESTS=ON", "-DMI_BUILD_BENCH=OFF", *part.options]
     if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return False
     command = ["cmake", "--build", str(ROOT / "build" / part.preset), "--parallel", str(jobs)]

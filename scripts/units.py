@@ -7,7 +7,7 @@ defined begins in column 0 and ends with a line that ends in `;`, or with the ne
 import collections
 import re
 
-LAYERS = ["base", "prim", "support", "arena", "page", "heap", "api"]
+LAYERS = ["base", "prim", "support", "arena", "page", "heap", "api", "override"]
 
 # Comments, strings and characters.
 SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'", re.S)

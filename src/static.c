@@ -10,11 +10,14 @@
   #define _GNU_SOURCE
 #endif
 
-#include "prim/linux.c"
-#include "prim/linux_fault.c"
-#include "prim/linux_process.c"
+#include "prim/system.h"
+#if MI_SYSTEM_LINUX
+  #include "prim/linux.c"
+  #include "prim/linux_fault.c"
+  #include "prim/linux_process.c"
+  #include "prim/pthread.c"
+#endif
 #include "prim/lock.c"
-#include "prim/pthread.c"
 
 #include "support/assert.c"
 #include "support/format.c"
@@ -106,5 +109,6 @@
 #include "api/cxx.c"
 #include "api/level.c"
 
-#include "api/operators.c"
-#include "api/override.c"
+#include "override/glibc.c"
+#include "override/libc.c"
+#include "override/operators.c"

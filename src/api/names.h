@@ -17,6 +17,9 @@
     }
 #endif
 
+// A name that programs see.
+#define MI_NAMES_PUBLIC __attribute__((visibility("default"), used))
+
 #if defined(__cplusplus)
   #define MI_NAMES_BEGIN extern "C" {
   #define MI_NAMES_END   }

@@ -45,13 +45,6 @@
   #define mi_mostly_unused
 #endif
 
-// The thread's own variables.  Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
-#if defined(__cplusplus)
-  #define mi_thread_local thread_local
-#else
-  #define mi_thread_local _Thread_local
-#endif
-
 #if defined(__cplusplus)
   #define mi_static_assert(cond, text) static_assert(cond, text)
 #else

@@ -1,7 +1,7 @@
 // The theaps of the calling thread.  Layer: heap.
 #include "theap.h"
 
-mi_thread_local mi_theap_t* _mi_theap_default = &_mi_theap_none;
+MI_LOCAL(mi_theap_t*, _mi_theap_local) = &_mi_theap_none;
 
 mi_theap_t _mi_theap_none;
 mi_theap_t _mi_theap_dead;

@@ -144,9 +144,10 @@ mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a
 // The theap from which malloc of the calling thread takes its blocks: its backing theap, unless the program has chosen
 // another heap as the thread's default.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
 // all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
-extern mi_thread_local mi_theap_t* _mi_theap_default;
-extern mi_theap_t                  _mi_theap_none;
-extern mi_theap_t                  _mi_theap_dead;
+extern MI_LOCAL(mi_theap_t*, _mi_theap_local);
+#define _mi_theap_default mi_local(_mi_theap_local)
+extern mi_theap_t _mi_theap_none;
+extern mi_theap_t _mi_theap_dead;
 
 // acquire: what was done before a thread got it happened before
 static inline bool _mi_theap_is_live(const mi_theap_t* theap) {

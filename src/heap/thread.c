@@ -134,9 +134,9 @@ mi_theap_t* _mi_thread_backing(void) {
 }
 
 mi_theap_t* _mi_thread_for_first_frees(void) {
-  static mi_thread_local uint32_t n_frees;
+  static MI_LOCAL(uint32_t, n_frees);
   if (_mi_theap_default == &_mi_theap_dead) return NULL;
-  if (++n_frees < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed()) return NULL;
+  if (++mi_local(n_frees) < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed()) return NULL;
   return _mi_thread_backing();
 }
 

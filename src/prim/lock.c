@@ -3,10 +3,10 @@
 
 mi_atomic(uintptr_t) _mi_lock_forker;
 
-static mi_thread_local char lock_self;
+static MI_LOCAL(char, lock_self);
 
 uintptr_t _mi_lock_self(void) {
-  return (uintptr_t)&lock_self;
+  return (uintptr_t)&mi_local(lock_self);
 }
 
 mi_cold void _mi_lock_wait(mi_lock_t* lock) {

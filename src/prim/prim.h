@@ -1,11 +1,13 @@
-// The one interface to the operating system.  Layer: prim.  One file per system implements it; no other file of the
-// library has an `#if` on the system.
+// The one interface to the operating system.  Layer: prim.  Each system has files of its own that implement it
+// (src/static.c lists them); no other layer but `override` has an `#if` on the system.
 //
 // Sizes are in bytes and addresses are multiples of the OS page size unless said otherwise.  Calls that can fail return
 // 0 or an errno value; none of them changes errno, allocates, or takes a lock of the library.
 #pragma once
 
 #include "../base/atomic.h"
+#include "local.h"
+#include "system.h"
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 

@@ -60,12 +60,12 @@ typedef struct message_thread_s {
   bool is_in_error;
 } message_thread_t;
 
-static mi_thread_local message_thread_t message_thread;
-static mi_atomic(uintptr_t)             message_main_thread; // 0: not known yet
+static MI_LOCAL(message_thread_t, message_thread);
+static mi_atomic(uintptr_t) message_main_thread; // 0: not known yet
 
 // Identifies the calling thread among those that live.
 static uintptr_t message_thread_id(void) {
-  return (uintptr_t)&message_thread;
+  return (uintptr_t)&mi_local(message_thread);
 }
 
 void _mi_message_init(void) {
@@ -110,13 +110,13 @@ static void message_earlier_add(const char* text, size_t length) {
 }
 
 static void message_call_output(mi_output_fun* out, void* arg, const char* text) {
-  message_thread.is_in_output = true;
+  mi_local(message_thread).is_in_output = true;
   out(text, arg);
-  message_thread.is_in_output = false;
+  mi_local(message_thread).is_in_output = false;
 }
 
 static void message_earlier_deliver(mi_output_fun* out, void* arg) {
-  if (message_thread.is_in_output || !message_earlier_try_hold()) return;
+  if (mi_local(message_thread).is_in_output || !message_earlier_try_hold()) return;
   if (message_earlier_length > 0) message_call_output(out, arg, message_earlier);
   message_earlier_length = 0;
   message_earlier_release();
@@ -133,7 +133,7 @@ void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept {
 static void message_write_default(const char* text) {
   void*          arg;
   mi_output_fun* out = (mi_output_fun*)message_hook_get(&message_output_hook, &arg);
-  if (out != NULL && !message_thread.is_in_output) {
+  if (out != NULL && !mi_local(message_thread).is_in_output) {
     message_call_output(out, arg, text);
     return;
   }
@@ -236,10 +236,10 @@ void _mi_message_error(int err, const char* fmt, ...) {
   }
   if (MI_TRACK && is_end && message_kind(err) != NULL) mi_track_report(message_kind(err));
   if (is_end) _mi_prim_abort();
-  if (fun != NULL && !message_thread.is_in_error) {
-    message_thread.is_in_error = true;
+  if (fun != NULL && !mi_local(message_thread).is_in_error) {
+    mi_local(message_thread).is_in_error = true;
     fun(err, arg);
-    message_thread.is_in_error = false;
+    mi_local(message_thread).is_in_error = false;
   }
   errno = saved;
 }

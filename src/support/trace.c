@@ -9,13 +9,13 @@
 #include "message.h"
 #include "option.h"
 
-static mi_atomic(bool)           trace_has_stacks;
-static mi_thread_local uintptr_t trace_thread; // 0: not asked for yet
+static mi_atomic(bool) trace_has_stacks;
+static MI_LOCAL(uintptr_t, trace_thread); // 0: not asked for yet
 
 // The system's number of the calling thread, which does not change.  Once: a sandbox may forbid to ask later.
 static uintptr_t trace_thread_id(void) {
-  if (trace_thread == 0) trace_thread = _mi_prim_thread_id();
-  return trace_thread;
+  if (mi_local(trace_thread) == 0) mi_local(trace_thread) = _mi_prim_thread_id();
+  return mi_local(trace_thread);
 }
 
 void _mi_trace_know_thread(void) {
@@ -23,7 +23,7 @@ void _mi_trace_know_thread(void) {
 }
 
 void _mi_trace_after_fork(void) {
-  if (trace_thread != 0) trace_thread = _mi_prim_thread_id();
+  if (mi_local(trace_thread) != 0) mi_local(trace_thread) = _mi_prim_thread_id();
 }
 
 void _mi_trace_start(void) {
@@ -82,7 +82,7 @@ struct mi_trace_place_s {
 #define TRACE_TRIES 1000 // the lock is held for a few instructions
 
 mi_atomic(mi_trace_place_t*) _mi_trace_table;
-static mi_thread_local bool  trace_is_busy; // the unwinder may allocate
+static MI_LOCAL(bool, trace_is_busy); // the unwinder may allocate
 
 void _mi_trace_init(void) {
   void*  table;
@@ -120,8 +120,8 @@ static void trace_unlock(mi_trace_place_t* place) {
 
 void _mi_trace_remember(const void* block, bool is_free) {
   mi_trace_t trace;
-  if (!MI_TRACE_BLOCKS || trace_is_busy) return;
-  trace_is_busy = true;
+  if (!MI_TRACE_BLOCKS || mi_local(trace_is_busy)) return;
+  mi_local(trace_is_busy) = true;
   _mi_trace_take(&trace);
   mi_trace_place_t* place = trace_lock(block);
   if (place != NULL) {
@@ -131,7 +131,7 @@ void _mi_trace_remember(const void* block, bool is_free) {
     *(is_free ? &place->freed : &place->allocated) = trace;
     trace_unlock(place);
   }
-  trace_is_busy = false;
+  mi_local(trace_is_busy) = false;
 }
 
 // Once: how to know more.

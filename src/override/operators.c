@@ -1,4 +1,4 @@
-// operator new and delete, all forms of them.  Layer: api.
+// operator new and delete, all forms of them.  Layer: override.
 //
 // A program may replace any of them.  Then the others do what the standard says of each, and call a more basic one,
 // whoever defines it:
@@ -14,8 +14,8 @@
 // O2  A form that knows more than the one it stands for (a size to check, that NULL will do for an answer) uses what it
 //     knows if the whole chain behind it is ours.  A chain that is not recognised as ours is called like any other: in a
 //     program at a fixed address that takes the address of a form, the loader gives the form that of a stub.
-#include "catch.h"
-#include "names.h"
+#include "../api/catch.h"
+#include "../api/names.h"
 
 #if defined(MI_MALLOC_OVERRIDE)
 

@@ -1,0 +1,41 @@
+// Which system the library is built for.  Layer: prim.
+//
+// src/static.c and cmake/sources.cmake list the sources of each system.  A program may bring its own: with MI_PRIM_CUSTOM there
+// are none, and whoever builds the library defines what prim.h declares (docs/design/prim.md).
+#pragma once
+
+#if defined(MI_PRIM_CUSTOM)
+  #define MI_SYSTEM_CUSTOM 1
+#elif defined(_WIN32)
+  #define MI_SYSTEM_WINDOWS 1
+#elif defined(__APPLE__)
+  #define MI_SYSTEM_DARWIN 1
+#elif defined(__linux__) // Android too
+  #define MI_SYSTEM_LINUX 1
+#elif defined(__FreeBSD__) || defined(__DragonFly__) || defined(__NetBSD__) || defined(__OpenBSD__) || \
+    defined(__HAIKU__)
+  #define MI_SYSTEM_BSD 1
+#elif defined(__wasm__)
+  #define MI_SYSTEM_WASM 1
+#else
+  #error "mimalloc does not know this system: define MI_PRIM_CUSTOM and supply the functions of src/prim/prim.h"
+#endif
+
+#if !defined(MI_SYSTEM_CUSTOM)
+  #define MI_SYSTEM_CUSTOM 0
+#endif
+#if !defined(MI_SYSTEM_WINDOWS)
+  #define MI_SYSTEM_WINDOWS 0
+#endif
+#if !defined(MI_SYSTEM_DARWIN)
+  #define MI_SYSTEM_DARWIN 0
+#endif
+#if !defined(MI_SYSTEM_LINUX)
+  #define MI_SYSTEM_LINUX 0
+#endif
+#if !defined(MI_SYSTEM_BSD)
+  #define MI_SYSTEM_BSD 0
+#endif
+#if !defined(MI_SYSTEM_WASM)
+  #define MI_SYSTEM_WASM 0
+#endif
