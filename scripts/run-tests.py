@@ -250,7 +250,9 @@ def self_test():
                      "make" not in left_over([Outcome(part) for part in PARTS if part.name != "tsan"]) and
                      "Nothing" in left_over([Outcome(part) for part in PARTS]),
         "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
-        "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8") for part in PARTS),
+        "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8")
+                       for part in PARTS if not part.platform),
+        "toolchains": all((ROOT / f"cmake/toolchains/{part.preset}.cmake").exists() for part in PARTS if part.platform),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
     return 1 if wrong else 0

@@ -7,6 +7,7 @@
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "../support/assert.h"
+#include "../support/message.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "subregion.h"
@@ -112,8 +113,21 @@ static bool space_reserve_first(void) {
   return true;
 }
 
+static bool space_refuse_pages(size_t os_page_size) {
+  static mi_atomic(bool) is_said; // each allocation comes here again
+  if (!mi_exchange_acq_rel(&is_said, true)) {
+    _mi_message_print(0, "error: OS pages of %zu bytes; only those of up to 64 KiB are supported\n", os_page_size);
+  }
+  return false;
+}
+
 bool _mi_space_init(void) {
-  if (!_mi_subregion_plan() && !space_reserve_first()) return false;
+  size_t page = _mi_prim_os_page_size();
+  if (!_mi_space_fits_pages(page)) return space_refuse_pages(page);
+  if (!_mi_subregion_plan() && !space_reserve_first()) {
+    _mi_message_warning("no %zu MiB of address space in one piece to begin with", MI_BAND_SIZE_MIN / MI_MiB);
+    return false;
+  }
   mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
   _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return true;

@@ -17,6 +17,11 @@ bool _mi_space_init(void);
 mi_cold mi_region_t* _mi_space_add(size_t size, bool is_huge);
 // Adds an arena of whole chunks, reserved by us: in the span if that has room.
 mi_cold mi_region_t* _mi_space_add_reserved(size_t size, size_t align);
+// Can memory be managed in OS pages of that size?  A slice is one or more of them.
+static inline bool   _mi_space_fits_pages(size_t os_page_size) {
+  return mi_is_pow2(os_page_size) && os_page_size <= MI_SLICE_SIZE;
+}
+
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
 mi_cold mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit);
 

@@ -9,6 +9,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "../unload.h"
+#include "arena/space.h"
 #include "arena/subregion.h"
 #include "base/track.h"
 #include "mimalloc.h"
@@ -458,12 +459,20 @@ static void check_unmap_at_the_limit(void) {
   use(again, size / MI_CHUNK_SIZE);
 }
 
+// Larger OS pages, or what a system says that does not know, are refused with a message, not used.
+static void check_os_pages(void) {
+  const size_t good[] = {4096, 16384, 65536}, bad[] = {0, 5000, 131072, SIZE_MAX};
+  for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) CHECK(_mi_space_fits_pages(good[i]));
+  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) CHECK(!_mi_space_fits_pages(bad[i]));
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1); // nobody but we
   CHECK(mi_malloc(1) != NULL);
   check_huge_rule();
+  check_os_pages();
   if (whole->is_planned) {
     check_cover();
     in_child(&check_neighbour);
