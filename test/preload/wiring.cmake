@@ -23,3 +23,12 @@ if(TARGET test-preload-deepbind)
   set_tests_properties(preload-deepbind-kept PROPERTIES LABELS preload TIMEOUT ${mi_test_timeout} SKIP_RETURN_CODE 77
     ENVIRONMENT "${mi_preload};MIMALLOC_KEEP_DEEPBIND=1")
 endif()
+
+# With the allocator in it, of which the program sees nothing.
+if(TARGET test-preload-unload AND TARGET mimalloc-static)
+  mi_add_module(plugin)
+  target_link_libraries(module-plugin PRIVATE mimalloc-static)
+  target_link_options(module-plugin PRIVATE -Wl,--exclude-libs,ALL)
+  add_dependencies(test-preload-unload module-plugin)
+  target_compile_definitions(test-preload-unload PRIVATE MI_TEST_PLUGIN="$<TARGET_FILE:module-plugin>")
+endif()
