@@ -101,7 +101,8 @@ if(NOT APPLE AND NOT WIN32)
 endif()
 
 # initial-exec: one load finds the thread's theap, without a call, which might allocate.  The price is that a library opened
-# with dlopen takes space from the small static TLS reserve of the process.  local-dynamic costs a call instead.
+# with dlopen takes 32 bytes of the small static TLS reserve of the process.  local-dynamic costs a call instead
+# (docs/decisions/019-thread-local-storage.md).
 set(mi_tls_shared initial-exec)
 set(mi_tls_static initial-exec)
 if(MI_LIBC_MUSL)
@@ -110,6 +111,8 @@ endif()
 if(MI_LOCAL_DYNAMIC_TLS)
   set(mi_tls_shared local-dynamic)
   set(mi_tls_static local-dynamic)
+  # What finds them may not be called yet while the library is relocated (src/heap/thread.c).
+  list(APPEND mi_defines MI_NO_IFUNC=1)
 endif()
 
 # -O3 inlines and unrolls code that runs once per page.  The text grows by several OS pages, each a page fault at the start

@@ -106,6 +106,7 @@ set(mi_sources
 
   src/override/glibc.c
   src/override/libc.c
+  src/override/loader.c
   src/override/operators.c)
 
 set(mi_public_headers

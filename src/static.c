@@ -111,4 +111,5 @@
 
 #include "override/glibc.c"
 #include "override/libc.c"
+#include "override/loader.c"
 #include "override/operators.c"

@@ -175,6 +175,24 @@ size_t _mi_prim_numa_node(void) {
   return node;
 }
 
+// What the linker calls the beginning of the executable or library that it makes; only an executable's table of segments is
+// the one that the kernel tells of.  Our own shared library is never unloaded (cmake/flags.cmake).
+#if defined(__cplusplus)
+extern "C" mi_hidden mi_weak const char __ehdr_start[];
+#else
+extern mi_hidden mi_weak const char __ehdr_start[];
+#endif
+
+bool _mi_prim_is_unloadable(void) {
+#if defined(MI_SHARED_LIB)
+  return false;
+#endif
+  int       saved = errno;
+  uintptr_t segments = (uintptr_t)getauxval(AT_PHDR);
+  errno = saved;
+  return __ehdr_start != NULL && segments - (uintptr_t)__ehdr_start >= _mi_prim_os_page_size();
+}
+
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 // By hand: nothing of libc may be called yet, and errno is thread-local itself.

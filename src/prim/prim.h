@@ -115,6 +115,9 @@ typedef struct mi_process_info_s {
 } mi_process_info_t;
 void _mi_prim_process_info(mi_process_info_t* info);
 
+// Can the library's code be unloaded while the process goes on, because it is a part of a library that can?
+bool _mi_prim_is_unloadable(void);
+
 // Is there thread-local storage yet?  Callable while the program is still being relocated.
 bool _mi_prim_has_thread_storage(void);
 
@@ -123,6 +126,8 @@ bool _mi_prim_has_thread_storage(void);
 // Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm, after the destructors of the program's
 // thread-specific data, as far as the system lets us.  To be called once, before the first thread is armed.
 void _mi_prim_thread_exit_init(void (*done)(void));
+// The code of the library is about to go, with a library that contains it: from now on `done` is not called.
+void _mi_prim_thread_exit_stop(void);
 // ENOTSUP: `done` will not be called.
 int  _mi_prim_thread_exit_arm(void);
 bool _mi_prim_thread_exit_is_armed(void);

@@ -71,6 +71,12 @@ void _mi_prim_thread_exit_init(void (*done)(void)) {
   prim_main = pthread_self();
 }
 
+void _mi_prim_thread_exit_stop(void) {
+  if (!prim_has_exit_key) return;
+  prim_has_exit_key = false;
+  pthread_key_delete(prim_exit_key);
+}
+
 int _mi_prim_thread_exit_arm(void) {
   return prim_exit_arm(0);
 }

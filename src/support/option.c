@@ -126,7 +126,8 @@
   X("background_thread", !MI_TRACK, SWITCH, EFFECT, NULL) \
   X("show_leaks", 0, SWITCH, EFFECT, NULL) \
   X("guarded_before", -1, OPTIONAL, EFFECT, NULL) \
-  X("debug_stacks", 0, SWITCH, EFFECT, NULL)
+  X("debug_stacks", 0, SWITCH, EFFECT, NULL) \
+  X("keep_deepbind", 0, SWITCH, EFFECT, NULL)
 // clang-format on
 
 #define OPTION_SKIP(name, initial, kind, effect, legacy)

@@ -298,6 +298,29 @@ def sqlite(session):
     session.served(["sqlite3", ":memory:"], stdin=SQL, least_pages=20)
 
 
+PHP_SCRIPT = r"""
+$doc = new DOMDocument(); $doc->loadXML("<a>" . str_repeat("<b c='d'>text &amp; more</b>", 2000) . "</a>");
+echo strlen($doc->saveXML()), " ", (new DOMXPath($doc))->query("//b[@c]")->length, "\n";
+echo count(simplexml_load_string($doc->saveXML())->b), " ", mb_strtoupper(mb_substr(str_repeat("\u{e4}\u{f6}\u{df}", 500), 3, 9)), "\n";
+$db = new PDO("sqlite::memory:"); $db->exec("CREATE TABLE t(a INTEGER, b TEXT)");
+$insert = $db->prepare("INSERT INTO t VALUES(?, ?)"); for ($i = 0; $i < 3000; $i++) $insert->execute([$i, md5((string)$i)]);
+echo $db->query("SELECT group_concat(b) FROM (SELECT b FROM t WHERE a % 700 = 1)")->fetchColumn(), "\n";
+foreach (range(1, 200) as $i) $texts[] = preg_replace_callback("/\d+/", fn($m) => $m[0] * 2, str_repeat("a $i b ", 100));
+echo md5(json_encode($texts)), " ", md5(serialize(json_decode(json_encode($texts)))), "\n";
+"""
+
+
+@program("php-cli:php", "php-xml", "php-mbstring", "php-sqlite3", quick=True)
+def php(session):
+    """PHP, which opens its extensions with RTLD_DEEPBIND; with its own allocator, and with every object from malloc"""
+    argv = ["php", "-r", PHP_SCRIPT]
+    session.both(argv)
+    session.both(argv, env={"USE_ZEND_ALLOC": "0"})
+    session.served(argv, env={"USE_ZEND_ALLOC": "0"}, least_pages=20)
+    if session.run(argv, True, env={"MIMALLOC_KEEP_DEEPBIND": "1"}).status == 0:
+        session.note("this PHP runs with RTLD_DEEPBIND too")
+
+
 def write_sample(path, size):
     """Text of words that compresses like text; the same each time."""
     state, words = 1, [f"{'lorem ipsum dolor sit amet consectetur'.split()[i % 6]}{i * i % 1009}" for i in range(3000)]

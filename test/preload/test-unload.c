@@ -1,0 +1,97 @@
+// Proves: a library that contains the allocator (libmimalloc.a) may be loaded and unloaded, 1000 times, each time from another
+// file, while threads that have used it run on and end later; nothing of it stays but what docs/design/loading.md says.
+#define _GNU_SOURCE
+#include "../check.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include "../modes/support.h"
+
+typedef struct plugin_s {
+  void* handle;
+  int (*work)(void);
+  int* (*number)(void);
+} plugin_t;
+
+static pthread_barrier_t barrier;
+
+// ISO C has no conversion from dlsym's result to a function.
+static void load_symbol(void* handle, const char* name, void* function) {
+  void* symbol = dlsym(handle, name);
+  CHECK_FOR(symbol != NULL, "%s", name);
+  memcpy(function, &symbol, sizeof(symbol));
+}
+
+static bool copy_file(const char* from, const char* to) {
+  static char buffer[64 * 1024];
+  ssize_t     n = -1;
+  int         in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0700);
+  while (in >= 0 && out >= 0 && (n = read(in, buffer, sizeof(buffer))) > 0 && write(out, buffer, (size_t)n) == n) {
+  }
+  if (in >= 0) close(in);
+  if (out >= 0) close(out);
+  return n == 0;
+}
+
+static size_t free_keys(void) {
+  static pthread_key_t keys[2048];
+  size_t               n = 0;
+  while (n < 2048 && pthread_key_create(&keys[n], NULL) == 0) n++;
+  for (size_t i = 0; i < n; i++) pthread_key_delete(keys[i]);
+  return n;
+}
+
+static void* work_and_wait(void* arg) {
+  const plugin_t* plugin = (const plugin_t*)arg;
+  CHECK_EQ(plugin->work(), 0);
+  pthread_barrier_wait(&barrier); // unloaded now
+  pthread_barrier_wait(&barrier);
+  return NULL; // and what was registered for the end of the thread runs
+}
+
+static void check_cycle(const char* path, bool with_threads) {
+  enum { n_threads = 3 };
+  pthread_t threads[n_threads];
+  plugin_t  plugin;
+  plugin.handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  CHECK_FOR(plugin.handle != NULL, "%s", dlerror());
+  if (plugin.handle == NULL) return;
+  load_symbol(plugin.handle, "plugin_work", &plugin.work);
+  load_symbol(plugin.handle, "plugin_number", &plugin.number);
+  CHECK_EQ(plugin.work(), 0);
+  CHECK_EQ((*plugin.number())++, 0);
+  pthread_barrier_init(&barrier, NULL, n_threads + 1);
+  for (size_t i = 0; with_threads && i < n_threads; i++) {
+    CHECK_EQ(pthread_create(&threads[i], NULL, &work_and_wait, &plugin), 0);
+  }
+  if (with_threads) pthread_barrier_wait(&barrier);
+  CHECK_EQ(dlclose(plugin.handle), 0);
+  CHECK(dlopen(path, RTLD_NOW | RTLD_NOLOAD) == NULL); // it is gone
+  if (with_threads) pthread_barrier_wait(&barrier);
+  for (size_t i = 0; with_threads && i < n_threads; i++) pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char** argv) {
+  enum { n_cycles = 1000, n_first = 50 };
+  char   directory[] = "/tmp/mimalloc-unload-XXXXXX", path[64];
+  size_t keys = 0, rss = 0, mappings = 0;
+  test_seed(argc, argv);
+  watchdog(200);
+  if (mkdtemp(directory) == NULL) return 99;
+  for (size_t i = 0; i < n_first + n_cycles; i++) {
+    if (i == n_first) {
+      keys = free_keys();
+      rss = rss_now();
+      mappings = mapping_count();
+    }
+    snprintf(path, sizeof(path), "%s/plugin-%zu.so", directory, i % 2); // another file each time, if not another name
+    CHECK(copy_file(MI_TEST_PLUGIN, path));
+    check_cycle(path, i % 4 == 3);
+    unlink(path);
+  }
+  rmdir(directory);
+  printf("%d cycles: %.1f KiB and %.2f mappings each\n", (int)n_cycles,
+         (double)minus(rss_now(), rss) / 1024 / n_cycles,
+         (double)(mapping_count() - mappings) / n_cycles);
+  CHECK_EQ(free_keys(), keys);
+  return check_result();
+}

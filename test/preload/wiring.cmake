@@ -1,0 +1,34 @@
+# What the tests of `preload` open with dlopen: libraries that know nothing of this one.
+
+function(mi_add_module name)
+  add_library(module-${name} MODULE preload/modules/${name}.c)
+  target_compile_options(module-${name} PRIVATE ${mi_test_warnings} -fno-builtin-malloc)
+  set_target_properties(module-${name} PROPERTIES C_STANDARD 11 C_EXTENSIONS ON BUILD_RPATH_USE_ORIGIN ON
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test/modules/${name})
+endfunction()
+
+if(TARGET test-preload-deepbind)
+  foreach(name deep caller hidden)
+    mi_add_module(${name})
+    target_link_libraries(module-${name} PRIVATE ${CMAKE_DL_LIBS})
+    add_dependencies(test-preload-deepbind module-${name})
+  endforeach()
+  set_target_properties(module-caller PROPERTIES BUILD_RPATH "$ORIGIN/../hidden")
+  target_link_options(module-caller PRIVATE -Wl,--enable-new-dtags) # RUNPATH, which counts for its own calls only
+  target_compile_definitions(test-preload-deepbind PRIVATE MI_TEST_DEEP="$<TARGET_FILE:module-deep>"
+    MI_TEST_CALLER="$<TARGET_FILE:module-caller>" MI_TEST_HIDDEN_NAME="$<TARGET_FILE_NAME:module-hidden>")
+
+  get_test_property(preload-deepbind ENVIRONMENT mi_preload)
+  add_test(NAME preload-deepbind-kept COMMAND test-preload-deepbind)
+  set_tests_properties(preload-deepbind-kept PROPERTIES LABELS preload TIMEOUT ${mi_test_timeout} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${mi_preload};MIMALLOC_KEEP_DEEPBIND=1")
+endif()
+
+# With the allocator in it, of which the program sees nothing.
+if(TARGET test-preload-unload AND TARGET mimalloc-static)
+  mi_add_module(plugin)
+  target_link_libraries(module-plugin PRIVATE mimalloc-static)
+  target_link_options(module-plugin PRIVATE -Wl,--exclude-libs,ALL)
+  add_dependencies(test-preload-unload module-plugin)
+  target_compile_definitions(test-preload-unload PRIVATE MI_TEST_PLUGIN="$<TARGET_FILE:module-plugin>")
+endif()
