@@ -44,6 +44,7 @@ option(MI_OPT_ARCH          "For newer processors only: x86-64 with AVX2 (Haswel
 option(MI_NO_OPT_ARCH       "For all processors of the architecture; overrides MI_OPT_ARCH" OFF)
 option(MI_SEE_ASM           "Keep the assembly beside the objects" OFF)
 option(MI_LOCAL_DYNAMIC_TLS "Thread-local storage that works in a library opened with dlopen" OFF)
+option(MI_TLS_MODEL_PTHREADS "Find thread-local variables by a key of thread-specific data; always on where others allocate" OFF)
 option(MI_LIBC_MUSL         "The C library is musl" OFF)
 mi_string_option(MI_EXTRA_CPPDEFS "" "More definitions for all targets, as in \"A=1;B=2\"")
 
@@ -94,18 +95,16 @@ option(MI_TLS_MODEL_LOCAL "Always on" OFF)
 mi_say_if_not(STATUS MI_TLS_MODEL_LOCAL OFF "is always on: the library uses a thread-local variable.")
 option(MI_SKIP_COLLECT_ON_EXIT "Always on" OFF)
 mi_say_if_not(STATUS MI_SKIP_COLLECT_ON_EXIT OFF "is always on: memory that is free when the process ends is left to the system.")
-foreach(name MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD)
-  option(${name} "For systems where thread-local variables allocate" OFF)
-  mi_say_if_not(WARNING ${name} OFF "has no effect here: thread-local variables work without allocating.")
-endforeach()
+option(MI_TLS_RECURSE_GUARD "For systems where thread-local variables allocate" OFF)
+mi_say_if_not(WARNING MI_TLS_RECURSE_GUARD OFF "has no effect here: thread-local variables work without allocating.")
 option(MI_OPT_SIMD "No effect" OFF)
 mi_say_if_not(WARNING MI_OPT_SIMD OFF "has no effect: there is no SIMD code; MI_OPT_ARCH lets the compiler generate some.")
 option(MI_USE_LIBATOMIC "Deprecated" OFF)
 mi_say_if_not(DEPRECATION MI_USE_LIBATOMIC OFF "has no effect: CMake checks whether libatomic is needed.")
 option(MI_CHECK_FULL "Deprecated: MI_DEBUG_FULL" OFF)
 mi_say_if_not(DEPRECATION MI_CHECK_FULL OFF "is called MI_DEBUG_FULL now.")
-mark_as_advanced(MI_FREE_IS_CHECKED MI_TLS_MODEL_LOCAL MI_SKIP_COLLECT_ON_EXIT MI_TLS_MODEL_PTHREADS MI_TLS_RECURSE_GUARD
-                 MI_OPT_SIMD MI_USE_LIBATOMIC MI_CHECK_FULL)
+mark_as_advanced(MI_FREE_IS_CHECKED MI_TLS_MODEL_LOCAL MI_SKIP_COLLECT_ON_EXIT MI_TLS_RECURSE_GUARD MI_OPT_SIMD
+                 MI_USE_LIBATOMIC MI_CHECK_FULL)
 
 # ---- options that imply others -----------------------------------------------------------------------------------------------
 

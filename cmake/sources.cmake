@@ -5,9 +5,13 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
     src/prim/linux.c
     src/prim/linux_fault.c
     src/prim/linux_process.c
-    src/prim/pthread.c)
+    src/prim/linux_thread.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
+endif()
+
+if(UNIX)
+  list(APPEND mi_system_sources src/prim/thread_exit.c src/prim/local.c)
 endif()
 
 set(mi_sources

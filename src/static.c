@@ -15,7 +15,11 @@
   #include "prim/linux.c"
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
-  #include "prim/pthread.c"
+  #include "prim/linux_thread.c"
+#endif
+#if MI_SYSTEM_POSIX
+  #include "prim/thread_exit.c"
+  #include "prim/local.c"
 #endif
 #include "prim/lock.c"
 

@@ -76,7 +76,8 @@
   #define MI_ASAN 0
 #endif
 
-// Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early.)
+// Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early, nor does a key of
+// thread-specific data: prim/local.h.)
 #if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !MI_TSAN && \
     !defined(__SANITIZE_ADDRESS__) && !defined(MI_NO_IFUNC)
   #define MI_HAS_IFUNC 1

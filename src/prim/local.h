@@ -10,6 +10,15 @@
 #include "../base/compiler.h"
 #include "system.h"
 
+// Does the compiler's way allocate, or is that unknown?  Then the variables are found by a key of thread-specific data (local.c).
+#if !defined(MI_LOCAL_BY_KEY)
+  #if MI_SYSTEM_DARWIN || MI_SYSTEM_OPENBSD || (defined(__ANDROID__) && __ANDROID_API__ < 29)
+    #define MI_LOCAL_BY_KEY 1
+  #else
+    #define MI_LOCAL_BY_KEY 0
+  #endif
+#endif
+
 #if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 
 // GCC emulates them there, and allocates.  So they are put where the linker collects what the system copies for each thread
@@ -30,6 +39,54 @@ static mi_always_inline char* _mi_local_base(void) {
       local_; \
     }))
 
+#elif MI_LOCAL_BY_KEY
+
+  #include <pthread.h>
+
+  #include "../base/atomic.h"
+
+  // The variables as they are declared lie in a section of their own.  Each thread has a copy of it.
+  #if defined(__APPLE__)
+    #define MI_LOCAL_SECTION "__DATA,__mi_local"
+  #else
+    #define MI_LOCAL_SECTION "mi_local"
+  #endif
+
+extern mi_atomic(uintptr_t) _mi_local_key;    // + 1; 0: there is none yet
+extern mi_atomic(uintptr_t) _mi_local_direct; // the same, where the system's place for its values is known
+
+mi_cold uintptr_t _mi_local_make(void);
+
+  // Where Darwin keeps the value of a key: its own libraries are compiled with that.  local.c sees whether it holds.
+  #if defined(__APPLE__) && (defined(__x86_64__) || defined(__aarch64__))
+    #define MI_LOCAL_HAS_DIRECT 1
+static mi_always_inline uintptr_t _mi_local_read(uintptr_t key) {
+  uintptr_t value;
+    #if defined(__x86_64__)
+  __asm__ volatile("movq %%gs:(,%1,8), %0" : "=r"(value) : "r"(key));
+    #else
+  __asm__ volatile("mrs %0, tpidrro_el0" : "=r"(value));
+  value = ((const uintptr_t*)(value & ~(uintptr_t)7))[key];
+    #endif
+  return value;
+}
+  #else
+    #define MI_LOCAL_HAS_DIRECT 0
+static mi_always_inline uintptr_t _mi_local_read(uintptr_t key) {
+  return (uintptr_t)pthread_getspecific((pthread_key_t)key);
+}
+  #endif
+
+// How far the calling thread's copy is from the section: what the key holds.
+static mi_always_inline uintptr_t _mi_local_distance(void) {
+  uintptr_t key = mi_load_relaxed(MI_LOCAL_HAS_DIRECT ? &_mi_local_direct : &_mi_local_key);
+  uintptr_t distance = (mi_likely(key != 0) ? _mi_local_read(key - 1) : 0);
+  return mi_likely(distance != 0) ? distance : _mi_local_make();
+}
+
+  #define MI_LOCAL(type, name) __attribute__((section(MI_LOCAL_SECTION))) type name
+  #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
+
 #else
 
   // Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
@@ -40,4 +97,13 @@ static mi_always_inline char* _mi_local_base(void) {
   #endif
   #define mi_local(name) name
 
+#endif
+
+// The thread has no theap any more, and never will: what it still has is given back.  And in the child of a fork.
+#if MI_LOCAL_BY_KEY
+void _mi_local_end(void);
+void _mi_local_after_fork(void);
+#else
+static inline void _mi_local_end(void) {}
+static inline void _mi_local_after_fork(void) {}
 #endif

@@ -3,11 +3,17 @@
 
 mi_atomic(uintptr_t) _mi_lock_forker;
 
+#if MI_LOCAL_BY_KEY // threads that have ended share their variables (local.c)
+uintptr_t _mi_lock_self(void) {
+  return (uintptr_t)pthread_self();
+}
+#else
 static MI_LOCAL(char, lock_self);
 
 uintptr_t _mi_lock_self(void) {
   return (uintptr_t)&mi_local(lock_self);
 }
+#endif
 
 mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   for (int i = 0; i < MI_LOCK_SPINS; i++) {

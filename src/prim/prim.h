@@ -121,7 +121,7 @@ bool _mi_prim_is_unloadable(void);
 // Is there thread-local storage yet?  Callable while the program is still being relocated.
 bool _mi_prim_has_thread_storage(void);
 
-// ---- threads (pthread.c) ----------------------------------------------------------------------------------------------
+// ---- threads ------------------------------------------------------------------------------------------------------------
 
 // Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm, after the destructors of the program's
 // thread-specific data, as far as the system lets us.  To be called once, before the first thread is armed.

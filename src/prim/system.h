@@ -12,9 +12,16 @@
   #define MI_SYSTEM_DARWIN 1
 #elif defined(__linux__) // Android too
   #define MI_SYSTEM_LINUX 1
-#elif defined(__FreeBSD__) || defined(__DragonFly__) || defined(__NetBSD__) || defined(__OpenBSD__) || \
-    defined(__HAIKU__)
-  #define MI_SYSTEM_BSD 1
+#elif defined(__FreeBSD__)
+  #define MI_SYSTEM_FREEBSD 1
+#elif defined(__NetBSD__)
+  #define MI_SYSTEM_NETBSD 1
+#elif defined(__OpenBSD__)
+  #define MI_SYSTEM_OPENBSD 1
+#elif defined(__DragonFly__)
+  #define MI_SYSTEM_DRAGONFLY 1
+#elif defined(__HAIKU__)
+  #define MI_SYSTEM_HAIKU 1
 #elif defined(__wasm__)
   #define MI_SYSTEM_WASM 1
 #else
@@ -33,9 +40,27 @@
 #if !defined(MI_SYSTEM_LINUX)
   #define MI_SYSTEM_LINUX 0
 #endif
-#if !defined(MI_SYSTEM_BSD)
-  #define MI_SYSTEM_BSD 0
+#if !defined(MI_SYSTEM_FREEBSD)
+  #define MI_SYSTEM_FREEBSD 0
+#endif
+#if !defined(MI_SYSTEM_NETBSD)
+  #define MI_SYSTEM_NETBSD 0
+#endif
+#if !defined(MI_SYSTEM_OPENBSD)
+  #define MI_SYSTEM_OPENBSD 0
+#endif
+#if !defined(MI_SYSTEM_DRAGONFLY)
+  #define MI_SYSTEM_DRAGONFLY 0
+#endif
+#if !defined(MI_SYSTEM_HAIKU)
+  #define MI_SYSTEM_HAIKU 0
 #endif
 #if !defined(MI_SYSTEM_WASM)
   #define MI_SYSTEM_WASM 0
 #endif
+
+// Those that share the sources unix_*.c; and with Linux, all that have POSIX threads.
+#define MI_SYSTEM_UNIX \
+  (MI_SYSTEM_DARWIN || MI_SYSTEM_FREEBSD || MI_SYSTEM_NETBSD || MI_SYSTEM_OPENBSD || MI_SYSTEM_DRAGONFLY || \
+   MI_SYSTEM_HAIKU)
+#define MI_SYSTEM_POSIX (MI_SYSTEM_UNIX || MI_SYSTEM_LINUX)

@@ -32,7 +32,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEST_DIRS = ["test/api", "test/override"]
-# Functions of libc that the library stands in for, and that are no part of its interface (src/prim/pthread.c).
+# Functions of libc that the library stands in for, and that are no part of its interface (src/prim/linux_thread.c).
 STANDS_IN_FOR = {"pthread_create"}
 
 EXPORTED = {"function", "theap", "operator", "standard"}

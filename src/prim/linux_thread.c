@@ -1,9 +1,6 @@
-// Threads of systems that have POSIX threads.  Layer: prim.
+// Threads on Linux, beyond what all systems with POSIX threads share (thread_exit.c).  Layer: prim.
 //
-// K1  The exit of a thread is seen by a destructor of thread-specific data.  Destructors of the program's own data run in the
-//     same passes, in any order, and free; so ours lets all passes but the last go by.  (In that one ThreadSanitizer takes the
-//     thread down, and must not be called any more; so under it the pass before counts as the last.)
-// K2  Where there is no key left for that, a robust mutex of each thread tells that it has ended: the kernel says so.
+// K2  Where there is no key left to see the exit of a thread, a robust mutex of each thread tells that it has ended: the kernel says so.
 // K3  The shared library stands in for pthread_create.  That is the one place where the library may start a thread of its own:
 //     the program does so itself there, so it holds no lock that starting a thread takes.  What starts one then is libc's
 //     function itself, not what else stands in for it.
@@ -14,7 +11,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,71 +19,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if !defined(PTHREAD_DESTRUCTOR_ITERATIONS)
-  #define PTHREAD_DESTRUCTOR_ITERATIONS 4 // what POSIX demands at least
-#endif
+#include "thread_exit.h"
 
-// ---- exit -----------------------------------------------------------------------------------------------------------
-
-// What the key holds: how often the destructor was called, and whether the thread is one that is watched, or the main thread.
-#define PRIM_EXIT_ARMED   ((uintptr_t)1)
-#define PRIM_EXIT_WATCHED ((uintptr_t)1 << 8)
-#define PRIM_EXIT_MAIN    ((uintptr_t)1 << 9)
-#define PRIM_EXIT_PASSES  ((uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS - MI_TSAN)
-
-static pthread_key_t prim_exit_key;
-static bool          prim_has_exit_key;
-static void (*prim_exit_done)(void);
-static pthread_t prim_main; // the thread with which the process began
-static bool      prim_knows_main;
-
-static void prim_watched_ends(void);
-static void prim_main_ends(void);
-
-static void prim_thread_exit(void* state) {
-  uintptr_t passes = (uintptr_t)state % PRIM_EXIT_WATCHED;
-  if (passes < PRIM_EXIT_PASSES && pthread_setspecific(prim_exit_key, (void*)((uintptr_t)state + 1)) == 0) return;
-  prim_exit_done();
-  if (((uintptr_t)state & PRIM_EXIT_WATCHED) != 0) prim_watched_ends();
-  if (((uintptr_t)state & PRIM_EXIT_MAIN) != 0) prim_main_ends();
-}
-
-// What the key holds for the calling thread; 0: it is not armed.
-static uintptr_t prim_exit_state(void) {
-  return prim_has_exit_key ? (uintptr_t)pthread_getspecific(prim_exit_key) : 0;
-}
-
-static int prim_exit_arm(uintptr_t flags) {
-  if (!prim_has_exit_key) return ENOTSUP;
-  uintptr_t state = prim_exit_state();
-  if (prim_knows_main && pthread_equal(pthread_self(), prim_main)) flags |= PRIM_EXIT_MAIN;
-  return pthread_setspecific(prim_exit_key, (void*)((state == 0 ? PRIM_EXIT_ARMED : state) | flags));
-}
-
-void _mi_prim_thread_exit_init(void (*done)(void)) {
-  prim_exit_done = done;
-  prim_has_exit_key = (pthread_key_create(&prim_exit_key, &prim_thread_exit) == 0);
-  prim_knows_main = _mi_prim_thread_is_main();
-  prim_main = pthread_self();
-}
-
-void _mi_prim_thread_exit_stop(void) {
-  if (!prim_has_exit_key) return;
-  prim_has_exit_key = false;
-  pthread_key_delete(prim_exit_key);
-}
-
-int _mi_prim_thread_exit_arm(void) {
-  return prim_exit_arm(0);
-}
-
-bool _mi_prim_thread_exit_is_sure(void) {
-  return (prim_exit_state() & (PRIM_EXIT_WATCHED | PRIM_EXIT_MAIN)) != 0;
-}
-
-bool _mi_prim_thread_exit_is_armed(void) {
-  return prim_exit_state() != 0;
-}
+// ---- threads whose exit no key tells of ------------------------------------------------------------------------------
 
 mi_static_assert(sizeof(pthread_mutex_t) <= sizeof(mi_prim_life_t), "a life is a robust mutex");
 
@@ -117,39 +51,11 @@ void _mi_prim_thread_life_end(mi_prim_life_t* life) {
   pthread_mutex_destroy((pthread_mutex_t*)(void*)life);
 }
 
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-  pthread_atfork(prepare, parent, child);
-}
-
 // ---- threads of the program -------------------------------------------------------------------------------------------
 
 typedef int (*prim_create_t)(pthread_t* thread, const pthread_attr_t* attr, void* (*run)(void*), void* arg);
 
 static void (*prim_on_started)(void);
-static void (*prim_on_ended)(bool is_last);
-static mi_atomic(size_t) prim_n_watched;
-static mi_atomic(bool)   prim_main_has_ended;
-
-size_t _mi_prim_thread_watched(void) {
-  return mi_load_acquire(&prim_n_watched);
-}
-
-// Of the main thread and the last one that is watched at least one sees that the other has ended.
-static void prim_tell_ended(void) {
-  mi_fence_seq_cst();
-  bool is_last = (mi_load_relaxed(&prim_main_has_ended) && _mi_prim_thread_watched() == 0);
-  if (prim_on_ended != NULL) prim_on_ended(is_last);
-}
-
-static void prim_watched_ends(void) {
-  mi_fetch_sub_acq_rel(&prim_n_watched, (size_t)1);
-  prim_tell_ended();
-}
-
-static void prim_main_ends(void) {
-  mi_store_relaxed(&prim_main_has_ended, true);
-  prim_tell_ended();
-}
 
 #if (defined(MI_SHARED_LIB) && defined(MI_MALLOC_OVERRIDE)) || defined(MI_INTERPOSE_THREADS)
 
@@ -185,7 +91,7 @@ static void* prim_thread_begin(void* arg) {
   void* (*run)(void*) = start->run;
   void* run_arg = start->arg;
   mi_store_release(&start->is_taken, false);
-  if (prim_exit_arm(PRIM_EXIT_WATCHED) != 0) prim_watched_ends();
+  if (_mi_thread_exit_arm(true) != 0) _mi_thread_exit_uncount();
   return run(run_arg);
 }
 
@@ -207,18 +113,18 @@ extern "C"
     pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*run)(void*), void* arg) {
   prim_create_t create = prim_create_of_libc();
   if (mi_unlikely(create == NULL)) return ENOSYS;
-  prim_start_t* start = (mi_likely(prim_has_exit_key && prim_on_started != NULL) ? prim_start_take() : NULL);
+  prim_start_t* start = (mi_likely(_mi_thread_exit_has_key() && prim_on_started != NULL) ? prim_start_take() : NULL);
   if (start == NULL) return create(thread, attr, run, arg);
   start->run = run;
   start->arg = arg;
-  mi_fetch_add_acq_rel(&prim_n_watched, 1);
+  _mi_thread_exit_count();
   int err = create(thread, attr, &prim_thread_begin, start);
   if (err == 0) {
     prim_on_started();
     return 0;
   }
   mi_store_release(&start->is_taken, false);
-  prim_watched_ends();
+  _mi_thread_exit_uncount();
   return err;
 }
 
@@ -238,14 +144,9 @@ static prim_create_t prim_create_of_libc(void) {
 
 static mi_atomic(uintptr_t) prim_own; // the pthread_t of one that nobody joins or detaches yet; 0: there is none
 
-// The thread that forked is the main thread from then on, and threads on their way will not arrive.
+// Threads on their way will not arrive in the child.
 void _mi_prim_thread_after_fork(void) {
-  uintptr_t state = prim_exit_state();
-  prim_knows_main = true;
-  prim_main = pthread_self();
-  if (state != 0) pthread_setspecific(prim_exit_key, (void*)((state & ~PRIM_EXIT_WATCHED) | PRIM_EXIT_MAIN));
-  mi_store_relaxed(&prim_main_has_ended, false);
-  mi_store_relaxed(&prim_n_watched, (size_t)0);
+  _mi_thread_exit_after_fork();
   mi_store_relaxed(&prim_own, (uintptr_t)0);
   prim_forget_starts();
 }
@@ -258,7 +159,7 @@ int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
   int saved = errno;
   prim_knows_cpus = (sched_getaffinity(0, sizeof(prim_cpus), &prim_cpus) == 0);
   errno = saved;
-  prim_on_ended = ended;
+  _mi_thread_exit_on_ended(ended);
   prim_on_started = started;
   return 0;
 }
@@ -337,7 +238,7 @@ int _mi_prim_thread_start(void (*run)(void)) {
   sigset_t all, before;
   int      saved = errno;
   entry = run;
-  prim_exit_arm(0); // the main thread may not have allocated yet
+  _mi_thread_exit_arm(false); // the main thread may not have allocated yet
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int err = prim_thread_try_all(&entry);
