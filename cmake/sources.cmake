@@ -6,12 +6,20 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
     src/prim/linux_fault.c
     src/prim/linux_process.c
     src/prim/pthread.c)
+elseif(WIN32)
+  set(mi_system_sources
+    src/prim/windows.c
+    src/prim/windows_calls.c
+    src/prim/windows_fault.c
+    src/prim/windows_process.c
+    src/prim/windows_thread.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
 endif()
 
 set(mi_sources
   ${mi_system_sources}
+  src/prim/inject.c
   src/prim/lock.c
 
   src/support/assert.c

@@ -16,7 +16,14 @@
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
   #include "prim/pthread.c"
+#elif MI_SYSTEM_WINDOWS
+  #include "prim/windows.c"
+  #include "prim/windows_calls.c"
+  #include "prim/windows_fault.c"
+  #include "prim/windows_process.c"
+  #include "prim/windows_thread.c"
 #endif
+#include "prim/inject.c"
 #include "prim/lock.c"
 
 #include "support/assert.c"

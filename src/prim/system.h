@@ -39,3 +39,9 @@
 #if !defined(MI_SYSTEM_WASM)
   #define MI_SYSTEM_WASM 0
 #endif
+
+// Can a part of what was reserved or mapped be given back, or be mapped anew?
+#define MI_PRIM_HAS_PARTS (!MI_SYSTEM_WINDOWS)
+
+// Is there an environment in wide characters?
+#define MI_PRIM_HAS_WIDE_VARIABLES MI_SYSTEM_WINDOWS
