@@ -98,7 +98,9 @@ endif()
 if(MI_SEE_ASM)
   list(APPEND mi_flags -save-temps=obj)
 endif()
-if(NOT APPLE AND NOT WIN32)
+if(WIN32)
+  list(APPEND mi_link_flags -static-libgcc) # no DLLs but those of the system
+elseif(NOT APPLE)
   # nodelete: threads that outlive a dlclose still have the exit hook, and their blocks.
   list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)
 endif()
@@ -151,6 +153,12 @@ if((MI_TRACK_ASAN OR MI_DEBUG_TSAN) AND MI_OVERRIDE)
   set(MI_OVERRIDE OFF)
 endif()
 
+# A definition of malloc in a program or DLL of Windows reaches no other module.
+if(WIN32 AND MI_OVERRIDE)
+  message(STATUS "MI_OVERRIDE is switched off on Windows, where each module has a malloc of its own")
+  set(MI_OVERRIDE OFF)
+endif()
+
 # ---- warnings ---------------------------------------------------------------------------------------------------------
 
 set(mi_warnings)
@@ -167,7 +175,7 @@ endif()
 
 # In current C libraries threads and atomics need no library of their own.
 find_package(Threads REQUIRED)
-if(CMAKE_THREAD_LIBS_INIT)
+if(CMAKE_THREAD_LIBS_INIT AND NOT WIN32)
   list(APPEND mi_libraries pthread)
 endif()
 check_c_source_compiles("

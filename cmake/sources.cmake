@@ -6,6 +6,13 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
     src/prim/linux_fault.c
     src/prim/linux_process.c
     src/prim/linux_thread.c)
+elseif(WIN32)
+  set(mi_system_sources
+    src/prim/windows.c
+    src/prim/windows_calls.c
+    src/prim/windows_fault.c
+    src/prim/windows_process.c
+    src/prim/windows_thread.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
 endif()
@@ -16,6 +23,7 @@ endif()
 
 set(mi_sources
   ${mi_system_sources}
+  src/prim/inject.c
   src/prim/lock.c
 
   src/support/assert.c

@@ -16,11 +16,18 @@
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
   #include "prim/linux_thread.c"
+#elif MI_SYSTEM_WINDOWS
+  #include "prim/windows.c"
+  #include "prim/windows_calls.c"
+  #include "prim/windows_fault.c"
+  #include "prim/windows_process.c"
+  #include "prim/windows_thread.c"
 #endif
 #if MI_SYSTEM_POSIX
   #include "prim/thread_exit.c"
   #include "prim/local.c"
 #endif
+#include "prim/inject.c"
 #include "prim/lock.c"
 
 #include "support/assert.c"

@@ -113,8 +113,8 @@ wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept {
 }
 
 char* mi_realpath(const char* fname, char* resolved_name) mi_attr_noexcept {
-  if (resolved_name != NULL) return realpath(fname, resolved_name);
-  char* path = realpath(fname, NULL); // may be libc's own block, where malloc is not ours
+  if (resolved_name != NULL) return _mi_prim_real_path(fname, resolved_name);
+  char* path = _mi_prim_real_path(fname, NULL); // may be libc's own block, where malloc is not ours
   if (path == NULL) return NULL;
   char* copy = mi_strdup(path);
   free(path);
@@ -143,7 +143,12 @@ int mi_dupenv_s(char** buf, size_t* size, const char* name) mi_attr_noexcept {
 
 int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name) mi_attr_noexcept {
   if (buf == NULL || name == NULL) return EINVAL;
+  const wchar_t* value = _mi_prim_wide_variable(name);
   *buf = NULL;
   if (size != NULL) *size = 0;
-  return EINVAL; // there is no wide environment here
+  if (value == NULL) return MI_PRIM_HAS_WIDE_VARIABLES ? 0 : EINVAL;
+  *buf = mi_wcsdup(value);
+  if (*buf == NULL) return ENOMEM;
+  if (size != NULL) *size = wcslen(value) + 1;
+  return 0;
 }

@@ -209,6 +209,12 @@ static void mapped_advise(void* start, size_t size) {
 // still mapped.
 static bool mapped_map_aligned(mi_range_t* range, size_t size, size_t align) {
   void* p;
+  if (!MI_PRIM_HAS_PARTS) {
+    if (_mi_prim_reserve(size, align, &p) != 0) return false;
+    range->start = (uintptr_t)p;
+    range->size = size;
+    return _mi_prim_commit(p, size) == 0;
+  }
   if (size > SIZE_MAX - align || _mi_prim_reserve(size + align, 1, &p) != 0) return false;
   range->start = mi_align_up((uintptr_t)p, align);
   size_t before = range->start - (uintptr_t)p;

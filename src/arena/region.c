@@ -89,8 +89,8 @@ static bool region_ranges_meet(uintptr_t a, size_t a_size, const void* b, size_t
 bool _mi_region_overlaps(const void* start, size_t size) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_region_all[i];
-    size_t             n = region->n_slices << MI_SLICE_SHIFT;
     bool               is_apart = (region->origin == MI_REGION_GIVEN); // its metadata
+    size_t             n = (is_apart ? region->n_chunks * MI_CHUNK_SIZE : region->n_slices << MI_SLICE_SHIFT);
     if (region->base != 0 &&
         region_ranges_meet(region->base, is_apart ? n : mi_max(n, region->reserved_size), start, size))
       return true;

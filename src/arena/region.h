@@ -14,7 +14,7 @@
 //     without order.  One that finds an address beyond n_slices looks again, in order (_mi_region_search).  A free of NULL may
 //     come before `base` is set: n_slices is set last, and slice 0 is then that of no block of its thread's.
 // R2  The descriptor of every slice below `n_slices` can be read; that of a slice that was never opened reads as zero, "not
-//     in use".
+//     in use".  Where the system charges for all that can be read, n_slices of a reservation grows as chunks are opened.
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 // R4  `base`, `table` and `n_slices` of region 0 are those of the whole span, so the fast paths, which look at region 0, find
 //     the blocks of all subregions.

@@ -64,7 +64,9 @@ static space_layout_t space_layout(size_t n_chunks, bool has_commit) {
 
 // Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
 static bool space_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const space_layout_t* at) {
-  int err = _mi_prim_make_readable(table, at->chunks);
+  int  err = _mi_prim_make_readable(table, at->chunks);
+  bool is_readable = (err != ENOTSUP);
+  if (!is_readable) err = 0;
   if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
   if (err != 0) return false;
   region->n_chunks = region->n_usable = n_chunks;
@@ -75,7 +77,7 @@ static bool space_describe(mi_region_t* region, void* base, size_t n_chunks, cha
   region->table = table;
   _mi_region_set_groups(region);
   mi_store_growing(&region->base, (uintptr_t)base);
-  mi_store_growing(&region->n_slices, n_chunks * MI_CHUNK_SLICES);
+  mi_store_growing(&region->n_slices, is_readable ? n_chunks * MI_CHUNK_SLICES : 0);
   return true;
 }
 
@@ -103,7 +105,7 @@ static bool space_reserve_first(void) {
   while (size >= MI_BAND_SIZE_MIN && !space_reserve(low, size, MI_CHUNK_SIZE)) size /= 2;
   if (size < MI_BAND_SIZE_MIN) return false;
   size_t n = mi_align_down(low->n_chunks / 2, SPACE_SPLIT_MIN / MI_CHUNK_SIZE);
-  if (n > 0) {
+  if (n > 0 && low->n_slices > 0) { // 0: the table cannot be read before it is opened, from low to high
     _mi_subregion_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
     _mi_region_all[MI_REGION_HUGE].is_huge = true;
     low->n_chunks = low->n_usable = n;
@@ -273,7 +275,7 @@ void _mi_space_remove(mi_region_t* region) {
   space_count_arena(region, false);
   _mi_region_count_committed(region, -(int64_t)region->committed);
   size_t size =
-      (region->is_planned ? region->reserved_size : region->n_slices << MI_SLICE_SHIFT); // what counts as reserved
+      (region->is_planned ? region->reserved_size : region->n_chunks * MI_CHUNK_SIZE); // what counts as reserved
   _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)size);
   _mi_region_publish(region, 0, 0);
   if (region->origin == MI_REGION_OWN) *space_link(region->is_huge, region) = region->next;
@@ -299,7 +301,11 @@ static int space_cover(mi_region_t* region, size_t n) {
   if (space_is_in_span(region)) return _mi_subregion_cover(region, n);
   int err = _mi_subregion_extend(region->table, open * per_chunk, n * per_chunk, false);
   if (err != 0) return err;
-  return _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
+  err = _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
+  if (err != 0 || region->n_slices >= n * MI_CHUNK_SLICES) return err;
+  mi_store_growing(&region->n_slices, n * MI_CHUNK_SLICES); // the table can be read as far as it is committed
+  if (region != &_mi_region_all[0]) _mi_region_publish(region, region->base, region->n_slices);
+  return 0;
 }
 
 // Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,

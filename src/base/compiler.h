@@ -14,7 +14,6 @@
   #define mi_hidden        __attribute__((visibility("hidden")))
   #define mi_weak          __attribute__((weak))
   #define mi_aligned(n)    __attribute__((aligned(n)))
-  #define mi_printf(f, a)  __attribute__((format(printf, f, a)))
   #define mi_unused        __attribute__((unused))
   #define mi_prefetch_w(p) __builtin_prefetch((p), 1)
 #else
@@ -26,9 +25,17 @@
   #define mi_hidden
   #define mi_weak
   #define mi_aligned(n)
-  #define mi_printf(f, a)
   #define mi_unused
   #define mi_prefetch_w(p) ((void)(p))
+#endif
+
+// Of messages, which we format ourselves, the same way on every system.
+#if defined(__clang__)
+  #define mi_printf(f, a) __attribute__((format(printf, f, a)))
+#elif defined(__GNUC__)
+  #define mi_printf(f, a) __attribute__((format(gnu_printf, f, a)))
+#else
+  #define mi_printf(f, a)
 #endif
 
 // Is the first byte of a word its highest?

@@ -16,6 +16,7 @@
 #include "../base/bits.h"
 #include "../base/probe.h"
 #include "../base/track.h"
+#include "inject.h"
 
 // Newer kernels than the headers we may be built with know these.
 #ifndef MADV_POPULATE_WRITE
@@ -29,33 +30,6 @@
 #endif
 #ifndef MAP_FIXED_NOREPLACE
   #define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
-// ---- fault injection ------------------------------------------------------------------------------------------------
-
-#if MI_FAULT_INJECTION
-static mi_atomic(size_t) prim_fail_at; // 0: off
-static mi_atomic(size_t) prim_fail_calls;
-static mi_atomic(bool)   prim_fail_repeat;
-
-size_t _mi_prim_fail_nth(size_t n, bool repeat) {
-  size_t calls = mi_load_relaxed(&prim_fail_calls);
-  mi_store_relaxed(&prim_fail_at, 0);
-  mi_store_relaxed(&prim_fail_calls, 0);
-  mi_store_relaxed(&prim_fail_repeat, repeat);
-  mi_store_relaxed(&prim_fail_at, n);
-  return calls;
-}
-
-static bool prim_must_fail(void) {
-  size_t call = mi_fetch_add_relaxed(&prim_fail_calls, 1) + 1;
-  size_t at = mi_load_relaxed(&prim_fail_at);
-  return at != 0 && (call == at || (call > at && mi_load_relaxed(&prim_fail_repeat)));
-}
-#else
-static bool prim_must_fail(void) {
-  return false;
-}
 #endif
 
 // errno as it was before a call of libc; returns what the call has set it to, 0 if it succeeded.
@@ -111,7 +85,7 @@ static int prim_mmap(void* hint, size_t size, int protection, int flags, void** 
 }
 
 static int prim_map(void* hint, size_t size, int protection, int flags, void** start) {
-  return prim_must_fail() ? ENOMEM : prim_mmap(hint, size, protection, flags, start);
+  return _mi_prim_must_fail() ? ENOMEM : prim_mmap(hint, size, protection, flags, start);
 }
 
 static int prim_unmap(void* start, size_t size) {
@@ -146,13 +120,13 @@ static int prim_grow(char* start, size_t size) {
 // enlarges that.
 int _mi_prim_map_at(void* start, size_t size, bool grows) {
   MI_PROBE2(commit, start, size);
-  if (prim_must_fail()) return ENOMEM;
+  if (_mi_prim_must_fail()) return ENOMEM;
   int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
   return err == ENOMEM && grows ? prim_grow((char*)start, size) : err;
 }
 
 int _mi_prim_reserve_at(void* start, size_t size) {
-  return prim_must_fail() ? ENOMEM : prim_map_at(start, size, PROT_NONE);
+  return _mi_prim_must_fail() ? ENOMEM : prim_map_at(start, size, PROT_NONE);
 }
 
 // The thread and memory sanitizers leave low addresses to the program, and end it when it maps others.
@@ -195,7 +169,7 @@ int _mi_prim_reserve(size_t size, size_t align, void** start) {
 }
 
 int _mi_prim_release(void* start, size_t size) {
-  return prim_must_fail() ? ENOMEM : prim_unmap(start, size);
+  return _mi_prim_must_fail() ? ENOMEM : prim_unmap(start, size);
 }
 
 int _mi_prim_map(size_t size, void** start) {
@@ -204,7 +178,7 @@ int _mi_prim_map(size_t size, void** start) {
 
 // `to` counts with MREMAP_FIXED only.
 static int prim_mremap(void** start, size_t size, size_t new_size, int flags, void* to) {
-  if (prim_must_fail()) return ENOMEM;
+  if (_mi_prim_must_fail()) return ENOMEM;
   int   saved = errno;
   void* p = mremap(*start, size, new_size, MREMAP_MAYMOVE | flags, to);
   if (p != MAP_FAILED) *start = p;
@@ -257,7 +231,7 @@ int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
 }
 
 static int prim_protect(void* start, size_t size, int protection) {
-  if (prim_must_fail()) return ENOMEM;
+  if (_mi_prim_must_fail()) return ENOMEM;
   int saved = errno;
   return prim_result(mprotect(start, size, protection) == 0, saved);
 }
@@ -278,7 +252,7 @@ int _mi_prim_make_readable(void* start, size_t size) {
 
 // EAGAIN is not tried again: the system says so each time when there are too many mappings already to split one.
 static int prim_advise(void* start, size_t size, int advice) {
-  if (prim_must_fail()) return ENOMEM;
+  if (_mi_prim_must_fail()) return ENOMEM;
   int saved = errno;
   return prim_result(madvise(start, size, advice) == 0, saved);
 }
@@ -337,7 +311,7 @@ mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
   if (prim_move_to(between, to, size) == 0) return MI_REMAP_DONE;
   memcpy(from, between, size);
   prim_drop(between, size);
-  int err = (prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
+  int err = (_mi_prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
   if (err != 0 && err != EEXIST) return prim_hold(to, size);
   memcpy(to, from, size); // EEXIST: it was not unmapped
   return MI_REMAP_DONE;
@@ -372,7 +346,7 @@ int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
   enum { PREFERRED = 1, BIND = 2 }; // modes of mbind(2), which needs no libnuma
   unsigned long mask[N_NODES / WORD_BITS] = {0};
   if (node >= N_NODES) return EINVAL;
-  if (prim_must_fail()) return ENOMEM;
+  if (_mi_prim_must_fail()) return ENOMEM;
   mask[node / WORD_BITS] = 1ul << (node % WORD_BITS);
   int saved = errno;
   return prim_result(syscall(SYS_mbind, start, size, only ? BIND : PREFERRED, mask, N_NODES + 1, 0) == 0, saved);

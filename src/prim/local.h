@@ -19,7 +19,7 @@
   #endif
 #endif
 
-#if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
 
 // GCC emulates them there, and allocates.  So they are put where the linker collects what the system copies for each thread
 // (the name must come before .tls$ZZZ, its end), and are found as other compilers find them.
@@ -27,15 +27,21 @@ extern unsigned int _tls_index;
 
 static mi_always_inline char* _mi_local_base(void) {
   char** bases;
+  #if defined(__x86_64__)
   __asm__("movq %%gs:0x58, %0" : "=r"(bases));
+  #elif defined(__i386__)
+  __asm__("movl %%fs:0x2C, %0" : "=r"(bases));
+  #else
+    #error "GCC has no usable thread-local variables for Windows on this processor: build with clang"
+  #endif
   return bases[_tls_index];
 }
 
-  #define MI_LOCAL(type, name) __attribute__((section(".tls$MI"), used)) type name
+  #define MI_LOCAL(type, name) __attribute__((section(".tls$MI"))) type name
   #define mi_local(name) \
     (*__extension__({ \
       __typeof__(name)* local_; \
-      __asm__("leaq %c1@secrel32(%2), %0" : "=r"(local_) : "i"(&name), "r"(_mi_local_base())); \
+      __asm__("lea %c1@secrel32(%2), %0" : "=r"(local_) : "i"(&name), "r"(_mi_local_base())); \
       local_; \
     }))
 
@@ -86,6 +92,10 @@ static mi_always_inline uintptr_t _mi_local_distance(void) {
 
   #define MI_LOCAL(type, name) __attribute__((section(MI_LOCAL_SECTION))) type name
   #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
+#elif defined(_MSC_VER)
+
+  #define MI_LOCAL(type, name) __declspec(thread) type name
+  #define mi_local(name)       name
 
 #else
 

@@ -22,6 +22,7 @@ mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   }
   // From here on we take it as 2: we cannot know whether others still sleep, and one wake-up too many is harmless.
   while (mi_exchange_acquire(&lock->state, 2) != 0) {
+    if (_mi_prim_is_ending()) return; // whoever held it is no more
     _mi_prim_wait(&lock->state, 2, -1);
   }
 }

@@ -33,8 +33,8 @@ int         _mi_prim_map_at(void* start, size_t size, bool grows);
 // The i-th of the ranges of addresses where the system and other tools put nothing, as a rule; the first suits most
 // machines, the later ones those with few bits of addresses.  False if there are no more.
 bool        _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size);
-// Gives what is reserved or mapped (or a part of it) back altogether.  ENOMEM when that would split a mapping and there are too
-// many: nothing has changed.
+// Gives what is reserved or mapped back altogether; also a part of it where MI_PRIM_HAS_PARTS (system.h).  ENOMEM when that
+// would split a mapping and there are too many, EINVAL where it is a part that cannot be had: nothing has changed.
 int         _mi_prim_release(void* start, size_t size);
 // A mapping that is usable at once; it reads as zero.
 int         _mi_prim_map(size_t size, void** start);
@@ -59,7 +59,8 @@ mi_cold int _mi_prim_decommit(void* start, size_t size);
 int         _mi_prim_populate(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
 int         _mi_prim_advise_huge(void* start, size_t size, bool enable);
-// Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.
+// Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.  ENOTSUP where the
+// system charges for it.
 int         _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
 int         _mi_prim_protect(void* start, size_t size);
@@ -96,16 +97,23 @@ mi_cold int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool on
 
 // ---- time, identity, environment ------------------------------------------------------------------------------------
 
-int64_t     _mi_prim_clock_ms(void);    // monotonic
-int64_t     _mi_prim_cpu_time_ms(void); // of the process, on all processors
-uint64_t    _mi_prim_random(void);      // for placement, not for secrets; never blocks
+int64_t        _mi_prim_clock_ms(void);    // monotonic
+int64_t        _mi_prim_cpu_time_ms(void); // of the process, on all processors
+uint64_t       _mi_prim_random(void);      // for placement, not for secrets; never blocks
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
-const char* _mi_prim_environment_entry(size_t i);
+const char*    _mi_prim_environment_entry(size_t i);
 // Has the program rights that whoever started it has not, so that its environment is not to be trusted?  May be called
 // once there is an environment.
-bool        _mi_prim_is_privileged(void);
-void        _mi_prim_write_stderr(const char* text, size_t length);
-void        _mi_prim_abort(void);
+bool           _mi_prim_is_privileged(void);
+void           _mi_prim_write_stderr(const char* text, size_t length);
+void           _mi_prim_abort(void);
+// Does the process end, and were its other threads ended wherever they were, with locks held?
+bool           _mi_prim_is_ending(void);
+// The two that the interface has to have: they are of the C library, and the first may allocate there.  The result is `path`,
+// or a block for free() if that is NULL; NULL with errno on failure.
+char*          _mi_prim_real_path(const char* name, char* path);
+// A variable of the environment in wide characters; NULL where there is none, or no such environment.
+const wchar_t* _mi_prim_wide_variable(const wchar_t* name);
 
 typedef struct mi_process_info_s {
   int64_t elapsed_ms, user_ms, system_ms;
@@ -201,7 +209,7 @@ void _mi_prim_hide(void* start, size_t size);
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 
-// In test builds (MI_FAULT_INJECTION) the n-th memory call from now on fails with ENOMEM; 0 switches it off.
+// In test builds (MI_FAULT_INJECTION, inject.c) the n-th memory call from now on fails with ENOMEM; 0 switches it off.
 // `repeat`: so do all later ones.  Returns how many calls were made since the last arming.
 #if !defined(MI_FAULT_INJECTION)
   #define MI_FAULT_INJECTION 0

@@ -63,4 +63,9 @@
 #define MI_SYSTEM_UNIX \
   (MI_SYSTEM_DARWIN || MI_SYSTEM_FREEBSD || MI_SYSTEM_NETBSD || MI_SYSTEM_OPENBSD || MI_SYSTEM_DRAGONFLY || \
    MI_SYSTEM_HAIKU)
-#define MI_SYSTEM_POSIX (MI_SYSTEM_UNIX || MI_SYSTEM_LINUX)
+#define MI_SYSTEM_POSIX   (MI_SYSTEM_UNIX || MI_SYSTEM_LINUX)
+// Can a part of what was reserved or mapped be given back, or be mapped anew?
+#define MI_PRIM_HAS_PARTS (!MI_SYSTEM_WINDOWS)
+
+// Is there an environment in wide characters?
+#define MI_PRIM_HAS_WIDE_VARIABLES MI_SYSTEM_WINDOWS

@@ -1,0 +1,9 @@
+# Windows, x86-64, with Debian's MinGW-w64 and the universal C runtime; programs run under wine.
+include(${CMAKE_CURRENT_LIST_DIR}/windows.cmake)
+
+# What the compiler links with, but for the C runtime.
+execute_process(COMMAND ${CMAKE_C_COMPILER} -dumpspecs OUTPUT_VARIABLE mi_specs COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "-lmsvcrt" "-lucrt" mi_specs "${mi_specs}")
+file(WRITE ${CMAKE_BINARY_DIR}/ucrt.specs "${mi_specs}")
+set(CMAKE_C_FLAGS_INIT "-specs=${CMAKE_BINARY_DIR}/ucrt.specs -D_UCRT")
+set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT}")

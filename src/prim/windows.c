@@ -1,0 +1,271 @@
+// The operating system interface on Windows: memory.  Layer: prim.
+//
+// WM1  What is reserved is released as a whole: the system cannot split it.
+// WM2  Committed memory is charged at once.  Purged memory stays committed, so that it can be used again at any time: it is
+//      decommitted, which clears it, and committed again.  What others may take in between is missing then; the purge waits
+//      for it, and ends the process if it does not come.
+// WM3  GetLastError stays as it was, because the callers of malloc see it.  errno is the C runtime's, which is not called here.
+#include "prim.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../base/bits.h"
+#include "inject.h"
+#include "windows_calls.h"
+
+// Where reservations begin.
+#define PRIM_GRANULARITY (64 * MI_KiB)
+
+#define PRIM_PAGE_SIZE 4096 // of all processors that Windows runs on
+
+// How often an address that was just free is tried, where the system cannot be asked for one with an alignment.
+#define PRIM_ALIGN_TRIES 16
+
+// How often it is tried to commit again what was purged, a millisecond each.
+#define PRIM_COMMIT_TRIES 2000
+
+// ---- calls of the system ----------------------------------------------------------------------------------------------
+
+mi_prim_calls_t _mi_prim_calls;
+
+// The last error as it was before a call; returns what the call has set it to as an errno value, 0 if it succeeded.
+static int prim_result(bool ok, DWORD saved) {
+  DWORD error = (ok ? 0 : GetLastError());
+  SetLastError(saved);
+  switch (error) {
+    case 0: return ok ? 0 : EINVAL;
+    case ERROR_INVALID_ADDRESS: return EEXIST;
+    case ERROR_INVALID_PARAMETER: return EINVAL;
+    default: return ENOMEM;
+  }
+}
+
+static int prim_alloc(void* at, size_t size, DWORD type, DWORD protection, void** start) {
+  DWORD saved = GetLastError();
+  if ((type & MEM_RESERVE) != 0) mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
+  void* p = VirtualAlloc(at, size, type, protection);
+  if (p != NULL) *start = p;
+  return prim_result(p != NULL, saved);
+}
+
+static int prim_free(void* start, size_t size, DWORD type) {
+  DWORD saved = GetLastError();
+  return prim_result(VirtualFree(start, size, type) != 0, saved);
+}
+
+// What the system knows of the pages from an address on that are alike; false where there is nothing.
+static bool prim_query(const void* p, MEMORY_BASIC_INFORMATION* info) {
+  DWORD saved = GetLastError();
+  bool  ok = (VirtualQuery(p, info, sizeof(*info)) != 0);
+  SetLastError(saved);
+  return ok && info->State != MEM_FREE;
+}
+
+size_t _mi_prim_os_page_size(void) {
+  return PRIM_PAGE_SIZE;
+}
+
+// ---- address space ------------------------------------------------------------------------------------------------------
+
+// VirtualAlloc rounds addresses down, and would reserve what was not asked for.
+static int prim_alloc_at(void* start, size_t size, DWORD type, DWORD protection) {
+  void* p;
+  if ((uintptr_t)start % PRIM_GRANULARITY != 0) return EINVAL;
+  return prim_alloc(start, size, type, protection, &p);
+}
+
+static int prim_reserve_aligned(size_t size, size_t align, void** start) {
+  MEM_ADDRESS_REQUIREMENTS requirements = {0, 0, 0};
+  MEM_EXTENDED_PARAMETER   parameter;
+  DWORD                    saved = GetLastError();
+  memset(&parameter, 0, sizeof(parameter));
+  parameter.Type = MemExtendedParameterAddressRequirements;
+  parameter.Pointer = &requirements;
+  requirements.Alignment = align;
+  mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
+  void* p = _mi_windows_calls.alloc(GetCurrentProcess(), NULL, size, MEM_RESERVE, PAGE_NOACCESS, &parameter, 1);
+  if (p != NULL) *start = p;
+  return prim_result(p != NULL, saved);
+}
+
+// Older systems: where there is more than enough space now there is an aligned part of it a moment later, as a rule.
+static int prim_reserve_by_trying(size_t size, size_t align, void** start) {
+  int err = ENOMEM;
+  for (int i = 0; i < PRIM_ALIGN_TRIES; i++) {
+    void* p;
+    err = prim_alloc(NULL, size + align, MEM_RESERVE, PAGE_NOACCESS, &p);
+    if (err != 0) return err;
+    prim_free(p, 0, MEM_RELEASE);
+    *start = (void*)mi_align_up((uintptr_t)p, align);
+    err = prim_alloc_at(*start, size, MEM_RESERVE, PAGE_NOACCESS);
+    if (err != EEXIST) return err;
+  }
+  return ENOMEM;
+}
+
+int _mi_prim_reserve(size_t size, size_t align, void** start) {
+  if (_mi_prim_must_fail() || size + align < size) return ENOMEM;
+  if (align <= PRIM_GRANULARITY) return prim_alloc(NULL, size, MEM_RESERVE, PAGE_NOACCESS, start);
+  int err = (_mi_windows_calls.alloc == NULL ? EINVAL : prim_reserve_aligned(size, align, start));
+  return err == 0 ? 0 : prim_reserve_by_trying(size, align, start);
+}
+
+int _mi_prim_reserve_at(void* start, size_t size) {
+  return _mi_prim_must_fail() ? ENOMEM : prim_alloc_at(start, size, MEM_RESERVE, PAGE_NOACCESS);
+}
+
+int _mi_prim_map_at(void* start, size_t size, bool grows) {
+  (void)grows;
+  return _mi_prim_must_fail() ? ENOMEM : prim_alloc_at(start, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+}
+
+// Bands of a planned span grow by mappings that are later given back in parts, which WM1 does not allow.
+bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
+  (void)i, (void)start, (void)size;
+  return false;
+}
+
+// Is this a whole reservation?
+static bool prim_is_whole(const void* start, size_t size) {
+  MEMORY_BASIC_INFORMATION info;
+  const char*              p = (const char*)start;
+  while (prim_query(p, &info) && info.AllocationBase == start) p = (const char*)info.BaseAddress + info.RegionSize;
+  return (size_t)(p - (const char*)start) == mi_align_up(size, PRIM_PAGE_SIZE);
+}
+
+int _mi_prim_release(void* start, size_t size) {
+  if (_mi_prim_must_fail()) return ENOMEM;
+  return prim_is_whole(start, size) ? prim_free(start, 0, MEM_RELEASE) : EINVAL;
+}
+
+int _mi_prim_map(size_t size, void** start) {
+  if (_mi_prim_must_fail()) return ENOMEM;
+  return prim_alloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE, start);
+}
+
+// ---- what the system cannot do: the caller copies ----------------------------------------------------------------------
+
+int _mi_prim_resize(void** start, size_t size, size_t new_size) {
+  (void)start, (void)size, (void)new_size;
+  return ENOTSUP;
+}
+
+int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
+  (void)from, (void)size, (void)new_size, (void)start;
+  return ENOTSUP;
+}
+
+mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
+  (void)from, (void)to, (void)size;
+  return MI_REMAP_REFUSED;
+}
+
+mi_remap_t _mi_prim_unremap(void* start, size_t size) {
+  (void)start, (void)size;
+  return MI_REMAP_REFUSED;
+}
+
+int _mi_prim_populate(void* start, size_t size) {
+  (void)start, (void)size;
+  return EINVAL;
+}
+
+int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
+  (void)start, (void)size, (void)enable;
+  return ENOTSUP;
+}
+
+// Memory that can be read is charged like any other.
+int _mi_prim_make_readable(void* start, size_t size) {
+  (void)start, (void)size;
+  return _mi_prim_must_fail() ? ENOMEM : ENOTSUP;
+}
+
+// A node is chosen when address space is reserved, and not any more afterwards.
+int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
+  (void)start, (void)size, (void)node, (void)only;
+  return ENOTSUP;
+}
+
+void _mi_prim_hide(void* start, size_t size) {
+  (void)start, (void)size;
+}
+
+// ---- use --------------------------------------------------------------------------------------------------------------
+
+int _mi_prim_commit(void* start, size_t size) {
+  void* p;
+  if (_mi_prim_must_fail()) return ENOMEM;
+  mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
+  return prim_alloc(start, size, MEM_COMMIT, PAGE_READWRITE,
+                    &p); // also of what is committed: then it changes the protection
+}
+
+int _mi_prim_protect(void* start, size_t size) {
+  DWORD before, saved = GetLastError();
+  if (_mi_prim_must_fail()) return ENOMEM;
+  return prim_result(VirtualProtect(start, size, PAGE_NOACCESS, &before) != 0, saved);
+}
+
+// WM2
+static void prim_commit_again(void* start, size_t size, DWORD protection) {
+  void* p;
+  for (int i = 0; prim_alloc(start, size, MEM_COMMIT, protection, &p) != 0; i++) {
+    if (i == PRIM_COMMIT_TRIES) {
+      static const char text[] = "mimalloc: the system does not return memory that was purged\n";
+      _mi_prim_write_stderr(text, sizeof(text) - 1);
+      _mi_prim_abort();
+    }
+    Sleep(1);
+  }
+}
+
+// What is not committed in the range stays so.
+int _mi_prim_purge(void* start, size_t size) {
+  char*                    p = (char*)start;
+  char*                    end = p + size;
+  MEMORY_BASIC_INFORMATION info;
+  if (_mi_prim_must_fail()) return ENOMEM;
+  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
+  for (; p < end && prim_query(p, &info); p = (char*)info.BaseAddress + info.RegionSize) {
+    if (info.State != MEM_COMMIT) continue;
+    size_t n = mi_min((size_t)(end - p), (size_t)((char*)info.BaseAddress + info.RegionSize - p));
+    int    err = prim_free(p, n, MEM_DECOMMIT);
+    if (err != 0) return err;
+    prim_commit_again(p, n, info.Protect);
+    mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)n);
+  }
+  return p < end ? EINVAL : 0;
+}
+
+// The second call takes the pages from the process right away; it fails where none was locked, which is what we want.
+int _mi_prim_discard(void* start, size_t size) {
+  void* p;
+  if (_mi_prim_must_fail()) return ENOMEM;
+  mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
+  int err = prim_alloc(start, size, MEM_RESET, PAGE_READWRITE, &p);
+  if (err != 0) return err;
+  DWORD saved = GetLastError();
+  VirtualUnlock(start, size);
+  SetLastError(saved);
+  mi_fetch_add_relaxed(&_mi_prim_calls.n_discarded, (int64_t)size);
+  return 0;
+}
+
+int _mi_prim_decommit(void* start, size_t size) {
+  return _mi_prim_must_fail() ? ENOMEM : prim_free(start, size, MEM_DECOMMIT);
+}
+
+// ---- large OS pages -----------------------------------------------------------------------------------------------------
+
+// A part of a reservation cannot be made of them.
+int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
+  (void)start, (void)size, (void)os_page_size;
+  *is_lost = false;
+  return _mi_prim_must_fail() ? ENOMEM : ENOTSUP;
+}
+
+bool _mi_prim_overcommits(void) {
+  return false;
+}

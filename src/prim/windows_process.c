@@ -1,0 +1,185 @@
+// The operating system interface on Windows: time, identity and environment of the process, processors.  Layer: prim.
+#include "prim.h"
+
+#include <psapi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "windows_calls.h"
+
+// ---- time ---------------------------------------------------------------------------------------------------------------
+
+// Neither of the two calls can fail.
+int64_t _mi_prim_clock_ns(void) {
+  LARGE_INTEGER frequency, now;
+  QueryPerformanceFrequency(&frequency);
+  QueryPerformanceCounter(&now);
+  int64_t seconds = now.QuadPart / frequency.QuadPart;
+  return seconds * 1000000000 + now.QuadPart % frequency.QuadPart * 1000000000 / frequency.QuadPart;
+}
+
+int64_t _mi_prim_clock_ms(void) {
+  return _mi_prim_clock_ns() / 1000000;
+}
+
+// Windows counts in 100 ns.
+static int64_t prim_time_ms(FILETIME time) {
+  return (int64_t)(((uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime) / 10000);
+}
+
+typedef struct prim_times_s {
+  FILETIME started, ended, system, user;
+} prim_times_t;
+
+static void prim_get_times(prim_times_t* times) {
+  DWORD saved = GetLastError();
+  if (!GetProcessTimes(GetCurrentProcess(), &times->started, &times->ended, &times->system, &times->user))
+    memset(times, 0, sizeof(*times));
+  SetLastError(saved);
+}
+
+int64_t _mi_prim_cpu_time_ms(void) {
+  prim_times_t times;
+  prim_get_times(&times);
+  return prim_time_ms(times.system) + prim_time_ms(times.user);
+}
+
+// ---- identity, environment ------------------------------------------------------------------------------------------------
+
+// Both functions of the system keep their state in the process: they neither block nor allocate.
+uint64_t _mi_prim_random(void) {
+  uint64_t x = 0;
+  DWORD    saved = GetLastError();
+  bool     ok = false;
+  if (_mi_windows_calls.random != NULL) ok = _mi_windows_calls.random((PBYTE)&x, sizeof(x));
+  else if (_mi_windows_calls.random_old != NULL) ok = _mi_windows_calls.random_old(&x, sizeof(x));
+  if (!ok)
+    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16) ^ ((uint64_t)GetCurrentProcessId() << 40);
+  SetLastError(saved);
+  return x;
+}
+
+// The environment is in UTF-16, and moves when somebody changes it.  So what may be ours is copied, once: the entries whose
+// names begin with MIMALLOC_ or mimalloc_, after an empty one, which says that there is an environment.
+#define PRIM_ENTRIES_MAX 128
+#define PRIM_TEXT_MAX    8192
+
+enum { PRIM_UNREAD, PRIM_READING, PRIM_READ };
+
+static struct {
+  mi_atomic(uint32_t) state;
+  const char*         entries[PRIM_ENTRIES_MAX + 1];
+  char                text[PRIM_TEXT_MAX];
+} prim_environment;
+
+static bool prim_is_ours(const wchar_t* entry) {
+  static const char name[] = "MIMALLOC_";
+  for (size_t i = 0; i + 1 < sizeof(name); i++) {
+    if (entry[i] != (wchar_t)name[i] && entry[i] != (wchar_t)(name[i] | 0x20)) return false;
+  }
+  return true;
+}
+
+// An entry for which there is no room is left out.
+static void prim_copy_environment(const wchar_t* block) {
+  size_t n = 1, used = 1;
+  prim_environment.entries[0] = prim_environment.text;
+  for (; *block != 0 && n < PRIM_ENTRIES_MAX; block += wcslen(block) + 1) {
+    char* to = prim_environment.text + used;
+    if (!prim_is_ours(block)) continue;
+    int length = WideCharToMultiByte(CP_UTF8, 0, block, -1, to, (int)(PRIM_TEXT_MAX - used), NULL, NULL);
+    if (length <= 0) continue;
+    prim_environment.entries[n++] = to;
+    used += (size_t)length;
+  }
+}
+
+const char* _mi_prim_environment_entry(size_t i) {
+  uint32_t state = PRIM_UNREAD;
+  if (mi_unlikely(mi_load_acquire(&prim_environment.state) != PRIM_READ)) {
+    if (!mi_cas_strong(&prim_environment.state, &state, (uint32_t)PRIM_READING, acquire, acquire)) {
+      return state == PRIM_READ ? prim_environment.entries[i] : NULL; // not there yet: another thread is at it
+    }
+    DWORD    saved = GetLastError();
+    wchar_t* block = GetEnvironmentStringsW();
+    if (block != NULL) prim_copy_environment(block);
+    if (block != NULL) FreeEnvironmentStringsW(block);
+    SetLastError(saved);
+    mi_store_release(&prim_environment.state, (uint32_t)PRIM_READ);
+  }
+  return i < PRIM_ENTRIES_MAX ? prim_environment.entries[i] : NULL;
+}
+
+bool _mi_prim_is_privileged(void) {
+  return false; // a program never has more rights here than what starts it gives it
+}
+
+void _mi_prim_write_stderr(const char* text, size_t length) {
+  DWORD  saved = GetLastError(), n = 0;
+  HANDLE out = GetStdHandle(STD_ERROR_HANDLE);
+  while (length > 0 && WriteFile(out, text, (DWORD)length, &n, NULL) && n > 0) {
+    text += n;
+    length -= n;
+  }
+  SetLastError(saved);
+}
+
+void _mi_prim_abort(void) {
+  abort();
+}
+
+void _mi_prim_process_info(mi_process_info_t* info) {
+  PROCESS_MEMORY_COUNTERS memory;
+  prim_times_t            times;
+  FILETIME                now;
+  DWORD                   saved = GetLastError();
+  memset(&memory, 0, sizeof(memory));
+  K32GetProcessMemoryInfo(GetCurrentProcess(), &memory, sizeof(memory)); // on failure all is 0
+  GetSystemTimeAsFileTime(&now);
+  SetLastError(saved);
+  prim_get_times(&times);
+  info->elapsed_ms = prim_time_ms(now) - prim_time_ms(times.started);
+  info->user_ms = prim_time_ms(times.user);
+  info->system_ms = prim_time_ms(times.system);
+  info->rss_current = memory.WorkingSetSize;
+  info->rss_peak = memory.PeakWorkingSetSize;
+  info->major_faults = 0; // they are not told apart
+  info->minor_faults = memory.PageFaultCount;
+}
+
+// ---- limits, processors ----------------------------------------------------------------------------------------------
+
+size_t _mi_prim_address_space_limit(void) {
+  SYSTEM_INFO info;
+  GetSystemInfo(&info);
+  return (size_t)((uintptr_t)info.lpMaximumApplicationAddress - (uintptr_t)info.lpMinimumApplicationAddress);
+}
+
+size_t _mi_prim_numa_node_count(void) {
+  ULONG highest = 0;
+  DWORD saved = GetLastError();
+  if (!GetNumaHighestNodeNumber(&highest)) highest = 0;
+  SetLastError(saved);
+  return (size_t)highest + 1;
+}
+
+size_t _mi_prim_numa_node(void) {
+  PROCESSOR_NUMBER processor;
+  USHORT           node = 0;
+  DWORD            saved = GetLastError();
+  GetCurrentProcessorNumberEx(&processor);
+  if (!GetNumaProcessorNodeEx(&processor, &node) || node == 0xFFFF) node = 0;
+  SetLastError(saved);
+  return node;
+}
+
+// ---- paths --------------------------------------------------------------------------------------------------------------
+
+char* _mi_prim_real_path(const char* name, char* path) {
+  return _fullpath(path, name, path == NULL ? 0 : MAX_PATH);
+}
+
+const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
+  return _wgetenv(name);
+}

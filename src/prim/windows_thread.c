@@ -1,0 +1,211 @@
+// Threads of Windows.  Layer: prim.
+//
+// WT1  The loader calls prim_on_event, which lies in the table of such functions that a program and each DLL have, for every
+//      thread that ends by itself, however it was started, after the DLLs that were loaded later have been told.  The table is
+//      sorted by the name of the section: ours comes behind those of the C runtime, which destroy the program's thread-local
+//      variables.  (Callbacks of fiber-local storage would come for each fiber, which is no thread.)
+// WT2  A thread that is ended by force leaves its blocks behind, and so do all threads but one when the process ends.  Locks
+//      that they held stay taken: from then on nobody waits for one.
+// WT3  The DLL stays loaded: threads that outlive FreeLibrary still have blocks, and tell of their end.
+#include "prim.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "windows_calls.h"
+
+// ---- exit -----------------------------------------------------------------------------------------------------------
+
+enum { PRIM_UNARMED, PRIM_ARMED, PRIM_ENDED };
+
+static void (*prim_exit_done)(void);
+static MI_LOCAL(char, prim_exit_state) = PRIM_UNARMED;
+static DWORD prim_main; // the thread with which the process began; 0: unknown
+
+void _mi_prim_thread_exit_init(void (*done)(void)) {
+  prim_exit_done = done;
+}
+
+int _mi_prim_thread_exit_arm(void) {
+  if (mi_local(prim_exit_state) == PRIM_ENDED) return ENOTSUP;
+  mi_local(prim_exit_state) = PRIM_ARMED;
+  return 0;
+}
+
+bool _mi_prim_thread_exit_is_armed(void) {
+  return mi_local(prim_exit_state) == PRIM_ARMED;
+}
+
+bool _mi_prim_thread_exit_is_sure(void) {
+  return _mi_prim_thread_exit_is_armed();
+}
+
+static void prim_thread_ends(void) {
+  bool is_armed = _mi_prim_thread_exit_is_armed();
+  mi_local(prim_exit_state) = PRIM_ENDED;
+  if (is_armed) prim_exit_done();
+}
+
+static void prim_process_begins(void* module, bool is_by_program) {
+  HMODULE self;
+  _mi_windows_calls_find();
+  if (is_by_program || module == (void*)GetModuleHandleW(NULL)) prim_main = GetCurrentThreadId();
+#if defined(MI_SHARED_LIB_EXPORT)
+  GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, (LPCWSTR)module,
+                     &self); // WT3
+#endif
+  (void)self;
+}
+
+static void NTAPI prim_on_event(PVOID module, DWORD reason, PVOID is_by_program) {
+  DWORD saved = GetLastError();
+  if (reason == DLL_PROCESS_ATTACH) prim_process_begins(module, is_by_program != NULL);
+  else if (reason == DLL_THREAD_DETACH) prim_thread_ends();
+  SetLastError(saved);
+}
+
+#if defined(_MSC_VER)
+  #if defined(_WIN64)
+    #pragma comment(linker, "/include:_tls_used")
+    #pragma comment(linker, "/include:_mi_prim_tls_event")
+  #else
+    #pragma comment(linker, "/include:__tls_used")
+    #pragma comment(linker, "/include:__mi_prim_tls_event")
+  #endif
+  #pragma section(".CRT$XLY", long, read)
+  #define PRIM_TLS_TABLE __declspec(allocate(".CRT$XLY"))
+#else
+  #define PRIM_TLS_TABLE __attribute__((section(".CRT$XLY"), used))
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+extern const PIMAGE_TLS_CALLBACK         _mi_prim_tls_event;
+PRIM_TLS_TABLE const PIMAGE_TLS_CALLBACK _mi_prim_tls_event = &prim_on_event;
+#if defined(__cplusplus)
+}
+#endif
+
+// WT2
+bool _mi_prim_is_ending(void) {
+  return _mi_windows_calls.is_ending != NULL && _mi_windows_calls.is_ending();
+}
+
+// ---- threads that are not told of their end: a handle tells -----------------------------------------------------------
+
+static HANDLE* prim_handle(mi_prim_life_t* life) {
+  return (HANDLE*)(void*)life;
+}
+
+int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
+  DWORD  saved = GetLastError();
+  HANDLE process = GetCurrentProcess();
+  bool   ok = DuplicateHandle(process, GetCurrentThread(), process, prim_handle(life), SYNCHRONIZE, FALSE, 0);
+  SetLastError(saved);
+  return ok ? 0 : ENOMEM;
+}
+
+void _mi_prim_thread_life_end(mi_prim_life_t* life) {
+  DWORD saved = GetLastError();
+  CloseHandle(*prim_handle(life));
+  SetLastError(saved);
+}
+
+bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
+  DWORD saved = GetLastError();
+  bool  has_ended = (WaitForSingleObject(*prim_handle(life), 0) == WAIT_OBJECT_0);
+  SetLastError(saved);
+  if (has_ended) _mi_prim_thread_life_end(life);
+  return has_ended;
+}
+
+// ---- what there is none of ----------------------------------------------------------------------------------------------
+
+void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+  (void)prepare, (void)parent, (void)child;
+}
+
+void _mi_prim_thread_after_fork(void) {}
+
+// The library has no thread of its own here: the process would end with that one's exit code where it is the last, and nobody
+// can wait for a thread while another one ends.
+int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
+  (void)started, (void)ended;
+  return ENOTSUP;
+}
+
+size_t _mi_prim_thread_watched(void) {
+  return 0;
+}
+
+int _mi_prim_thread_start(void (*run)(void)) {
+  (void)run;
+  return ENOTSUP;
+}
+
+void _mi_prim_thread_join(void) {}
+
+// ---- waiting ------------------------------------------------------------------------------------------------------------
+
+// Windows 7: words share a few places to sleep at, and those that were meant for another word sleep on.
+typedef struct prim_bed_s {
+  SRWLOCK            lock;
+  CONDITION_VARIABLE woken;
+} prim_bed_t;
+
+#define PRIM_BEDS 64
+
+static prim_bed_t prim_beds[PRIM_BEDS]; // all zero is their initial state
+
+static prim_bed_t* prim_bed_of(const void* word) {
+  return &prim_beds[(uintptr_t)word / 64 % PRIM_BEDS];
+}
+
+static void prim_wait_old(mi_atomic(uint32_t)* word, uint32_t expected, DWORD timeout_ms) {
+  prim_bed_t* bed = prim_bed_of(word);
+  AcquireSRWLockExclusive(&bed->lock);
+  if (mi_load_acquire(word) == expected) SleepConditionVariableSRW(&bed->woken, &bed->lock, timeout_ms, 0);
+  ReleaseSRWLockExclusive(&bed->lock);
+}
+
+// Under the lock: whoever is about to sleep has looked at the word before, and sleeps, or looks afterwards.
+static void prim_wake_old(const void* word) {
+  prim_bed_t* bed = prim_bed_of(word);
+  if (_mi_prim_is_ending()) return; // nobody is left, and the lock may be that of a thread that was ended
+  AcquireSRWLockExclusive(&bed->lock);
+  ReleaseSRWLockExclusive(&bed->lock);
+  WakeAllConditionVariable(&bed->woken);
+}
+
+void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
+  DWORD saved = GetLastError();
+  DWORD ms = (timeout_ms < 0 || timeout_ms >= (int64_t)INFINITE ? INFINITE : (DWORD)timeout_ms);
+  if (_mi_prim_is_ending()) return;
+  if (_mi_windows_calls.wait != NULL) _mi_windows_calls.wait((volatile VOID*)word, &expected, sizeof(expected), ms);
+  else prim_wait_old(word, expected, ms);
+  SetLastError(saved);
+}
+
+void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
+  DWORD saved = GetLastError();
+  if (_mi_windows_calls.wait == NULL) prim_wake_old((const void*)word);
+  else if (all) _mi_windows_calls.wake_all((PVOID)word);
+  else _mi_windows_calls.wake_one((PVOID)word);
+  SetLastError(saved);
+}
+
+// ---- identity -----------------------------------------------------------------------------------------------------------
+
+// The loader has made it before it runs anything of ours in a thread.
+bool _mi_prim_has_thread_storage(void) {
+  return true;
+}
+
+uintptr_t _mi_prim_thread_id(void) {
+  return GetCurrentThreadId();
+}
+
+bool _mi_prim_thread_is_main(void) {
+  return GetCurrentThreadId() == prim_main;
+}
