@@ -98,6 +98,9 @@ endif()
 if(MI_SEE_ASM)
   list(APPEND mi_flags -save-temps=obj)
 endif()
+if(CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND mi_flags -Wno-psabi) # GCC tells of each atomic field whose place has changed once
+endif()
 if(WIN32)
   list(APPEND mi_link_flags -static-libgcc) # no DLLs but those of the system
 elseif(NOT APPLE)
