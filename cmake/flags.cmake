@@ -81,7 +81,7 @@ list(APPEND mi_flags -fexceptions)
 list(APPEND mi_flags -fno-builtin-malloc)
 # Exported functions call each other directly.  Programs that replace mi_malloc alone are not supported.
 check_c_compiler_flag(-fno-semantic-interposition mi_has_no_interposition)
-if(mi_has_no_interposition)
+if(mi_has_no_interposition AND NOT WIN32)
   list(APPEND mi_flags -fno-semantic-interposition)
 endif()
 if(MI_OPT_ARCH)
@@ -100,6 +100,9 @@ if(MI_SEE_ASM)
 endif()
 if(CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND mi_flags -Wno-psabi) # GCC tells of each atomic field whose place has changed once
+endif()
+if(WIN32 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND mi_flags -mcmodel=small) # variables of other sources have a constant address (src/prim/local.h)
 endif()
 if(WIN32)
   list(APPEND mi_link_flags -static-libgcc) # no DLLs but those of the system

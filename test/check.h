@@ -25,8 +25,10 @@ static inline void check_write(const char* text) {
   if (write(2, text, length) < 0) return;
 }
 
-#if defined(__GNUC__)
+#if defined(__clang__)
 __attribute__((format(printf, 4, 5)))
+#elif defined(__GNUC__)
+__attribute__((format(gnu_printf, 4, 5)))
 #endif
 static inline void
 check_failed(const char* file, int line, const char* what, const char* fmt, ...) {

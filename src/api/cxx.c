@@ -28,12 +28,18 @@ typedef void (*new_handler_t)(void);
 mi_weak new_handler_t _ZSt15get_new_handlerv(void);   // std::get_new_handler()
 mi_weak void          _ZSt17__throw_bad_allocv(void); // std::__throw_bad_alloc() of libstdc++
 
+// As data: where code and data may lie anywhere, an instruction cannot refer to what is not there.
+static new_handler_t (*const volatile new_get_handler)(void) = &_ZSt15get_new_handlerv;
+static void (*const volatile new_throw_bad_alloc)(void) = &_ZSt17__throw_bad_allocv;
+
 static new_handler_t new_handler(void) {
-  return &_ZSt15get_new_handlerv == NULL ? NULL : _ZSt15get_new_handlerv();
+  new_handler_t (*get)(void) = new_get_handler;
+  return get == NULL ? NULL : get();
 }
 
 static void new_throw(void) {
-  if (&_ZSt17__throw_bad_allocv != NULL) _ZSt17__throw_bad_allocv();
+  void (*throw_bad_alloc)(void) = new_throw_bad_alloc;
+  if (throw_bad_alloc != NULL) throw_bad_alloc();
 }
 
 #endif

@@ -186,7 +186,7 @@ static void mapped_unmap(mapped_slot_t* slot) {
     mapped_put_slot(slot);
     return;
   }
-  _mi_prim_purge(start, size);
+  _mi_prim_give_up(start, size);
   mapped_keep_stuck(slot);
 }
 

@@ -280,7 +280,7 @@ static bool space_give_back(mi_region_t* region) {
     memset(region, 0, sizeof(*region));
     return true;
   }
-  _mi_prim_purge(start, size);
+  _mi_prim_give_up(start, size);
   region->base = (uintptr_t)start;
   region->n_slices = size >> MI_SLICE_SHIFT; // of what is still ours
   space_lose(region);

@@ -49,6 +49,8 @@ int         _mi_prim_move_out(void* from, size_t size, size_t new_size, void** s
 int         _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.
 int         _mi_prim_purge(void* start, size_t size);
+// The memory of what could not be released, whatever state it is in, goes back; it is not going to be used any more.
+void        _mi_prim_give_up(void* start, size_t size);
 // The system may take the contents when it is short of memory; until then, and until it is written to again, the range
 // reads as it was or as zero.
 mi_cold int _mi_prim_discard(void* start, size_t size);

@@ -54,14 +54,6 @@ static int prim_free(void* start, size_t size, DWORD type) {
   return prim_result(VirtualFree(start, size, type) != 0, saved);
 }
 
-// What the system knows of the pages from an address on that are alike; false where there is nothing.
-static bool prim_query(const void* p, MEMORY_BASIC_INFORMATION* info) {
-  DWORD saved = GetLastError();
-  bool  ok = (VirtualQuery(p, info, sizeof(*info)) != 0);
-  SetLastError(saved);
-  return ok && info->State != MEM_FREE;
-}
-
 size_t _mi_prim_os_page_size(void) {
   return PRIM_PAGE_SIZE;
 }
@@ -126,17 +118,20 @@ bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
   return false;
 }
 
-// Is this a whole reservation?
-static bool prim_is_whole(const void* start, size_t size) {
+// Does what lies behind it belong to the same reservation?  (Of the range itself the system would count all pages.)
+static bool prim_is_part(const void* start, size_t size) {
   MEMORY_BASIC_INFORMATION info;
-  const char*              p = (const char*)start;
-  while (prim_query(p, &info) && info.AllocationBase == start) p = (const char*)info.BaseAddress + info.RegionSize;
-  return (size_t)(p - (const char*)start) == mi_align_up(size, PRIM_PAGE_SIZE);
+  const char*              end = (const char*)start + mi_align_up(size, PRIM_PAGE_SIZE);
+  DWORD                    saved = GetLastError();
+  bool                     is_part = (VirtualQuery(end, &info, sizeof(info)) != 0 && info.State != MEM_FREE);
+  SetLastError(saved);
+  return is_part && info.AllocationBase == start;
 }
 
+// The system refuses what is not the beginning of one itself.
 int _mi_prim_release(void* start, size_t size) {
   if (_mi_prim_must_fail()) return ENOMEM;
-  return prim_is_whole(start, size) ? prim_free(start, 0, MEM_RELEASE) : EINVAL;
+  return prim_is_part(start, size) ? EINVAL : prim_free(start, 0, MEM_RELEASE);
 }
 
 int _mi_prim_map(size_t size, void** start) {
@@ -209,9 +204,12 @@ int _mi_prim_protect(void* start, size_t size) {
 }
 
 // WM2
-static void prim_commit_again(void* start, size_t size, DWORD protection) {
+int _mi_prim_purge(void* start, size_t size) {
   void* p;
-  for (int i = 0; prim_alloc(start, size, MEM_COMMIT, protection, &p) != 0; i++) {
+  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
+  int err = (_mi_prim_must_fail() ? ENOMEM : prim_free(start, size, MEM_DECOMMIT));
+  if (err != 0) return err;
+  for (int i = 0; prim_alloc(start, size, MEM_COMMIT, PAGE_READWRITE, &p) != 0; i++) {
     if (i == PRIM_COMMIT_TRIES) {
       static const char text[] = "mimalloc: the system does not return memory that was purged\n";
       _mi_prim_write_stderr(text, sizeof(text) - 1);
@@ -219,31 +217,19 @@ static void prim_commit_again(void* start, size_t size, DWORD protection) {
     }
     Sleep(1);
   }
+  mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
+  return 0;
 }
 
-// What is not committed in the range stays so.
-int _mi_prim_purge(void* start, size_t size) {
-  char*                    p = (char*)start;
-  char*                    end = p + size;
-  MEMORY_BASIC_INFORMATION info;
-  if (_mi_prim_must_fail()) return ENOMEM;
-  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
-  for (; p < end && prim_query(p, &info); p = (char*)info.BaseAddress + info.RegionSize) {
-    if (info.State != MEM_COMMIT) continue;
-    size_t n = mi_min((size_t)(end - p), (size_t)((char*)info.BaseAddress + info.RegionSize - p));
-    int    err = prim_free(p, n, MEM_DECOMMIT);
-    if (err != 0) return err;
-    prim_commit_again(p, n, info.Protect);
-    mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)n);
-  }
-  return p < end ? EINVAL : 0;
+void _mi_prim_give_up(void* start, size_t size) {
+  prim_free(start, size, MEM_DECOMMIT);
 }
 
 // The second call takes the pages from the process right away; it fails where none was locked, which is what we want.
 int _mi_prim_discard(void* start, size_t size) {
   void* p;
-  if (_mi_prim_must_fail()) return ENOMEM;
   mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
+  if (_mi_prim_must_fail()) return ENOMEM;
   int err = prim_alloc(start, size, MEM_RESET, PAGE_READWRITE, &p);
   if (err != 0) return err;
   DWORD saved = GetLastError();

@@ -12,6 +12,9 @@
   #define NOMINMAX
 #endif
 #include <windows.h>
+// clang-format off
+#include <psapi.h> // needs the other
+// clang-format on
 #undef near // of 16-bit pointers; they are names of ours
 #undef far
 

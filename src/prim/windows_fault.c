@@ -2,7 +2,6 @@
 #include "prim.h"
 
 #include <errno.h>
-#include <psapi.h>
 #include <string.h>
 
 #include "windows_calls.h"

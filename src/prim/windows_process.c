@@ -1,7 +1,7 @@
 // The operating system interface on Windows: time, identity and environment of the process, processors.  Layer: prim.
 #include "prim.h"
 
-#include <psapi.h>
+#include <io.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -177,6 +177,7 @@ size_t _mi_prim_numa_node(void) {
 // ---- paths --------------------------------------------------------------------------------------------------------------
 
 char* _mi_prim_real_path(const char* name, char* path) {
+  if (_access(name, 0) != 0) return NULL;
   return _fullpath(path, name, path == NULL ? 0 : MAX_PATH);
 }
 

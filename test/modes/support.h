@@ -149,6 +149,11 @@ static inline size_t rng_size(rng_t* r, size_t max) {
   return log_size(rng_next(r), max);
 }
 
+// "/", or "C:\\" on Windows.
+static inline bool is_root(const char* path) {
+  return path != NULL && (strcmp(path, "/") == 0 || (path[0] != 0 && strcmp(path + 1, ":\\") == 0));
+}
+
 // ---- patterns -------------------------------------------------------------------------------------------------------
 // Byte i of a block with key k is a function of (k, i) alone: a block that grew only needs its tail filled.
 
@@ -280,11 +285,17 @@ static inline size_t proc_bytes(const char* path, const char* key) {
 // Resident bytes that are no file's, 0 where unknown: those of programs and libraries come and go as the system likes (a
 // megabyte of libc at once).  smaps_rollup counts; statm and status may be off by many pages for each CPU.
 static inline size_t rss_now(void) {
+#if defined(_WIN32)
+  return test_working_set(false);
+#endif
   size_t rss = proc_bytes("/proc/self/smaps_rollup", "\nAnonymous:");
   return rss != 0 ? rss : proc_bytes("/proc/self/status", "\nRssAnon:");
 }
 
 static inline size_t rss_peak(void) {
+#if defined(_WIN32)
+  return test_working_set(true);
+#endif
   return proc_bytes("/proc/self/status", "\nVmHWM:");
 }
 

@@ -122,7 +122,10 @@ static void* use_far_heaps(void* arg) {
 
 // With two threads, each with theaps of its own.
 static double seconds_in_heaps(size_t n, size_t stride) {
-  far_t  far = {n, stride, 0, {{0}}};
+  far_t  far;
+  memset(&far, 0, sizeof(far));
+  far.n = n;
+  far.stride = stride;
   double least = 1e9;
   for (int i = 0; i < n_tries; i++) {
     pthread_t other;

@@ -101,7 +101,11 @@ static void free_run(mi_run_t run) {
 static void check_huge_policy(void) {
   enum { n_taken = 3 * MI_CHUNK_SLICES };
   static mi_run_t taken[n_taken];
-  CHECK(dense->base != 0 && region->n_used >= 4);
+  if (dense->base == 0) {
+    test_skip("huge-page chunks", "there are none on this system");
+    return;
+  }
+  CHECK(region->n_used >= 4);
   _mi_purge_slices(SIZE_MAX);
   mi_run_t small = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   mi_run_t run = take_huge();

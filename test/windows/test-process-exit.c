@@ -1,0 +1,71 @@
+// A process ends while its other threads allocate and free: the system ends those wherever they are, also with locks of the
+// library held.  Nevertheless what runs at the end may allocate and free, and nothing waits for them.
+//
+// With an argument it is such a process.
+#include <windows.h>
+
+#include <mimalloc.h>
+
+#include "../check.h"
+#include "../modes/support.h"
+
+enum { n_processes = 12, n_threads = 4 };
+
+static void* volatile blocks[n_threads];
+
+static DWORD WINAPI churn(void* arg) {
+  size_t i = (size_t)arg;
+  for (size_t n = 0;; n++) {
+    mi_free(blocks[i]);
+    blocks[i] = mi_malloc(n % 7 == 0 ? 3 * MiB : n % 5 == 0 ? 200 * KiB : n % 3000); // also those that take locks
+  }
+  return 0;
+}
+
+static void at_exit(void) {
+  void* late[500];
+  for (size_t i = 0; i < COUNT_OF(late); i++) late[i] = mi_malloc(i * i * 16);
+  for (size_t i = 0; i < COUNT_OF(late); i++) mi_free(late[i]);
+}
+
+// What the loader calls when the other threads are gone.
+static void NTAPI on_event(PVOID module, DWORD reason, PVOID reserved) {
+  (void)module, (void)reserved;
+  if (reason == DLL_PROCESS_DETACH) at_exit();
+}
+__attribute__((section(".CRT$XLX"), used)) static PIMAGE_TLS_CALLBACK const at_end = &on_event;
+
+static void be_such_a_process(void) {
+  for (size_t i = 0; i < n_threads; i++) CloseHandle(CreateThread(NULL, 0, &churn, (void*)i, 0, NULL));
+  Sleep(30);
+  ExitProcess(42);
+}
+
+static void check_process(const char* program) {
+  STARTUPINFOA        startup;
+  PROCESS_INFORMATION process;
+  char                command[1024];
+  DWORD               code = 0;
+  memset(&startup, 0, sizeof(startup));
+  startup.cb = sizeof(startup);
+  snprintf(command, sizeof(command), "\"%s\" such", program);
+  bool ok = CreateProcessA(NULL, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &process);
+  CHECK(ok);
+  if (!ok) return;
+  bool has_ended = (WaitForSingleObject(process.hProcess, 20000) == WAIT_OBJECT_0);
+  CHECK(has_ended);
+  if (!has_ended) TerminateProcess(process.hProcess, 1);
+  GetExitCodeProcess(process.hProcess, &code);
+  CHECK_EQ(code, 42);
+  CloseHandle(process.hProcess);
+  CloseHandle(process.hThread);
+}
+
+int main(int argc, char** argv) {
+  char program[MAX_PATH];
+  (void)argv;
+  if (argc > 1) be_such_a_process();
+  GetModuleFileNameA(NULL, program, sizeof(program));
+  for (int i = 0; i < n_processes; i++) check_process(program);
+  return check_result();
+}

@@ -1,0 +1,24 @@
+# Tests on Windows.  Those that use only a little of POSIX get it from windows/posix, the others are skipped.
+add_library(test-posix STATIC EXCLUDE_FROM_ALL windows/posix/posix.c)
+target_compile_options(test-posix INTERFACE -include ${CMAKE_CURRENT_SOURCE_DIR}/windows/posix/posix.h)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(test-posix INTERFACE -mcmodel=small) # as the library
+endif()
+target_compile_definitions(test-posix INTERFACE __USE_MINGW_ANSI_STDIO=1) # the formats of C99
+target_link_options(test-posix INTERFACE -static) # no DLLs of the compiler
+
+# What a test would need of another system; empty if it can run.
+function(mi_windows_lacks result source)
+  set(${result} "" PARENT_SCOPE)
+  foreach(need "fork:sys/wait\\.h|fork\\(\\)|forks\\.h" "mmap:sys/mman\\.h" "limits of the kernel:sys/resource\\.h|linux/|sys/syscall\\.h"
+               "users:grp\\.h" "processes of Linux:sys/prctl\\.h|sys/auxv\\.h|tasks\\.h|/proc/|os_pages\\.h" "dlopen:dlfcn\\.h"
+               "environ:char\\*\\* environ" "a library that throws and catches exceptions:catch \\(")
+    string(REGEX MATCH "^([^:]*):(.*)$" matched "${need}")
+    set(what "${CMAKE_MATCH_1}")
+    file(STRINGS ${source} found REGEX "${CMAKE_MATCH_2}" LIMIT_COUNT 1)
+    if(found)
+      set(${result} "${what}" PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
