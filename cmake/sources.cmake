@@ -13,6 +13,7 @@ endif()
 set(mi_sources
   ${mi_system_sources}
   src/prim/lock.c
+  src/prim/tag.c
 
   src/support/assert.c
   src/support/format.c

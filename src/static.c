@@ -18,6 +18,7 @@
   #include "prim/pthread.c"
 #endif
 #include "prim/lock.c"
+#include "prim/tag.c"
 
 #include "support/assert.c"
 #include "support/format.c"
