@@ -25,6 +25,7 @@ set(mi_sources
   ${mi_system_sources}
   src/prim/inject.c
   src/prim/lock.c
+  src/prim/tag.c
 
   src/support/assert.c
   src/support/format.c

@@ -29,6 +29,7 @@
 #endif
 #include "prim/inject.c"
 #include "prim/lock.c"
+#include "prim/tag.c"
 
 #include "support/assert.c"
 #include "support/format.c"

@@ -12,8 +12,8 @@ mi_static_assert(MI_SMALL_SIZE_MAX <= MI_SMALL_MAX, "each small size has an offs
 mi_inline_t mi_inline_of(mi_heap_t* heap) mi_attr_noexcept {
   mi_inline_t handle;
   mi_theap_t* theap = (heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(heap));
-  // Where blocks are checked all bins that the program sees are empty.
-  bool        is_direct = (theap != NULL && !MI_PADDING);
+  // Where blocks are checked or have tags, all bins that the program sees are empty.
+  bool        is_direct = (theap != NULL && !MI_PADDING && !MI_TAGS);
   handle.bins = (char*)(is_direct ? theap->bins : _mi_theap_none.bins);
   handle.offset = _mi_size_class_small;
   handle.theap = theap;

@@ -72,6 +72,30 @@ bool _mi_life_resize_guarded(mi_page_t* page, size_t old_size, size_t new_size) 
 
 // ---- take back ------------------------------------------------------------------------------------------------------
 
+// What is no block of a class has no tag, and is looked at by others.
+bool _mi_life_untag(void** p) {
+  void*            plain = _mi_prim_tag_strip(*p);
+  const mi_page_t* page = (plain == NULL ? NULL : _mi_page_of(plain));
+  if (page == NULL || !_mi_prim_has_tags || _mi_page_kind(page) != MI_PAGE_BLOCKS) return true;
+  size_t block_size = _mi_page_block_size(page);
+  if ((size_t)((char*)plain - _mi_page_start(page)) % block_size != 0) {
+    _mi_message_error(EINVAL, "free of an invalid pointer: %p lies within a block of %zu bytes\n", *p, block_size);
+    return false;
+  }
+  void* current = _mi_prim_tag_pointer(plain);
+  if (current != *p) {
+    bool is_free = (current == plain);
+    _mi_message_error(is_free ? EAGAIN : EINVAL,
+                      is_free ? "double free of the block %p of %zu bytes\n"
+                              : "free of an invalid pointer: %p has not the tag of its block of %zu bytes\n",
+                      *p, block_size);
+    return false;
+  }
+  _mi_prim_tag_clear(plain, block_size);
+  *p = plain;
+  return true;
+}
+
 // Most slices of a large block say nothing of it: only the one in which it begins is looked up by those who free it.
 static const mi_page_t* life_find_large(const void* p) {
   const mi_page_t* slice = _mi_page_at(p);

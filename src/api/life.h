@@ -20,6 +20,7 @@
 // ---- need -----------------------------------------------------------------------------------------------------------
 
 static mi_always_inline size_t _mi_life_need(size_t size) {
+  if (MI_TAGS && size < MI_TAG_GRANULE) return MI_TAG_GRANULE; // a block has tags of its own
   return size + MI_PADDING_SIZE;
 }
 
@@ -59,7 +60,7 @@ static mi_always_inline void* life_hand_out(void* p, size_t size, size_t cls, bo
     mi_track_block(p, size, is_zero);
   }
   _mi_trace_allocated(p);
-  return p;
+  return MI_TAGS ? _mi_prim_tag_block(p, _mi_size_class_block(cls)) : p;
 }
 
 // The block p of a class, for `size` bytes.
@@ -71,7 +72,7 @@ static mi_always_inline void* _mi_life_issue(void* p, size_t size, size_t cls) {
 // Up to 128 bytes `size` is rounded up to 16: the class has that many.
 static mi_always_inline void life_clear(void* p, size_t size, size_t cls) {
   if (MI_MIN_ALIGN_8 || size > 128) memset(p, 0, MI_PADDING ? size : _mi_size_class_block(cls));
-  else if (size > 8) _mi_fill_small(p, mi_align_up(size, 16), 0);
+  else if (size > 8 || MI_TAGS) _mi_fill_small(p, mi_align_up(mi_max(size, 1), 16), 0);
   else memset(p, 0, 8);
 }
 
@@ -120,6 +121,10 @@ bool _mi_life_resize_guarded(mi_page_t* page, size_t old_size, size_t new_size);
 
 // Reports that p is not to be freed.  `page` is NULL, or that of the large block which it is, or in which it lies.
 mi_cold void _mi_life_free_failed(const mi_page_t* page, const void* p);
+
+// Takes the tag off a pointer and off its block, which is free then (prim/tag.h, TG1).  False after a report: it is no pointer to
+// a block in use.
+bool _mi_life_untag(void** p);
 
 // The program gives p up.  Tools hear of it first: they report what they do not know as a block.
 static mi_always_inline void _mi_life_give_up(const void* p) {

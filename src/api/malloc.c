@@ -80,6 +80,7 @@ static mi_noinline void free_slow(void* p) mi_attr_noexcept {
 
 void mi_free(void* p) mi_attr_noexcept {
   _mi_life_give_up(p);
+  if (MI_TAGS && mi_unlikely(!_mi_life_untag(&p))) return;
   const mi_region_t* region = &_mi_region_all[0];
   size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) {

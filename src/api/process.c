@@ -6,6 +6,7 @@
 #include "../arena/numa.h"
 #include "../heap/sampler.h"
 #include "../heap/thread.h"
+#include "../prim/tag.h"
 #include "../support/message.h"
 #include "../support/options.h"
 #include "../support/trace.h"
@@ -45,6 +46,10 @@ void mi_process_init(void) mi_attr_noexcept {
   }
   _mi_arena_init_options();
   _mi_trace_init();
+  if (_mi_option_get_fast(mi_option_memory_tagging) != 0 && !_mi_prim_has_tags) {
+    _mi_message_warning("no memory tags: %s.\n", MI_TAGS ? "the processor or the system has none"
+                                                         : "the library is built without MI_MEMORY_TAGGING");
+  }
 }
 
 void mi_cdecl mi_process_done(void) mi_attr_noexcept {

@@ -60,7 +60,9 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
   if (!v->blocks) return true;
   for (size_t i = 0; i < view->n_blocks; i++) {
     if (!_mi_view_is_live(view, i)) continue;
-    if (!v->visitor(view->heap, &area, view->start + i * view->block_size, area.block_size, v->arg)) return false;
+    void* block = view->start + i * view->block_size;
+    if (MI_TAGS) block = _mi_prim_tag_pointer(block);
+    if (!v->visitor(view->heap, &area, block, area.block_size, v->arg)) return false;
   }
   return true;
 }

@@ -50,4 +50,12 @@
 #define MI_FILL_UNINIT  0xD0 // MI_FILL_NEW
 #define MI_FILL_PADDING 0xDE
 
+// Blocks have tags where the processor has them (prim/tag.h): in builds for AArch64 that ask for it.  Blocks of checked builds
+// are looked at in use, by pointers without tags.
+#if !defined(MI_MEMORY_TAGGING) || !defined(__aarch64__)
+  #undef MI_MEMORY_TAGGING
+  #define MI_MEMORY_TAGGING 0
+#endif
+#define MI_TAGS (MI_MEMORY_TAGGING && !MI_PADDING)
+
 #define MI_PADDING_SIZE ((size_t)(MI_PADDING ? 8 : 0))

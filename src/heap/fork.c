@@ -96,6 +96,7 @@ static void fork_delete_page(mi_page_t* page) {
   _mi_heap_forget_page(page);
   _mi_page_clear(page, MI_PAGE_IN_HEAP);
   _mi_page_set_used(page, 0);
+  if (MI_TAGS) _mi_prim_tag_clear(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_page_delete(page);
 }
 

@@ -129,6 +129,7 @@ static void heap_end_destroy_page(mi_page_t* page) {
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
     _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
   if (MI_TRACK) heap_end_untrack_page(page);
+  if (MI_TAGS) _mi_prim_tag_clear(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   _mi_page_set_used(page, 0);
   _mi_page_delete(page);

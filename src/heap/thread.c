@@ -3,6 +3,8 @@
 
 #include "../base/probe.h"
 #include "../arena/space.h"
+#include "../prim/tag.h"
+#include "../support/option.h"
 #include "../support/stat.h"
 #include "attach.h"
 #include "background.h"
@@ -76,6 +78,7 @@ static bool thread_process_init(void) {
     uint32_t expected = NOT_YET;
     if (mi_cas_strong(&state, &expected, (uint32_t)BUSY, acquire, relaxed)) {
       thread_resolve_early();
+      if (MI_TAGS && _mi_option_get_fast(mi_option_memory_tagging) != 0) _mi_prim_tag_init();
       bool ok = _mi_space_init();
       if (ok) {
         _mi_block_init();
@@ -115,6 +118,7 @@ static mi_theap_t* thread_start(void) {
   MI_PROBE1(thread_start, theap);
   _mi_stat_increase(&_mi_stat_live.threads, 1);
   // From here on this thread can allocate, as what follows may.
+  if (MI_TAGS) _mi_prim_tag_thread();
   if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
   if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0) thread_install_hooks();
   else mi_store_relaxed(&_mi_registry_has_others, true);

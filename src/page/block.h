@@ -13,6 +13,7 @@
 
 #include "../arena/region.h"
 #include "../base/track.h"
+#include "../prim/tag.h"
 
 typedef struct mi_block_s {
   struct mi_block_s* next;
@@ -65,6 +66,6 @@ static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_blo
 // The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.
 static inline mi_may_race mi_block_t* _mi_block_peek(const mi_block_t* block) {
   if (MI_TRACK) return (mi_block_t*)_mi_block_decode(block);
-  uintptr_t coded = (uintptr_t)block->next;
+  uintptr_t coded = (MI_TAGS ? _mi_prim_tag_peek((const uintptr_t*)(const void*)block) : (uintptr_t)block->next);
   return (mi_block_t*)(MI_CHECKED ? MI_BLOCK_DECODE(coded, block) : coded);
 }

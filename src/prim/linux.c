@@ -17,6 +17,7 @@
 #include "../base/probe.h"
 #include "../base/track.h"
 #include "inject.h"
+#include "tag.h"
 
 // Newer kernels than the headers we may be built with know these.
 #ifndef MADV_POPULATE_WRITE
@@ -76,6 +77,8 @@ size_t _mi_prim_os_page_size(void) {
   return size;
 }
 
+#define PRIM_USABLE (PROT_READ | PROT_WRITE | (MI_TAGS ? _mi_prim_tag_protection() : 0))
+
 static int prim_mmap(void* hint, size_t size, int protection, int flags, void** start) {
   int saved = errno;
   mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
@@ -108,7 +111,7 @@ static int prim_grow(char* start, size_t size) {
   int    saved = errno;
   int    err = (mremap(start - page, page, page + size, 0) == MAP_FAILED ? ENOMEM : 0);
   if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
-  if (err == 0 && mprotect(start, size, PROT_READ | PROT_WRITE) != 0) {
+  if (err == 0 && mprotect(start, size, PRIM_USABLE) != 0) {
     munmap(start, size);
     err = ENOMEM;
   }
@@ -121,7 +124,7 @@ static int prim_grow(char* start, size_t size) {
 int _mi_prim_map_at(void* start, size_t size, bool grows) {
   MI_PROBE2(commit, start, size);
   if (_mi_prim_must_fail()) return ENOMEM;
-  int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
+  int err = prim_map_at(start, size, PRIM_USABLE);
   return err == ENOMEM && grows ? prim_grow((char*)start, size) : err;
 }
 
@@ -173,7 +176,7 @@ int _mi_prim_release(void* start, size_t size) {
 }
 
 int _mi_prim_map(size_t size, void** start) {
-  return prim_map(prim_reserve_hint(), size, PROT_READ | PROT_WRITE, MAP_NORESERVE, start);
+  return prim_map(prim_reserve_hint(), size, PRIM_USABLE, MAP_NORESERVE, start);
 }
 
 // `to` counts with MREMAP_FIXED only.
@@ -239,7 +242,7 @@ static int prim_protect(void* start, size_t size, int protection) {
 int _mi_prim_commit(void* start, size_t size) {
   MI_PROBE2(commit, start, size);
   mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
-  return prim_protect(start, size, PROT_READ | PROT_WRITE);
+  return prim_protect(start, size, PRIM_USABLE);
 }
 
 int _mi_prim_protect(void* start, size_t size) {
@@ -315,7 +318,7 @@ mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
   if (prim_move_to(between, to, size) == 0) return MI_REMAP_DONE;
   memcpy(from, between, size);
   prim_drop(between, size);
-  int err = (_mi_prim_must_fail() ? ENOMEM : prim_map_at(to, size, PROT_READ | PROT_WRITE));
+  int err = (_mi_prim_must_fail() ? ENOMEM : prim_map_at(to, size, PRIM_USABLE));
   if (err != 0 && err != EEXIST) return prim_hold(to, size);
   memcpy(to, from, size); // EEXIST: it was not unmapped
   return MI_REMAP_DONE;
@@ -324,8 +327,8 @@ mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
 // Kernels before 6.12 take away what was there before they find that they cannot promise more memory, where that is counted.
 mi_remap_t _mi_prim_unremap(void* start, size_t size) {
   void* p;
-  if (prim_map(start, size, PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED, &p) == 0) return MI_REMAP_DONE;
-  int err = prim_map_at(start, size, PROT_READ | PROT_WRITE);
+  if (prim_map(start, size, PRIM_USABLE, MAP_NORESERVE | MAP_FIXED, &p) == 0) return MI_REMAP_DONE;
+  int err = prim_map_at(start, size, PRIM_USABLE);
   if (err == 0) return MI_REMAP_DONE;
   return err == EEXIST ? MI_REMAP_REFUSED : prim_hold(start, size);
 }
@@ -336,10 +339,10 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   const int flags = MAP_HUGETLB | (int)(mi_ctz64(os_page_size) << 26 /* MAP_HUGE_SHIFT */);
   void*     p;
   *is_lost = false;
-  int err = prim_map(NULL, size, PROT_READ | PROT_WRITE, flags, &p);
+  int err = prim_map(NULL, size, PRIM_USABLE, flags, &p);
   if (err != 0) return err;
   prim_unmap(p, size);
-  err = prim_map(start, size, PROT_READ | PROT_WRITE, MAP_FIXED | flags, &p);
+  err = prim_map(start, size, PRIM_USABLE, MAP_FIXED | flags, &p);
   if (err == 0) return 0;
   *is_lost = (_mi_prim_reserve_at(start, size) != 0); // or it is still reserved: the kernel does not say
   return err;

@@ -33,7 +33,8 @@
 #define mi_option_guarded_before    ((mi_option_t)(_mi_option_last + 2)) // percent of guarded blocks (heap/guard.h)
 #define mi_option_debug_stacks      ((mi_option_t)(_mi_option_last + 3)) // who allocated which block (trace.h)
 #define mi_option_keep_deepbind     ((mi_option_t)(_mi_option_last + 4)) // of dlopen (override/loader.c)
-#define MI_OPTION_COUNT             (_mi_option_last + 5)
+#define mi_option_memory_tagging    ((mi_option_t)(_mi_option_last + 5)) // where the processor can (prim/tag.h)
+#define MI_OPTION_COUNT             (_mi_option_last + 6)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

@@ -1,6 +1,6 @@
 // Proves: the shared library may be loaded into a running program and closed again, hundreds of times, with threads
 // alive that have used it; several copies of it work side by side, in what room for thread-local variables the loader
-// has left.
+// has left; and the library with dynamic thread-local storage even where there is none.
 //
 // Started with the library preloaded, this program only learns its path from that, and runs itself again without.
 #define _GNU_SOURCE
@@ -81,7 +81,7 @@ static void check_cycle(const char* path, bool with_threads) {
 }
 
 static void check_cycles(const char* path) {
-  size_t n_cycles = 300 * test_scale();
+  size_t n_cycles = 1000 * test_scale();
   for (size_t i = 0; i < 30; i++) check_cycle(path, i % 10 == 9);
   size_t rss = rss_now(), mappings = mapping_count();
   for (size_t i = 0; i < n_cycles; i++) check_cycle(path, i % 10 == 9);
@@ -104,6 +104,63 @@ static bool copy_file(const char* from, const char* to) {
   if (out >= 0) close(out);
   return n == 0;
 }
+
+#if defined(MI_TEST_FILLER)
+
+// The last of so many copies does not find room.
+enum { n_fillers = 1000 };
+
+static size_t fill_static_tls(const char* directory) {
+  char   name[64];
+  void*  handle = name; // not NULL
+  size_t n = 0;
+  for (; handle != NULL && n < n_fillers; n++) {
+    snprintf(name, sizeof(name), "%s/filler-%zu.so", directory, n);
+    if (!copy_file(MI_TEST_FILLER, name)) return 0;
+    handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    unlink(name);
+  }
+  return n - 1;
+}
+
+// Other libraries have taken all space that there is for variables at fixed places.
+static void check_crowd(const char* path, bool is_dynamic) {
+  enum { n_copies = 8 };
+  char      directory[] = "/tmp/mimalloc-crowd-XXXXXX", name[64];
+  library_t lib;
+  if (mkdtemp(directory) == NULL) return;
+  size_t n = fill_static_tls(directory);
+  printf("space for %zu bytes\n", 8 * n);
+  CHECK(n > 0 && n < n_fillers - 1);
+  for (size_t i = 0; i < n_copies; i++) {
+    snprintf(name, sizeof(name), "%s/copy-%zu.so", directory, i);
+    CHECK(copy_file(path, name));
+    bool is_loaded = load(&lib, name);
+    unlink(name);
+    CHECK_EQ(is_loaded, is_dynamic);
+    if (!is_loaded) {
+      const char* error = dlerror();
+      CHECK_FOR(error != NULL && strstr(error, "static TLS") != NULL, "%s", error);
+      continue;
+    }
+    use(&lib);
+    pthread_t t;
+    pthread_barrier_init(&barrier, NULL, 1);
+    CHECK_EQ(pthread_create(&t, NULL, &use_and_wait, &lib), 0);
+    pthread_join(t, NULL);
+    CHECK_EQ(dlclose(lib.handle), 0);
+  }
+  rmdir(directory);
+}
+
+#else
+
+static void check_crowd(const char* path, bool is_dynamic) {
+  (void)path;
+  (void)is_dynamic;
+}
+
+#endif
 
 static void count_invalid(int err, void* count) {
   CHECK_EQ(err, EINVAL);
@@ -176,8 +233,9 @@ int main(int argc, char** argv) {
     return 99;
   }
   test_seed(argc, argv);
-  watchdog(120);
+  watchdog(200);
   check_copies(path);
   check_cycles(path);
+  check_crowd(path, getenv("MI_TEST_DYNAMIC_TLS") != NULL);
   return check_result();
 }

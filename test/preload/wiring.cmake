@@ -32,3 +32,28 @@ if(TARGET test-preload-unload AND TARGET mimalloc-static)
   add_dependencies(test-preload-unload module-plugin)
   target_compile_definitions(test-preload-unload PRIVATE MI_TEST_PLUGIN="$<TARGET_FILE:module-plugin>")
 endif()
+
+# The library in its other form, with thread-local storage that is made when a thread needs it.
+if(TARGET test-preload-dlopen AND NOT MI_LIBC_MUSL)
+  mi_add_module(filler)
+  add_dependencies(test-preload-dlopen module-filler)
+  target_compile_definitions(test-preload-dlopen PRIVATE MI_TEST_FILLER="$<TARGET_FILE:module-filler>")
+
+  add_library(mimalloc-dynamic-tls SHARED ${PROJECT_SOURCE_DIR}/src/static.c)
+  mi_user_target(mimalloc-dynamic-tls local-dynamic)
+  target_compile_definitions(mimalloc-dynamic-tls PRIVATE MI_SHARED_LIB MI_SHARED_LIB_EXPORT MI_NO_IFUNC=1)
+  target_link_libraries(mimalloc-dynamic-tls PRIVATE ${mi_libraries})
+  target_link_options(mimalloc-dynamic-tls PRIVATE ${mi_link_flags})
+  add_dependencies(test-preload-dlopen mimalloc-dynamic-tls)
+  set(mi_dynamic_tls "MI_TEST_LIBRARY=$<TARGET_FILE:mimalloc-dynamic-tls>;MI_TEST_DYNAMIC_TLS=1")
+  add_test(NAME preload-dlopen-dynamic-tls COMMAND test-preload-dlopen)
+  set_tests_properties(preload-dlopen-dynamic-tls PROPERTIES LABELS preload TIMEOUT ${mi_test_timeout}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${mi_dynamic_tls}")
+
+  # It serves whole programs, too.
+  add_test(NAME preload-cliffs-dynamic-tls COMMAND test-preload-cliffs)
+  get_test_property(preload-cliffs ENVIRONMENT mi_preload)
+  string(REPLACE "$<TARGET_FILE:mimalloc>" "$<TARGET_FILE:mimalloc-dynamic-tls>" mi_preload "${mi_preload}")
+  set_tests_properties(preload-cliffs-dynamic-tls PROPERTIES LABELS preload TIMEOUT ${mi_test_timeout}
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${mi_preload}")
+endif()
