@@ -13,12 +13,34 @@ elseif(WIN32)
     src/prim/windows_fault.c
     src/prim/windows_process.c
     src/prim/windows_thread.c)
+elseif(CMAKE_SYSTEM_NAME MATCHES "^(Darwin|iOS|tvOS|watchOS|visionOS)$")
+  set(mi_system_sources src/prim/darwin.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "FreeBSD")
+  set(mi_system_sources src/prim/freebsd.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "NetBSD")
+  set(mi_system_sources src/prim/netbsd.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "OpenBSD")
+  set(mi_system_sources src/prim/openbsd.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "DragonFly")
+  set(mi_system_sources src/prim/dragonfly.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Haiku")
+  set(mi_system_sources src/prim/haiku.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
 endif()
-
-if(UNIX)
-  list(APPEND mi_system_sources src/prim/thread_exit.c src/prim/local.c)
+if(CMAKE_SYSTEM_NAME MATCHES "BSD$|^DragonFly$")
+  list(APPEND mi_system_sources src/prim/bsd.c)
+endif()
+if(NOT CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android|Windows)$")
+  list(APPEND mi_system_sources
+    src/prim/unix_fault.c
+    src/prim/unix_memory.c
+    src/prim/unix_process.c)
+endif()
+if(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
+  list(APPEND mi_system_sources
+    src/prim/thread_exit.c
+    src/prim/local.c)
 endif()
 
 set(mi_sources
@@ -117,6 +139,8 @@ set(mi_sources
   src/api/cxx.c
   src/api/level.c
 
+  src/override/bsd.c
+  src/override/darwin.c
   src/override/glibc.c
   src/override/libc.c
   src/override/loader.c

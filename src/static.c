@@ -28,6 +28,27 @@
   #include "prim/local.c"
 #endif
 #include "prim/inject.c"
+#if MI_SYSTEM_UNIX
+  #include "prim/unix_fault.c"
+  #include "prim/unix_memory.c"
+  #include "prim/unix_process.c"
+#endif
+#if MI_SYSTEM_BSD
+  #include "prim/bsd.c"
+#endif
+#if MI_SYSTEM_DARWIN
+  #include "prim/darwin.c"
+#elif MI_SYSTEM_FREEBSD
+  #include "prim/freebsd.c"
+#elif MI_SYSTEM_NETBSD
+  #include "prim/netbsd.c"
+#elif MI_SYSTEM_OPENBSD
+  #include "prim/openbsd.c"
+#elif MI_SYSTEM_DRAGONFLY
+  #include "prim/dragonfly.c"
+#elif MI_SYSTEM_HAIKU
+  #include "prim/haiku.c"
+#endif
 #include "prim/lock.c"
 #include "prim/tag.c"
 
@@ -121,6 +142,8 @@
 #include "api/cxx.c"
 #include "api/level.c"
 
+#include "override/bsd.c"
+#include "override/darwin.c"
 #include "override/glibc.c"
 #include "override/libc.c"
 #include "override/loader.c"

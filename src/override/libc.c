@@ -7,8 +7,9 @@
 
 #include "../api/alloc.h"
 #include "../api/names.h"
+#include "../prim/system.h"
 
-#if defined(MI_MALLOC_OVERRIDE)
+#if defined(MI_MALLOC_OVERRIDE) && !MI_SYSTEM_DARWIN
 
 MI_NAMES_BEGIN
 
@@ -36,7 +37,7 @@ MI_NAMES_PUBLIC void*  reallocf(void* p, size_t size) mi_attr_noexcept          
 MI_NAMES_PUBLIC mi_weak int reallocarr(void* p, size_t count, size_t size) mi_attr_noexcept MI_NAMES_FORWARD(mi_reallocarr, p, count, size)
 MI_NAMES_PUBLIC size_t malloc_size(const void* p) mi_attr_noexcept                MI_NAMES_FORWARD(mi_usable_size, p)
 MI_NAMES_PUBLIC size_t malloc_good_size(size_t size) mi_attr_noexcept             MI_NAMES_FORWARD(mi_good_size, size)
-#if defined(__ANDROID__)
+#if defined(__ANDROID__) || MI_SYSTEM_FREEBSD
 MI_NAMES_PUBLIC size_t malloc_usable_size(const void* p) mi_attr_noexcept         { return mi_usable_size(p); }
 #else
 MI_NAMES_PUBLIC size_t malloc_usable_size(void* p) mi_attr_noexcept               { return mi_usable_size(p); }

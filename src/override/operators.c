@@ -16,8 +16,9 @@
 //     program at a fixed address that takes the address of a form, the loader gives the form that of a stub.
 #include "../api/catch.h"
 #include "../api/names.h"
+#include "../prim/system.h"
 
-#if defined(MI_MALLOC_OVERRIDE)
+#if defined(MI_MALLOC_OVERRIDE) && !MI_SYSTEM_DARWIN
 
   // By their mangled names, so that C can define them: m or j is the type of size_t.
   #if SIZE_MAX == UINT64_MAX

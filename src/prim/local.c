@@ -44,13 +44,7 @@ extern mi_hidden char local_section_stop[] __asm__("__stop_mi_local");
 
   #define LOCAL_ALIGN 16 // of all variables at most
 
-// A place is a copy of the section, and what its thread needs to be at its end.
-typedef struct local_place_s {
-  size_t n_passes; // of destructors
-  size_t unused;
-} local_place_t;
-
-mi_static_assert(sizeof(local_place_t) == LOCAL_ALIGN, "what follows is aligned");
+static MI_LOCAL(size_t, local_n_passes); // of destructors
 
 static uintptr_t local_start(void) {
   return mi_align_down((uintptr_t)local_section_start, LOCAL_ALIGN);
@@ -58,18 +52,6 @@ static uintptr_t local_start(void) {
 
 static size_t local_size(void) {
   return mi_align_up((uintptr_t)local_section_stop - local_start(), LOCAL_ALIGN);
-}
-
-static size_t local_place_size(void) {
-  return sizeof(local_place_t) + local_size();
-}
-
-static uintptr_t local_distance_of(local_place_t* place) {
-  return (uintptr_t)(place + 1) - local_start();
-}
-
-static local_place_t* local_place_of(uintptr_t distance) {
-  return (local_place_t*)(local_start() + distance) - 1;
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------
@@ -88,14 +70,14 @@ static size_t local_chunk_size(void) {
 }
 
 static size_t local_chunk_places(void) {
-  return mi_min((local_chunk_size() - sizeof(local_chunk_t)) / local_place_size(), (size_t)64);
+  return mi_min((local_chunk_size() - sizeof(local_chunk_t)) / local_size(), (size_t)64);
 }
 
-static local_place_t* local_chunk_place(local_chunk_t* chunk, size_t i) {
-  return (local_place_t*)((uintptr_t)(chunk + 1) + i * local_place_size());
+static void* local_chunk_place(local_chunk_t* chunk, size_t i) {
+  return (char*)(chunk + 1) + i * local_size();
 }
 
-static local_place_t* local_chunk_take(local_chunk_t* chunk) {
+static void* local_chunk_take(local_chunk_t* chunk) {
   uint64_t taken = mi_load_relaxed(&chunk->taken);
   while (~taken != 0) {
     size_t i = mi_ctz64(~taken);
@@ -112,7 +94,7 @@ static void local_fail(const char* text) {
   _mi_prim_abort();
 }
 
-static local_place_t* local_chunk_new(void) {
+static void* local_chunk_new(void) {
   void* memory = NULL;
   if (_mi_prim_map(local_chunk_size(), &memory) != 0) local_fail("mimalloc: no memory for the variables of a thread\n");
   local_chunk_t* chunk = (local_chunk_t*)memory;
@@ -123,25 +105,24 @@ static local_place_t* local_chunk_new(void) {
   return local_chunk_place(chunk, 0);
 }
 
-static local_place_t* local_take(void) {
-  local_place_t* place = NULL;
+static void* local_take(void) {
+  void* place = NULL;
   for (local_chunk_t* c = mi_load_acquire(&local_chunks); c != NULL && place == NULL; c = c->next)
     place = local_chunk_take(c);
   if (place == NULL) place = local_chunk_new();
-  place->n_passes = 0;
-  memcpy(place + 1, (const void*)local_start(), local_size());
+  memcpy(place, (const void*)local_start(), local_size());
   return place;
 }
 
-// The bit of a place in its chunk, 0 if it is in another one.
-static uint64_t local_chunk_bit(local_chunk_t* chunk, local_place_t* place) {
-  uintptr_t offset = (uintptr_t)place - (uintptr_t)(chunk + 1);
-  return offset < local_chunk_size() - sizeof(*chunk) ? (uint64_t)1 << (offset / local_place_size()) : 0;
+// The bit of a thread's place in its chunk, 0 if it is in another one.
+static uint64_t local_chunk_bit(local_chunk_t* chunk, uintptr_t distance) {
+  uintptr_t offset = local_start() + distance - (uintptr_t)(chunk + 1);
+  return offset < local_chunk_size() - sizeof(*chunk) ? (uint64_t)1 << (offset / local_size()) : 0;
 }
 
-static void local_give_back(local_place_t* place) {
+static void local_give_back(uintptr_t distance) {
   for (local_chunk_t* c = mi_load_acquire(&local_chunks); c != NULL; c = c->next) {
-    uint64_t bit = local_chunk_bit(c, place);
+    uint64_t bit = local_chunk_bit(c, distance);
     if (bit != 0) mi_atomic_ns(atomic_fetch_and_explicit)(&c->taken, ~bit, mi_memory_order(release));
   }
 }
@@ -192,10 +173,9 @@ static void local_destructor(void* value) {
   uintptr_t distance = (uintptr_t)value;
   local_store(distance);
   if (distance == mi_load_relaxed(&local_of_ended) || _mi_prim_thread_exit_is_armed()) return;
-  local_place_t* place = local_place_of(distance);
-  if (++place->n_passes < PTHREAD_DESTRUCTOR_ITERATIONS) return;
+  if (++mi_local(local_n_passes) < PTHREAD_DESTRUCTOR_ITERATIONS) return;
   local_store(0);
-  local_give_back(place);
+  local_give_back(distance);
 }
 
 // Two threads may be the first to use a variable.
@@ -225,7 +205,7 @@ mi_cold uintptr_t _mi_local_make(void) {
   if (distance == 0) distance = local_making_find();
   if (distance == 0) {
     if (mi_load_acquire(&_mi_local_key) == 0) local_key_make();
-    distance = local_distance_of(local_take());
+    distance = (uintptr_t)local_take() - local_start();
     local_making_t* making = local_making_begin(distance);
     local_store(distance);
     mi_store_release(&making->thread, (uintptr_t)0);
@@ -243,7 +223,7 @@ void _mi_local_end(void) {
   if (distance == 0 || distance == mi_load_acquire(&local_of_ended)) return;
   if (mi_cas_strong(&local_of_ended, &none, distance, acq_rel, acquire)) return;
   local_store(none);
-  local_give_back(local_place_of(distance));
+  local_give_back(distance);
 }
 
 // There is one thread now.  Places that others had are free, but for that of threads that have ended.
@@ -253,8 +233,8 @@ void _mi_local_after_fork(void) {
   for (size_t i = 0; i < LOCAL_MAKING_MAX; i++) mi_store_relaxed(&local_making[i].thread, (uintptr_t)0);
   for (local_chunk_t* c = mi_load_relaxed(&local_chunks); c != NULL; c = c->next) {
     uint64_t taken = 0;
-    if (distance != 0) taken |= local_chunk_bit(c, local_place_of(distance));
-    if (ended != 0) taken |= local_chunk_bit(c, local_place_of(ended));
+    if (distance != 0) taken |= local_chunk_bit(c, distance);
+    if (ended != 0) taken |= local_chunk_bit(c, ended);
     mi_store_relaxed(&c->taken, taken);
   }
 }

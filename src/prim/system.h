@@ -59,11 +59,11 @@
   #define MI_SYSTEM_WASM 0
 #endif
 
-// Those that share the sources unix_*.c; and with Linux, all that have POSIX threads.
-#define MI_SYSTEM_UNIX \
-  (MI_SYSTEM_DARWIN || MI_SYSTEM_FREEBSD || MI_SYSTEM_NETBSD || MI_SYSTEM_OPENBSD || MI_SYSTEM_DRAGONFLY || \
-   MI_SYSTEM_HAIKU)
-#define MI_SYSTEM_POSIX   (MI_SYSTEM_UNIX || MI_SYSTEM_LINUX)
+// Those that share the sources bsd.c and unix_*.c; and all that have POSIX threads.
+#define MI_SYSTEM_BSD   (MI_SYSTEM_FREEBSD || MI_SYSTEM_NETBSD || MI_SYSTEM_OPENBSD || MI_SYSTEM_DRAGONFLY)
+#define MI_SYSTEM_UNIX  (MI_SYSTEM_BSD || MI_SYSTEM_DARWIN || MI_SYSTEM_HAIKU)
+#define MI_SYSTEM_POSIX (MI_SYSTEM_UNIX || MI_SYSTEM_LINUX)
+
 // Can a part of what was reserved or mapped be given back, or be mapped anew?
 #define MI_PRIM_HAS_PARTS (!MI_SYSTEM_WINDOWS)
 

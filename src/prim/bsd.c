@@ -1,0 +1,53 @@
+// What FreeBSD, NetBSD, OpenBSD and DragonFly have in common.  Layer: prim.
+#include <errno.h>
+#include <unistd.h>
+
+#include "unix_memory.h"
+#include "unix_process.h"
+
+bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
+  return _mi_unix_memory_find_empty(i, start, size);
+}
+
+// Where they have large OS pages, these come by themselves.
+int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
+  (void)start, (void)size, (void)os_page_size;
+  *is_lost = false;
+  return ENOTSUP;
+}
+
+bool _mi_prim_overcommits(void) {
+  return true;
+}
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+// The program's, not libc's: weak, so that a library may be linked alone.
+extern char** environ __attribute__((weak));
+// In a library of its own, which a program may lack.
+extern size_t backtrace(void** frames, size_t max) __attribute__((weak));
+#if defined(__cplusplus)
+}
+#endif
+
+const char* _mi_prim_environment_entry(size_t i) {
+  return &environ == NULL || environ == NULL ? NULL : environ[i];
+}
+
+bool _mi_prim_is_privileged(void) {
+  return issetugid() != 0;
+}
+
+size_t _mi_prim_stack(void** frames, size_t max) {
+  if (backtrace == NULL) return 0;
+  int    saved = errno;
+  size_t n = backtrace(frames, max);
+  errno = saved;
+  return n <= max ? n : 0;
+}
+
+bool _mi_prim_stack_init(void) {
+  void* frames[2];
+  return _mi_prim_stack(frames, 2) > 0;
+}
