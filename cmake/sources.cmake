@@ -4,8 +4,7 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
   set(mi_system_sources
     src/prim/linux.c
     src/prim/linux_fault.c
-    src/prim/linux_process.c
-    src/prim/linux_thread.c)
+    src/prim/linux_process.c)
 elseif(WIN32)
   set(mi_system_sources
     src/prim/windows.c
@@ -36,6 +35,11 @@ if(NOT CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android|Windows)$")
     src/prim/unix_fault.c
     src/prim/unix_memory.c
     src/prim/unix_process.c)
+endif()
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  list(APPEND mi_system_sources src/prim/linux_thread.c)
+elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
+  list(APPEND mi_system_sources src/prim/unix_thread.c)
 endif()
 if(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
   list(APPEND mi_system_sources

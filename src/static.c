@@ -15,6 +15,8 @@
   #include "prim/linux.c"
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
+#endif
+#if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
   #include "prim/windows.c"
@@ -22,6 +24,9 @@
   #include "prim/windows_fault.c"
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"
+#endif
+#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
+  #include "prim/unix_thread.c"
 #endif
 #if MI_SYSTEM_POSIX
   #include "prim/thread_exit.c"

@@ -22,7 +22,7 @@ static void new_throw(void) {
   throw std::bad_alloc();
 }
 
-#else
+#elif MI_HAS_WEAK_REFERENCES
 
 typedef void (*new_handler_t)(void);
 mi_weak new_handler_t _ZSt15get_new_handlerv(void);   // std::get_new_handler()
@@ -41,6 +41,16 @@ static void new_throw(void) {
   void (*throw_bad_alloc)(void) = new_throw_bad_alloc;
   if (throw_bad_alloc != NULL) throw_bad_alloc();
 }
+
+#else // as if there were no runtime: compiled as C++ the library has it
+
+typedef void (*new_handler_t)(void);
+
+static new_handler_t new_handler(void) {
+  return NULL;
+}
+
+static void new_throw(void) {}
 
 #endif
 

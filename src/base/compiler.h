@@ -52,6 +52,13 @@
   #define mi_mostly_unused
 #endif
 
+// Is a function that nobody defines NULL, or an error of the linker?
+#if defined(__APPLE__)
+  #define MI_HAS_WEAK_REFERENCES 0
+#else
+  #define MI_HAS_WEAK_REFERENCES 1
+#endif
+
 #if defined(__cplusplus)
   #define mi_static_assert(cond, text) static_assert(cond, text)
 #else

@@ -59,7 +59,8 @@ MI_NAMES_END
 MI_NAMES_BEGIN
 
 MI_NAMES_PUBLIC void* mallocx(size_t size, int flags) {
-  return (flags & BSD_ZERO) != 0 ? mi_zalloc_aligned(size, BSD_ALIGN(flags)) : mi_malloc_aligned(size, BSD_ALIGN(flags));
+  return (flags & BSD_ZERO) != 0 ? mi_zalloc_aligned(size, BSD_ALIGN(flags))
+                                 : mi_malloc_aligned(size, BSD_ALIGN(flags));
 }
 
 MI_NAMES_PUBLIC void* rallocx(void* p, size_t size, int flags) {

@@ -57,7 +57,7 @@ static void* darwin_realloc(void* p, size_t size) {
   return mi_unlikely(owner != NULL) ? malloc_zone_realloc(owner, p, size) : mi_realloc(p, size);
 }
 
-// ---- the table --------------------------------------------------------------------------------------------------------
+  // ---- the table --------------------------------------------------------------------------------------------------------
 
     #if MI_OSX_INTERPOSE && defined(MI_SHARED_LIB)
 
@@ -91,11 +91,11 @@ __attribute__((used, section("__DATA,__interpose"))) static const darwin_pair_t 
   DARWIN_PAIR(darwin_size,       malloc_size),
   DARWIN_PAIR(mi_good_size,      malloc_good_size),
 };
-// clang-format on
+    // clang-format on
 
     #endif
 
-// ---- the zone ---------------------------------------------------------------------------------------------------------
+  // ---- the zone ---------------------------------------------------------------------------------------------------------
 
     #if MI_OSX_ZONE
 
@@ -169,8 +169,8 @@ static boolean_t zone_claimed_address(malloc_zone_t* zone, void* p) {
 
 // For tools that look into another process: they would have to find all pages of it there.  mi_heap_visit_blocks is for the
 // process itself.
-static kern_return_t zone_enumerate(task_t task, void* context, unsigned types, vm_address_t zone, memory_reader_t reader,
-                                    vm_range_recorder_t recorder) {
+static kern_return_t zone_enumerate(task_t task, void* context, unsigned types, vm_address_t zone,
+                                    memory_reader_t reader, vm_range_recorder_t recorder) {
   (void)task, (void)context, (void)types, (void)zone, (void)reader, (void)recorder;
   return KERN_NOT_SUPPORTED;
 }
@@ -207,7 +207,8 @@ static void zone_statistics(malloc_zone_t* zone, malloc_statistics_t* stats) {
   (void)zone;
   size_t large = zone_bytes(&_mi_stat_live.malloc_huge, 0);
   stats->blocks_in_use = 0; // not counted
-  stats->size_in_use = stats->max_size_in_use = stats->size_allocated = zone_bytes(&_mi_stat_live.page_committed, large);
+  stats->size_in_use = stats->max_size_in_use = stats->size_allocated =
+      zone_bytes(&_mi_stat_live.page_committed, large);
 }
 
 static boolean_t zone_is_locked(malloc_zone_t* zone) {

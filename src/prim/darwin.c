@@ -98,13 +98,13 @@ static int64_t darwin_elapsed_ms(void) {
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct mach_task_basic_info task;
   mach_msg_type_number_t      n = MACH_TASK_BASIC_INFO_COUNT;
-  struct rusage               usage;
+  struct rusage               used;
   int                         saved = errno;
-  _mi_unix_process_usage(&usage, info);
+  _mi_unix_process_usage(&used, info);
   info->elapsed_ms = darwin_elapsed_ms();
-  info->rss_peak = (size_t)usage.ru_maxrss; // bytes, unlike elsewhere
-  info->major_faults = (size_t)usage.ru_majflt;
-  info->minor_faults = (size_t)usage.ru_minflt;
+  info->rss_peak = (size_t)used.ru_maxrss; // bytes, unlike elsewhere
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
   if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, (task_info_t)&task, &n) == KERN_SUCCESS) {
     info->rss_current = (size_t)task.resident_size;
   }
@@ -127,9 +127,10 @@ bool _mi_prim_thread_is_main(void) {
 #if defined(__cplusplus)
 extern "C" {
 #endif
-extern int os_sync_wait_on_address(void* address, uint64_t value, size_t size, uint32_t flags) __attribute__((weak_import));
-extern int os_sync_wait_on_address_with_timeout(void* address, uint64_t value, size_t size, uint32_t flags, uint32_t clock,
-                                                uint64_t timeout_ns) __attribute__((weak_import));
+extern int os_sync_wait_on_address(void* address, uint64_t value, size_t size, uint32_t flags)
+    __attribute__((weak_import));
+extern int os_sync_wait_on_address_with_timeout(void* address, uint64_t value, size_t size, uint32_t flags,
+                                                uint32_t clock, uint64_t timeout_ns) __attribute__((weak_import));
 extern int os_sync_wake_by_address_any(void* address, size_t size, uint32_t flags) __attribute__((weak_import));
 extern int os_sync_wake_by_address_all(void* address, size_t size, uint32_t flags) __attribute__((weak_import));
 #if defined(__cplusplus)
@@ -140,14 +141,16 @@ extern int os_sync_wake_by_address_all(void* address, size_t size, uint32_t flag
 
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   int saved = errno;
-  if (os_sync_wait_on_address == NULL || os_sync_wait_on_address_with_timeout == NULL || os_sync_wake_by_address_any == NULL) {
+  if (os_sync_wait_on_address == NULL || os_sync_wait_on_address_with_timeout == NULL ||
+      os_sync_wake_by_address_any == NULL) {
     if (mi_load_relaxed(word) == expected) _mi_unix_process_nap(timeout_ms);
   }
   else if (timeout_ms < 0) {
     os_sync_wait_on_address((void*)word, expected, sizeof(*word), 0);
   }
   else if (timeout_ms > 0) {
-    os_sync_wait_on_address_with_timeout((void*)word, expected, sizeof(*word), 0, DARWIN_CLOCK, (uint64_t)timeout_ms * 1000000);
+    os_sync_wait_on_address_with_timeout((void*)word, expected, sizeof(*word), 0, DARWIN_CLOCK,
+                                         (uint64_t)timeout_ms * 1000000);
   }
   errno = saved;
 }

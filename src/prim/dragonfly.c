@@ -19,11 +19,11 @@ uint64_t _mi_prim_random(void) {
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage usage;
-  _mi_unix_process_usage(&usage, info);
-  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
-  info->major_faults = (size_t)usage.ru_majflt;
-  info->minor_faults = (size_t)usage.ru_minflt;
+  struct rusage used;
+  _mi_unix_process_usage(&used, info);
+  info->rss_peak = (size_t)used.ru_maxrss * 1024;
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
 }
 
 uintptr_t _mi_prim_thread_id(void) {

@@ -50,8 +50,8 @@ bool _mi_prim_is_privileged(void) {
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage usage;
-  _mi_unix_process_usage(&usage, info);
+  struct rusage used;
+  _mi_unix_process_usage(&used, info);
 }
 
 uintptr_t _mi_prim_thread_id(void) {

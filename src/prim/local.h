@@ -12,7 +12,7 @@
 
 // Does the compiler's way allocate, or is that unknown?  Then the variables are found by a key of thread-specific data (local.c).
 #if !defined(MI_LOCAL_BY_KEY)
-  #if MI_SYSTEM_DARWIN || MI_SYSTEM_OPENBSD || MI_SYSTEM_HAIKU || (defined(__ANDROID__) && __ANDROID_API__ < 29)
+  #if MI_SYSTEM_DARWIN || MI_SYSTEM_OPENBSD || MI_SYSTEM_HAIKU || (MI_SYSTEM_ANDROID && __ANDROID_API__ < 29)
     #define MI_LOCAL_BY_KEY 1
   #else
     #define MI_LOCAL_BY_KEY 0

@@ -22,14 +22,14 @@ uint64_t _mi_prim_random(void) {
 
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct kinfo_proc2 process;
-  struct rusage      usage;
+  struct rusage      used;
   size_t             size = sizeof(process);
   int                saved = errno;
   int                name[] = {CTL_KERN, KERN_PROC2, KERN_PROC_PID, getpid(), (int)sizeof(process), 1};
-  _mi_unix_process_usage(&usage, info);
-  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
-  info->major_faults = (size_t)usage.ru_majflt;
-  info->minor_faults = (size_t)usage.ru_minflt;
+  _mi_unix_process_usage(&used, info);
+  info->rss_peak = (size_t)used.ru_maxrss * 1024;
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
   if (sysctl(name, 6, &process, &size, NULL, 0) == 0 && size == sizeof(process)) {
     struct timeval start = {(time_t)process.p_ustart_sec, (suseconds_t)process.p_ustart_usec};
     info->rss_current = (size_t)process.p_vm_rssize * _mi_prim_os_page_size();
@@ -48,10 +48,12 @@ bool _mi_prim_thread_is_main(void) {
 
 // Versions before 10 have no such call.
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
-  struct timespec t;
+  struct timespec timeout;
   int             saved = errno;
-  int op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
-  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_unix_process_timeout(timeout_ms, &t), NULL, 0, 0) != 0 && errno == ENOSYS)
+  int             op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
+  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_unix_process_timeout(timeout_ms, &timeout), NULL, 0,
+              0) != 0 &&
+      errno == ENOSYS)
     _mi_unix_process_nap(timeout_ms);
   errno = saved;
 }

@@ -20,11 +20,11 @@ uint64_t _mi_prim_random(void) {
 
 // When the process was started, and what it has in memory now, is known to those only who may ask about any process.
 void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage usage;
-  _mi_unix_process_usage(&usage, info);
-  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
-  info->major_faults = (size_t)usage.ru_majflt;
-  info->minor_faults = (size_t)usage.ru_minflt;
+  struct rusage used;
+  _mi_unix_process_usage(&used, info);
+  info->rss_peak = (size_t)used.ru_maxrss * 1024;
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
 }
 
 uintptr_t _mi_prim_thread_id(void) {
@@ -36,9 +36,10 @@ bool _mi_prim_thread_is_main(void) {
 }
 
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
-  struct timespec t;
+  struct timespec timeout;
   int             saved = errno;
-  futex((volatile uint32_t*)(void*)word, FUTEX_WAIT_PRIVATE, (int)expected, _mi_unix_process_timeout(timeout_ms, &t), NULL);
+  futex((volatile uint32_t*)(void*)word, FUTEX_WAIT_PRIVATE, (int)expected,
+        _mi_unix_process_timeout(timeout_ms, &timeout), NULL);
   errno = saved;
 }
 

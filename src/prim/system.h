@@ -59,6 +59,13 @@
   #define MI_SYSTEM_WASM 0
 #endif
 
+// A Linux with a C library of its own, which lacks some of what others have.
+#if defined(__ANDROID__)
+  #define MI_SYSTEM_ANDROID 1
+#else
+  #define MI_SYSTEM_ANDROID 0
+#endif
+
 // Those that share the sources bsd.c and unix_*.c; and all that have POSIX threads.
 #define MI_SYSTEM_BSD   (MI_SYSTEM_FREEBSD || MI_SYSTEM_NETBSD || MI_SYSTEM_OPENBSD || MI_SYSTEM_DRAGONFLY)
 #define MI_SYSTEM_UNIX  (MI_SYSTEM_BSD || MI_SYSTEM_DARWIN || MI_SYSTEM_HAIKU)

@@ -20,7 +20,8 @@ static struct sigaction unix_fault_before[UNIX_FAULT_N]; // what the process did
 
 // Not inlined: its stack is free again when the handler that was there before is called.
 static mi_noinline void unix_fault_report(const siginfo_t* info) {
-  mi_fault_t fault = {(uintptr_t)info->si_addr, 0, '?'}; // what made the access is in the registers, which differ by system
+  mi_fault_t fault = {(uintptr_t)info->si_addr, 0,
+                      '?'}; // what made the access is in the registers, which differ by system
   unix_on_fault(&fault);
 }
 
@@ -87,7 +88,8 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < UNIX_FAULT_N && err == 0; i++) {
     // Two calls: the handler may run as soon as it is there.
-    if (sigaction(unix_fault_signals[i], NULL, &unix_fault_before[i]) != 0 || sigaction(unix_fault_signals[i], &action, NULL) != 0)
+    if (sigaction(unix_fault_signals[i], NULL, &unix_fault_before[i]) != 0 ||
+        sigaction(unix_fault_signals[i], &action, NULL) != 0)
       err = errno;
   }
   errno = saved;

@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "thread_exit.h"
 
 #define UNIX_NAP_NS 200000 // about what the wake-up of a thread that sleeps takes, a few times over
 
@@ -84,38 +83,13 @@ bool _mi_prim_has_thread_storage(void) {
   return true;
 }
 
-// ---- threads --------------------------------------------------------------------------------------------------------
-// The library does not stand in for pthread_create, and starts no thread of its own.
-
-int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
-  (void)started, (void)ended;
-  return ENOTSUP;
-}
-
-int _mi_prim_thread_start(void (*run)(void)) {
-  (void)run;
-  return ENOTSUP;
-}
-
-void _mi_prim_thread_join(void) {}
-
-void _mi_prim_thread_after_fork(void) {
-  _mi_thread_exit_after_fork();
-}
-
-// Where no destructor tells of the end of a thread, nothing does.
-int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
-  (void)life;
-  return ENOTSUP;
-}
-
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
-  (void)life;
+// Nothing says whether the code that contains it is the program's.
+bool _mi_prim_is_unloadable(void) {
+#if defined(MI_SHARED_LIB)
   return false;
-}
-
-void _mi_prim_thread_life_end(mi_prim_life_t* life) {
-  (void)life;
+#else
+  return true;
+#endif
 }
 
 // ---- guarded blocks -------------------------------------------------------------------------------------------------

@@ -1,0 +1,3 @@
+// Declarations for compiling only: test/stubs/README.md.
+#pragma once
+int pthread_main_np(void);

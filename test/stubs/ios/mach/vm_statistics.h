@@ -1,0 +1,2 @@
+// Declarations for compiling only: test/stubs/README.md.
+#pragma once
