@@ -6,6 +6,10 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
     src/prim/linux_fault.c
     src/prim/linux_process.c
     src/prim/pthread.c)
+  set(mi_override_sources
+    src/override/glibc.c
+    src/override/libc.c
+    src/override/operators.c)
 elseif(WIN32)
   set(mi_system_sources
     src/prim/windows.c
@@ -13,6 +17,14 @@ elseif(WIN32)
     src/prim/windows_fault.c
     src/prim/windows_process.c
     src/prim/windows_thread.c)
+  set(mi_override_sources
+    src/override/windows_crt.c
+    src/override/windows_heap.c
+    src/override/windows_inline.c
+    src/override/windows_pe.c
+    src/override/windows_redirect.c
+    src/override/windows_runtime.c
+    src/override/windows_threads.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
 endif()
@@ -112,9 +124,7 @@ set(mi_sources
   src/api/cxx.c
   src/api/level.c
 
-  src/override/glibc.c
-  src/override/libc.c
-  src/override/operators.c)
+  ${mi_override_sources})
 
 set(mi_public_headers
   include/mimalloc.h
