@@ -164,12 +164,6 @@ if((MI_TRACK_ASAN OR MI_DEBUG_TSAN) AND MI_OVERRIDE)
   set(MI_OVERRIDE OFF)
 endif()
 
-# A definition of malloc in a program or DLL of Windows reaches no other module.
-if(WIN32 AND MI_OVERRIDE)
-  message(STATUS "MI_OVERRIDE is switched off on Windows, where each module has a malloc of its own")
-  set(MI_OVERRIDE OFF)
-endif()
-
 # ---- warnings ---------------------------------------------------------------------------------------------------------
 
 set(mi_warnings)

@@ -47,6 +47,25 @@ if(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
     src/prim/local.c)
 endif()
 
+if(WIN32)
+  set(mi_override_sources
+    src/override/windows_crt.c
+    src/override/windows_heap.c
+    src/override/windows_inline.c
+    src/override/windows_pe.c
+    src/override/windows_redirect.c
+    src/override/windows_runtime.c
+    src/override/windows_threads.c)
+else()
+  set(mi_override_sources
+    src/override/bsd.c
+    src/override/darwin.c
+    src/override/glibc.c
+    src/override/libc.c
+    src/override/loader.c
+    src/override/operators.c)
+endif()
+
 set(mi_sources
   ${mi_system_sources}
   src/prim/inject.c
@@ -143,12 +162,7 @@ set(mi_sources
   src/api/cxx.c
   src/api/level.c
 
-  src/override/bsd.c
-  src/override/darwin.c
-  src/override/glibc.c
-  src/override/libc.c
-  src/override/loader.c
-  src/override/operators.c)
+  ${mi_override_sources})
 
 set(mi_public_headers
   include/mimalloc.h

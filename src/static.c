@@ -147,9 +147,19 @@
 #include "api/cxx.c"
 #include "api/level.c"
 
-#include "override/bsd.c"
-#include "override/darwin.c"
-#include "override/glibc.c"
-#include "override/libc.c"
-#include "override/loader.c"
-#include "override/operators.c"
+#if MI_SYSTEM_WINDOWS
+  #include "override/windows_crt.c"
+  #include "override/windows_heap.c"
+  #include "override/windows_inline.c"
+  #include "override/windows_pe.c"
+  #include "override/windows_redirect.c"
+  #include "override/windows_runtime.c"
+  #include "override/windows_threads.c"
+#else
+  #include "override/bsd.c"
+  #include "override/darwin.c"
+  #include "override/glibc.c"
+  #include "override/libc.c"
+  #include "override/loader.c"
+  #include "override/operators.c"
+#endif

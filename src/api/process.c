@@ -2,6 +2,8 @@
 //
 // The library works before its constructor and after its destructor ran (malloc.c): whatever the constructor does is also done
 // by the first allocation that needs it, and the destructor only reports.
+#include "process.h"
+
 #include "../arena/arena.h"
 #include "../arena/numa.h"
 #include "../heap/sampler.h"
@@ -16,8 +18,10 @@ int mi_version(void) mi_attr_noexcept {
   return MI_MALLOC_VERSION;
 }
 
+mi_atomic(bool) _mi_process_is_redirected;
+
 bool mi_is_redirected(void) mi_attr_noexcept {
-  return false;
+  return mi_load_acquire(&_mi_process_is_redirected);
 }
 
 // ---- process --------------------------------------------------------------------------------------------------------

@@ -162,18 +162,22 @@ const char* _mi_option_skip(const char* entry, const char* prefix) {
   return entry;
 }
 
-const char* _mi_option_find(mi_option_t option, const char** name) {
-  const char* names[] = {_mi_option_descs[option].name, _mi_option_descs[option].legacy};
+const char* _mi_option_text(const char* name) {
   const char* entry;
   if (mi_load_relaxed(&option_is_absent) || _mi_prim_is_privileged()) return NULL;
-  for (size_t k = 0; k < 2; k++) {
-    *name = names[k];
-    for (size_t i = 0; *name != NULL && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
-      const char* value = _mi_option_skip(_mi_option_skip(entry, "mimalloc_"), *name);
-      if (value != NULL && *value == '=') return value + 1;
-    }
+  for (size_t i = 0; name != NULL && (entry = _mi_prim_environment_entry(i)) != NULL; i++) {
+    const char* value = _mi_option_skip(_mi_option_skip(entry, "mimalloc_"), name);
+    if (value != NULL && *value == '=') return value + 1;
   }
   return NULL;
+}
+
+const char* _mi_option_find(mi_option_t option, const char** name) {
+  *name = _mi_option_descs[option].name;
+  const char* text = _mi_option_text(*name);
+  if (text != NULL) return text;
+  *name = _mi_option_descs[option].legacy;
+  return _mi_option_text(*name);
 }
 
 static void option_look_up(mi_option_t option) {

@@ -84,5 +84,8 @@ bool _mi_option_is_absent(void);
 // The value of an option in the environment, NULL if it has none, and the name that it has there.
 const char* _mi_option_find(mi_option_t option, const char** name);
 
+// The value of "mimalloc_<name>" in the environment; NULL if there is none, it must not be used, or the name is NULL.
+const char* _mi_option_text(const char* name);
+
 // The part of `entry` behind `prefix`, in any case; NULL if it does not begin so, or if either is NULL.
 const char* _mi_option_skip(const char* entry, const char* prefix);

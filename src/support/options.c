@@ -32,6 +32,13 @@ static void options_warn_invalid(mi_option_t option, const char* name, const cha
   else _mi_message_warning("%s", line);
 }
 
+mi_cold void _mi_options_warn_text(const char* name, const char* text, const char* what, const char* stays) {
+  char value[MI_VALUE_TEXT_MAX + 1];
+  options_quote(value, text);
+  _mi_message_warning("environment option mimalloc_%s has an invalid value. '%s' %s: it stays %s.", name, value, what,
+                      stays);
+}
+
 static mi_cold void options_warn_faulty(mi_option_t option) {
   const mi_option_desc_t* desc = &_mi_option_descs[option];
   const char*             name;
@@ -65,7 +72,7 @@ static bool options_is_known(const char* variable) {
     const mi_option_desc_t* desc = &_mi_option_descs[i];
     if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
-  return options_is_named(variable, "disable_redirect"); // for the loader of another system
+  return options_is_named(variable, "disable_redirect") || options_is_named(variable, "redirect"); // of another system
 }
 
 // A misspelt option would have no effect, silently.
