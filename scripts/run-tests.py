@@ -42,6 +42,7 @@ class Part:
     is_optional: bool = False  # skipped as a whole if a need cannot be met
     platform: bool = False  # `preset` is the name of a file in cmake/toolchains
     options: tuple = ()  # of cmake, for platforms
+    script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
 
 
 PARTS = [
@@ -95,6 +96,16 @@ PLATFORMS = [
           "Linux, POWER, emulated"),
 ]
 PARTS += PLATFORMS
+
+# Compiled and linked, and looked into; the script installs what it needs from PyPI.  Nothing of them is run.
+COMPILE = "test/platforms/compile.py"
+PARTS += [
+    *(Part(name, "compiled", name, what, (), ("python3", LTO[1], CLANG[0]), script=COMPILE) for name, what in (
+        ("macos", "macOS, arm64 and x86-64, compiled and linked"), ("freebsd", "FreeBSD, x86-64, compiled and linked"),
+        ("netbsd", "NetBSD, x86-64, compiled and linked"), ("openbsd", "OpenBSD, x86-64, compiled and linked"))),
+    Part("stubs", "rest", "stubs", "Android, DragonFly, Haiku and iOS, compiled against declarations of our own", (),
+         ("python3", CLANG[0]), script=COMPILE, is_optional=True),
+]
 
 NAMES = {part.name: [part] for part in PARTS}
 for each in PARTS:
@@ -183,14 +194,16 @@ def run_part(part, jobs):
         for what, needs in part.wants:
             if not meets(needs):
                 outcome.skipped.append((what, "a tool is missing"))
-        if not build(part, jobs):
+        if not part.script and not build(part, jobs):
             outcome.trouble = "it could not be built"
     if not outcome.trouble:
-        print(f"built in {time.monotonic() - start:.0f} s", flush=True)
-        results.parent.mkdir(exist_ok=True)
+        if not part.script:
+            print(f"built in {time.monotonic() - start:.0f} s", flush=True)
+        results.parent.mkdir(parents=True, exist_ok=True)
         results.unlink(missing_ok=True)
-        subprocess.run(["ctest", "--test-dir", str(directory), "--parallel", str(jobs), "--output-on-failure",
-                        "--output-junit", str(results), *part.select], cwd=ROOT, check=False)
+        ctest = ["ctest", "--test-dir", str(directory), "--parallel", str(jobs), "--output-on-failure",
+                 "--output-junit", str(results), *part.select]
+        subprocess.run([sys.executable, part.script, part.name] if part.script else ctest, cwd=ROOT, check=False)
         read_results(outcome, results.read_text(encoding="utf-8", errors="replace") if results.exists() else "")
     outcome.seconds = time.monotonic() - start
     return outcome
@@ -252,7 +265,7 @@ def self_test():
                      "Nothing" in left_over([Outcome(part) for part in PARTS]),
         "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8")
-                       for part in PARTS if not part.platform),
+                       for part in PARTS if not part.platform and not part.script),
         "toolchains": all((ROOT / f"cmake/toolchains/{part.preset}.cmake").exists() for part in PARTS if part.platform),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")

@@ -4,7 +4,7 @@
 // where there is one, and else by slow paths of the program, when the clock says so.
 //
 // BG1  A program with one thread keeps one thread.  The thread is started when the program has started one of its own, and from
-//      there only (prim/linux_thread.c, K3): no malloc or free ever starts it.  It ends a few rounds after the program's last other thread.
+//      there only (prim/linux_thread.c, LT2): no malloc or free ever starts it.  It ends a few rounds after the program's last other thread.
 // BG2  If it cannot be started, the program's next thread is the occasion to try again; until then slow paths do its work.
 // BG3  It is not the program's business: all signals blocked, no lock of libc while it runs, the scheduling of a new process, gone
 //      in the child of a fork.  It only waits and changes the protection and the contents of memory: calls that a malloc makes,

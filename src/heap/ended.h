@@ -1,6 +1,6 @@
 // Threads whose exit nobody tells us of.  Layer: heap.
 //
-// E1  Where no destructor of thread-specific data can be had (prim/linux_thread.c, K2), the backing theap of a thread has a `life` and is
+// E1  Where no destructor of thread-specific data can be had (prim/linux_thread.c, LT1), the backing theap of a thread has a `life` and is
 //     in a queue.  Each new thread of that kind looks at the first two of the queue: one whose thread has ended is released as
 //     its own exit would do it, another one goes to the end.  So a start takes O(1), and there are at most about as many theaps
 //     of ended threads as of others.

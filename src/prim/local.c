@@ -1,11 +1,11 @@
 // Thread-local variables by a key of thread-specific data, where the compiler's way may allocate.  Layer: prim.
 //
-// L1  A copy of the section is a place in a chunk of memory of our own: bits of a word say which places are taken.
-// L2  A thread's copy is its own from its first use of a variable until _mi_local_end, or until the last of the passes in which
+// LK1  A copy of the section is a place in a chunk of memory of our own: bits of a word say which places are taken.
+// LK2  A thread's copy is its own from its first use of a variable until _mi_local_end, or until the last of the passes in which
 //     the system calls destructors where the exit of the thread is not noticed (thread_exit.c).
-// L3  Threads between _mi_local_end and their end share one copy.  It is that of the first of them: it says that there is no
+// LK3  Threads between _mi_local_end and their end share one copy.  It is that of the first of them: it says that there is no
 //     theap any more, and the rest of it is not worth an order among those threads.
-// L4  The system may allocate when it stores the first value of a key (OpenBSD does, glibc for most keys).  Meanwhile the thread
+// LK4  The system may allocate when it stores the first value of a key (OpenBSD does, glibc for most keys).  Meanwhile the thread
 //     finds its copy in a table.
 #include "local.h"
 
@@ -127,7 +127,7 @@ static void local_give_back(uintptr_t distance) {
   }
 }
 
-// ---- threads while the system stores their value (L4) -----------------------------------------------------------------
+// ---- threads while the system stores their value (LK4) -----------------------------------------------------------------
 
 typedef struct local_making_s {
   mi_atomic(uintptr_t) thread; // 0: free
@@ -160,7 +160,7 @@ static local_making_t* local_making_begin(uintptr_t distance) {
 
 // ---- the key --------------------------------------------------------------------------------------------------------
 
-static mi_atomic(uintptr_t) local_of_ended; // L3
+static mi_atomic(uintptr_t) local_of_ended; // LK3
 
 static void local_store(uintptr_t distance) {
   if (pthread_setspecific((pthread_key_t)(mi_load_relaxed(&_mi_local_key) - 1), (void*)distance) != 0) {

@@ -179,6 +179,10 @@ int _mi_prim_purge(void* start, size_t size) {
   return err;
 }
 
+void _mi_prim_give_up(void* start, size_t size) {
+  _mi_prim_purge(start, size);
+}
+
 int _mi_prim_discard(void* start, size_t size) {
   mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
   if (_mi_prim_must_fail()) return ENOMEM;

@@ -58,6 +58,19 @@ void _mi_prim_abort(void) {
   abort();
 }
 
+bool _mi_prim_is_ending(void) {
+  return false; // threads run on until the last moment
+}
+
+char* _mi_prim_real_path(const char* name, char* path) {
+  return realpath(name, path);
+}
+
+const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
+  (void)name;
+  return NULL;
+}
+
 size_t _mi_prim_address_space_limit(void) {
   struct rlimit limit;
   int           saved = errno;

@@ -74,6 +74,8 @@ OPTIONS = [
     ("MI_API_LEVEL=3", dict(has="-DMI_API_LEVEL=3", level=3)),
     ("MI_API_LEVEL=4", dict(fails="MI_API_LEVEL is 4")),
 
+    ("MI_TLS_MODEL_PTHREADS=ON", dict(has="-DMI_LOCAL_BY_KEY=1")),
+
     # for other systems, or deprecated: taken, with a word about it
     *((f"{name}=ON", dict(says=f"{name} is for Windows")) for name in (
         "MI_WIN_USE_FIXED_TLS", "MI_WIN_DIRECT_TLS", "MI_WIN_INIT_USE_RAW_DLLMAIN", "MI_WIN_INIT_USE_TLS_DLLMAIN",
@@ -84,7 +86,6 @@ OPTIONS = [
     ("MI_SKIP_COLLECT_ON_EXIT=ON", dict(says="MI_SKIP_COLLECT_ON_EXIT is always on")),
     ("MI_FREE_IS_CHECKED=ON", dict(says="MI_FREE_IS_CHECKED is always on")),
     ("MI_TLS_MODEL_LOCAL=ON", dict(says="MI_TLS_MODEL_LOCAL is always on")),
-    ("MI_TLS_MODEL_PTHREADS=ON", dict(says="MI_TLS_MODEL_PTHREADS has no effect")),
     ("MI_TLS_RECURSE_GUARD=ON", dict(says="MI_TLS_RECURSE_GUARD has no effect")),
     ("MI_OPT_SIMD=ON", dict(says="MI_OPT_SIMD has no effect")),
     ("MI_USE_LIBATOMIC=ON", dict(says="MI_USE_LIBATOMIC has no effect")),
