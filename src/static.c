@@ -17,6 +17,8 @@
   #include "prim/linux_process.c"
   #include "prim/pthread.c"
 #elif MI_SYSTEM_WINDOWS
+  #include "prim/no_remap.c"
+  #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
   #include "prim/windows_fault.c"
