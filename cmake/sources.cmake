@@ -7,6 +7,8 @@ if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
     src/prim/linux_process.c)
 elseif(WIN32)
   set(mi_system_sources
+    src/prim/no_remap.c
+    src/prim/no_watch.c
     src/prim/windows.c
     src/prim/windows_calls.c
     src/prim/windows_fault.c

@@ -95,6 +95,13 @@ PLATFORMS = [
     cross("ppc64le", "powerpc64le-linux-gnu", ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross"),
           "Linux, POWER, emulated"),
 ]
+WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
+PLATFORMS += [
+    Part(name, "platforms", name, what, ("-L", "unit|api|stress|fuzz|windows"), (*WINE, *needs), platform=True)
+    for name, what, needs in (("windows", "Windows, x86-64, GCC, msvcrt, under wine", ()),
+                              ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", ()),
+                              ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", ("clang-19",)))
+]
 PARTS += PLATFORMS
 
 # Compiled and linked, and looked into; the script installs what it needs from PyPI.  Nothing of them is run.

@@ -2,6 +2,7 @@
 #include "arena.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../support/message.h"
 #include "../support/option.h"
@@ -136,11 +137,26 @@ static bool arena_open(arena_new_t* made, size_t n_chunks, bool commit, bool wan
   return ok;
 }
 
+// Where large OS pages are a mapping of their own.
+static bool arena_reserve_large(size_t size, bool is_exclusive, size_t* arena) {
+  mi_arena_spec_t spec;
+  void*           start;
+  if (_mi_prim_map_large_apart(size, MI_CHUNK_SIZE, &start) != 0) return false;
+  memset(&spec, 0, sizeof(spec));
+  spec.is_committed = spec.is_pinned = spec.is_zero = true;
+  spec.is_exclusive = is_exclusive;
+  spec.numa_node = -1;
+  *arena = _mi_arena_manage(start, size, &spec);
+  if (*arena == 0) _mi_prim_release(start, size);
+  return *arena != 0;
+}
+
 int _mi_arena_reserve(size_t size, bool commit, bool allow_large, bool is_exclusive, size_t* arena) {
   arena_new_t made;
   *arena = 0;
   if (size == 0 || size > PTRDIFF_MAX - MI_CHUNK_SIZE) return ENOMEM;
   size = mi_align_up(size, MI_CHUNK_SIZE);
+  if (allow_large && arena_reserve_large(size, is_exclusive, arena)) return 0;
   if (!arena_add(&made, size, MI_CHUNK_SIZE, is_exclusive)) return ENOMEM;
   made.n_chunks = size / MI_CHUNK_SIZE;
   if (!allow_large || !arena_map_large(&made, 0, size, MI_CHUNK_SIZE)) {

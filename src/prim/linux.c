@@ -348,6 +348,11 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   return err;
 }
 
+int _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start) {
+  (void)size, (void)os_page_size, (void)start;
+  return ENOTSUP;
+}
+
 int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
   enum { WORD_BITS = 8 * sizeof(unsigned long), N_NODES = 256 };
   enum { PREFERRED = 1, BIND = 2 }; // modes of mbind(2), which needs no libnuma

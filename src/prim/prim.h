@@ -85,6 +85,8 @@ mi_remap_t   _mi_prim_unremap(void* start, size_t size);
 // the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
 // unless *is_lost: another mapping of the process may lie there now.
 mi_cold int  _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
+// The same as a mapping of its own, at a place that the system chooses, where large OS pages cannot be had otherwise.
+mi_cold int  _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start);
 // The process's limit on address space in bytes, SIZE_MAX when there is none.
 size_t       _mi_prim_address_space_limit(void);
 // Does the system promise more memory than it has?

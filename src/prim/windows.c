@@ -19,7 +19,7 @@
 
 #define PRIM_PAGE_SIZE 4096 // of all processors that Windows runs on
 
-// How often an address that was just free is tried, where the system cannot be asked for one with an alignment.
+// How often an address that was just free is tried.
 #define PRIM_ALIGN_TRIES 16
 
 // How often it is tried to commit again what was purged, a millisecond each.
@@ -67,22 +67,8 @@ static int prim_alloc_at(void* start, size_t size, DWORD type, DWORD protection)
   return prim_alloc(start, size, type, protection, &p);
 }
 
+// Where there is more than enough space now there is an aligned part of it a moment later, as a rule.
 static int prim_reserve_aligned(size_t size, size_t align, void** start) {
-  MEM_ADDRESS_REQUIREMENTS requirements = {0, 0, 0};
-  MEM_EXTENDED_PARAMETER   parameter;
-  DWORD                    saved = GetLastError();
-  memset(&parameter, 0, sizeof(parameter));
-  parameter.Type = MemExtendedParameterAddressRequirements;
-  parameter.Pointer = &requirements;
-  requirements.Alignment = align;
-  mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
-  void* p = _mi_windows_calls.alloc(GetCurrentProcess(), NULL, size, MEM_RESERVE, PAGE_NOACCESS, &parameter, 1);
-  if (p != NULL) *start = p;
-  return prim_result(p != NULL, saved);
-}
-
-// Older systems: where there is more than enough space now there is an aligned part of it a moment later, as a rule.
-static int prim_reserve_by_trying(size_t size, size_t align, void** start) {
   int err = ENOMEM;
   for (int i = 0; i < PRIM_ALIGN_TRIES; i++) {
     void* p;
@@ -99,8 +85,7 @@ static int prim_reserve_by_trying(size_t size, size_t align, void** start) {
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
   if (_mi_prim_must_fail() || size + align < size) return ENOMEM;
   if (align <= PRIM_GRANULARITY) return prim_alloc(NULL, size, MEM_RESERVE, PAGE_NOACCESS, start);
-  int err = (_mi_windows_calls.alloc == NULL ? EINVAL : prim_reserve_aligned(size, align, start));
-  return err == 0 ? 0 : prim_reserve_by_trying(size, align, start);
+  return prim_reserve_aligned(size, align, start);
 }
 
 int _mi_prim_reserve_at(void* start, size_t size) {
@@ -139,27 +124,7 @@ int _mi_prim_map(size_t size, void** start) {
   return prim_alloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE, start);
 }
 
-// ---- what the system cannot do: the caller copies ----------------------------------------------------------------------
-
-int _mi_prim_resize(void** start, size_t size, size_t new_size) {
-  (void)start, (void)size, (void)new_size;
-  return ENOTSUP;
-}
-
-int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
-  (void)from, (void)size, (void)new_size, (void)start;
-  return ENOTSUP;
-}
-
-mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
-  (void)from, (void)to, (void)size;
-  return MI_REMAP_REFUSED;
-}
-
-mi_remap_t _mi_prim_unremap(void* start, size_t size) {
-  (void)start, (void)size;
-  return MI_REMAP_REFUSED;
-}
+// ---- what the system cannot do -------------------------------------------------------------------------------------------
 
 int _mi_prim_populate(void* start, size_t size) {
   (void)start, (void)size;
@@ -250,6 +215,28 @@ int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_l
   (void)start, (void)size, (void)os_page_size;
   *is_lost = false;
   return _mi_prim_must_fail() ? ENOMEM : ENOTSUP;
+}
+
+// The right to lock memory, which the account must have, and which is off until somebody asks.
+static bool prim_may_lock(void) {
+  TOKEN_PRIVILEGES wanted;
+  HANDLE           token;
+  if (!OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &token)) return false;
+  wanted.PrivilegeCount = 1;
+  wanted.Privileges[0].Luid.LowPart = 4; // SE_LOCK_MEMORY_PRIVILEGE, the same on every system
+  wanted.Privileges[0].Luid.HighPart = 0;
+  wanted.Privileges[0].Attributes = SE_PRIVILEGE_ENABLED;
+  bool ok = AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL) && GetLastError() == ERROR_SUCCESS;
+  CloseHandle(token);
+  return ok;
+}
+
+int _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start) {
+  DWORD saved = GetLastError();
+  if (_mi_prim_must_fail()) return ENOMEM;
+  bool ok = (GetLargePageMinimum() == os_page_size && size % os_page_size == 0 && prim_may_lock());
+  SetLastError(saved);
+  return ok ? prim_alloc(NULL, size, MEM_RESERVE | MEM_COMMIT | MEM_LARGE_PAGES, PAGE_READWRITE, start) : ENOTSUP;
 }
 
 bool _mi_prim_overcommits(void) {

@@ -15,11 +15,10 @@ static void prim_find(const wchar_t* library, const char* name, void* call) {
 
 void _mi_windows_calls_find(void) {
   mi_windows_calls_t* calls = &_mi_windows_calls;
-  prim_find(L"kernelbase.dll", "VirtualAlloc2", &calls->alloc);
   prim_find(L"kernelbase.dll", "WaitOnAddress", &calls->wait);
   prim_find(L"kernelbase.dll", "WakeByAddressSingle", &calls->wake_one);
   prim_find(L"kernelbase.dll", "WakeByAddressAll", &calls->wake_all);
-  prim_find(L"bcryptprimitives.dll", "ProcessPrng", &calls->random);
-  if (calls->random == NULL) prim_find(L"advapi32.dll", "SystemFunction036", &calls->random_old);
+  prim_find(L"advapi32.dll", "SystemFunction036", &calls->random); // RtlGenRandom
   prim_find(L"ntdll.dll", "RtlDllShutdownInProgress", &calls->is_ending);
+  _mi_prim_random(); // loads what it needs
 }

@@ -20,13 +20,10 @@
 
 // NULL: this Windows does not have it.
 typedef struct mi_windows_calls_s {
-  PVOID(WINAPI* alloc)(HANDLE process, PVOID base, SIZE_T size, ULONG type, ULONG protection, void* parameters,
-                       ULONG n);                                                             // VirtualAlloc2
   BOOL(WINAPI* wait)(volatile VOID* address, PVOID compared, SIZE_T size, DWORD timeout_ms); // WaitOnAddress
   VOID(WINAPI* wake_one)(PVOID address);                                                     // WakeByAddressSingle
   VOID(WINAPI* wake_all)(PVOID address);                                                     // WakeByAddressAll
-  BOOL(WINAPI* random)(PBYTE to, SIZE_T size);                                               // ProcessPrng
-  BOOLEAN(NTAPI* random_old)(PVOID to, ULONG size);                                          // SystemFunction036
+  BOOLEAN(NTAPI* random)(PVOID to, ULONG size);                                              // SystemFunction036
   BOOLEAN(NTAPI* is_ending)(void);                                                           // RtlDllShutdownInProgress
 } mi_windows_calls_t;
 

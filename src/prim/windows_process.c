@@ -47,13 +47,11 @@ int64_t _mi_prim_cpu_time_ms(void) {
 
 // ---- identity, environment ------------------------------------------------------------------------------------------------
 
-// Both functions of the system keep their state in the process: they neither block nor allocate.
+// The system keeps its state in the process: this neither blocks nor allocates.
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   DWORD    saved = GetLastError();
-  bool     ok = false;
-  if (_mi_windows_calls.random != NULL) ok = _mi_windows_calls.random((PBYTE)&x, sizeof(x));
-  else if (_mi_windows_calls.random_old != NULL) ok = _mi_windows_calls.random_old(&x, sizeof(x));
+  bool     ok = (_mi_windows_calls.random != NULL && _mi_windows_calls.random(&x, sizeof(x)));
   if (!ok)
     x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16) ^ ((uint64_t)GetCurrentProcessId() << 40);
   SetLastError(saved);

@@ -120,32 +120,6 @@ bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
   return has_ended;
 }
 
-// ---- what there is none of ----------------------------------------------------------------------------------------------
-
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-  (void)prepare, (void)parent, (void)child;
-}
-
-void _mi_prim_thread_after_fork(void) {}
-
-// The library has no thread of its own here: the process would end with that one's exit code where it is the last, and nobody
-// can wait for a thread while another one ends.
-int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
-  (void)started, (void)ended;
-  return ENOTSUP;
-}
-
-size_t _mi_prim_thread_watched(void) {
-  return 0;
-}
-
-int _mi_prim_thread_start(void (*run)(void)) {
-  (void)run;
-  return ENOTSUP;
-}
-
-void _mi_prim_thread_join(void) {}
-
 // ---- waiting ------------------------------------------------------------------------------------------------------------
 
 // Windows 7: words share a few places to sleep at, and those that were meant for another word sleep on.

@@ -4,6 +4,12 @@
 // With an argument it is such a process.
 #include <windows.h>
 
+#if defined(MI_FAULT_INJECTION) // the library of the tests of internals
+  #include "arena/region.h"
+  #define HAS_INTERNALS 1
+#else
+  #define HAS_INTERNALS 0
+#endif
 #include <mimalloc.h>
 
 #include "../check.h"
@@ -22,6 +28,16 @@ static DWORD WINAPI churn(void* arg) {
   return 0;
 }
 
+// Ends with a lock.
+static DWORD WINAPI hold(void* arg) {
+#if HAS_INTERNALS
+  _mi_lock_acquire(&_mi_region_lock);
+#endif
+  SetEvent((HANDLE)arg);
+  Sleep(INFINITE);
+  return 0;
+}
+
 static void at_exit(void) {
   void* late[500];
   for (size_t i = 0; i < COUNT_OF(late); i++) late[i] = mi_malloc(i * i * 16);
@@ -35,20 +51,26 @@ static void NTAPI on_event(PVOID module, DWORD reason, PVOID reserved) {
 }
 __attribute__((section(".CRT$XLX"), used)) static PIMAGE_TLS_CALLBACK const at_end = &on_event;
 
-static void be_such_a_process(void) {
+static void be_such_a_process(bool holds) {
+  HANDLE held = CreateEventA(NULL, TRUE, FALSE, NULL);
+  if (holds) {
+    CloseHandle(CreateThread(NULL, 0, &hold, held, 0, NULL));
+    WaitForSingleObject(held, INFINITE);
+    ExitProcess(42);
+  }
   for (size_t i = 0; i < n_threads; i++) CloseHandle(CreateThread(NULL, 0, &churn, (void*)i, 0, NULL));
   Sleep(30);
   ExitProcess(42);
 }
 
-static void check_process(const char* program) {
+static void check_process(const char* program, const char* what) {
   STARTUPINFOA        startup;
   PROCESS_INFORMATION process;
   char                command[1024];
   DWORD               code = 0;
   memset(&startup, 0, sizeof(startup));
   startup.cb = sizeof(startup);
-  snprintf(command, sizeof(command), "\"%s\" such", program);
+  snprintf(command, sizeof(command), "\"%s\" %s", program, what);
   bool ok = CreateProcessA(NULL, command, NULL, NULL, FALSE, 0, NULL, NULL, &startup, &process);
   CHECK(ok);
   if (!ok) return;
@@ -63,9 +85,9 @@ static void check_process(const char* program) {
 
 int main(int argc, char** argv) {
   char program[MAX_PATH];
-  (void)argv;
-  if (argc > 1) be_such_a_process();
+  if (argc > 1) be_such_a_process(strcmp(argv[1], "hold") == 0);
   GetModuleFileNameA(NULL, program, sizeof(program));
-  for (int i = 0; i < n_processes; i++) check_process(program);
+  for (int i = 0; i < n_processes; i++) check_process(program, "churn");
+  if (HAS_INTERNALS) check_process(program, "hold");
   return check_result();
 }

@@ -177,6 +177,37 @@ static DWORD WINAPI check_last_error(void* arg) {
   return 0;
 }
 
+// ---- what this machine may not have ---------------------------------------------------------------------------------------
+
+// Without the right to lock memory an arena is of ordinary memory.
+static void check_large_pages(void) {
+  mi_arena_id_t arena;
+  CHECK_EQ(mi_reserve_os_memory_ex(64 * MiB, true, true, true, &arena), 0);
+  mi_heap_t* heap = mi_heap_new_in_arena(arena);
+  CHECK(heap != NULL);
+  char* p = (char*)mi_heap_zalloc(heap, 20 * MiB);
+  CHECK(p != NULL && is_zero(p, 0, 20 * MiB));
+  if (p != NULL) memset(p, 1, 20 * MiB);
+  mi_free(p);
+  mi_heap_destroy(heap);
+}
+
+static void check_system(void) {
+  size_t elapsed, user, system, rss, peak_rss, commit, peak_commit, faults;
+  char*  p = (char*)mi_malloc(50 * MiB);
+  memset(p, 1, 50 * MiB);
+  mi_process_info(&elapsed, &user, &system, &rss, &peak_rss, &commit, &peak_commit, &faults);
+  CHECK_FOR(rss >= 50 * MiB && peak_rss >= rss, "%zu, %zu", rss, peak_rss);
+  CHECK_FOR(elapsed > 0 && elapsed < 600000, "%zu", elapsed);
+  mi_free(p);
+  wchar_t* value = NULL;
+  size_t   n = 0;
+  _wputenv(L"MI_TEST_WIDE=v\u00e4lue");
+  CHECK_EQ(mi_wdupenv_s(&value, &n, L"MI_TEST_WIDE"), 0);
+  CHECK(value != NULL && n == 6 && wcscmp(value, L"v\u00e4lue") == 0);
+  mi_free(value);
+}
+
 int main(void) {
   static const char* names[] = {"CreateThread", "ExitThread", "_beginthreadex", "_endthreadex", "a fiber"};
   watchdog(250);
@@ -188,5 +219,7 @@ int main(void) {
     check_way((way_t)way, way == FIBER ? 200 : n_rounds, way == FIBER ? 1 : n_each);
   }
   check_pool();
+  check_large_pages();
+  check_system();
   return check_result();
 }

@@ -1,0 +1,24 @@
+// Memory of systems where mappings stay where they are, with the size that they have: callers copy.  Layer: prim.
+#include <errno.h>
+
+#include "prim.h"
+
+int _mi_prim_resize(void** start, size_t size, size_t new_size) {
+  (void)start, (void)size, (void)new_size;
+  return ENOTSUP;
+}
+
+int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
+  (void)from, (void)size, (void)new_size, (void)start;
+  return ENOTSUP;
+}
+
+mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
+  (void)from, (void)to, (void)size;
+  return MI_REMAP_REFUSED;
+}
+
+mi_remap_t _mi_prim_unremap(void* start, size_t size) {
+  (void)start, (void)size;
+  return MI_REMAP_REFUSED;
+}
