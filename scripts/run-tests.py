@@ -93,6 +93,10 @@ PLATFORMS = [
     cross("ppc64le", "powerpc64le-linux-gnu", ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross"),
           "Linux, POWER, emulated"),
 ]
+PLATFORMS.append(Part("minject", "platforms", "release", "minject, which changes executables of Windows; they run under wine",
+                      ("-C", "long", "-L", "minject"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc", "wine"),
+                      (("programs of 32 bits", ["gcc-mingw-w64-i686:i686-w64-mingw32-gcc"]),
+                       ("programs of other linkers", ["clang-19", "lld-19:lld-link-19", "llvm-19:llvm-readobj-19"]))))
 PARTS += PLATFORMS
 
 NAMES = {part.name: [part] for part in PARTS}
