@@ -10,6 +10,7 @@ elseif(WIN32)
   set(mi_system_sources
     src/prim/windows.c
     src/prim/windows_calls.c
+    src/prim/windows_etw.c
     src/prim/windows_fault.c
     src/prim/windows_process.c
     src/prim/windows_thread.c)

@@ -19,6 +19,7 @@
 #elif MI_SYSTEM_WINDOWS
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
+  #include "prim/windows_etw.c"
   #include "prim/windows_fault.c"
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"
