@@ -102,6 +102,13 @@ PLATFORMS += [
                               ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", ()),
                               ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", ("clang-19",)))
 ]
+PLATFORMS.append(Part("minject", "platforms", "release", "minject, which changes executables of Windows; they run under wine",
+                      ("-C", "long", "-L", "minject"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc", "wine"),
+                      (("programs of 32 bits", ["gcc-mingw-w64-i686:i686-w64-mingw32-gcc"]),
+                       ("programs of other linkers", ["clang-19", "lld-19:lld-link-19", "llvm-19:llvm-readobj-19"]))))
+PLATFORMS.append(Part("windows-tools", "platforms", "windows", "minject of Windows with the library, and events for ETW; under wine",
+                      ("-L", "minject|etw"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc-posix",
+                                              "g++-mingw-w64-x86-64:x86_64-w64-mingw32-g++-posix", "wine"), platform=True))
 PARTS += PLATFORMS
 
 # Compiled and linked, and looked into; the script installs what it needs from PyPI.  Nothing of them is run.
