@@ -7,6 +7,7 @@
 #include "../arena/mapped.h"
 #include "../heap/thread.h"
 #include "../support/format.h"
+#include "../prim/tag.h"
 #include "../support/message.h"
 
 // ---- ids ------------------------------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ mi_cold void* mi_arena_area(mi_arena_id_t arena_id, size_t* size) {
 mi_cold bool mi_arena_contains(mi_arena_id_t arena_id, const void* p) {
   size_t size;
   void*  start = mi_arena_area(arena_id, &size);
-  return (uintptr_t)p - (uintptr_t)start < size;
+  return (uintptr_t)_mi_prim_tag_strip(p) - (uintptr_t)start < size;
 }
 
 size_t mi_arena_min_alignment(void) {

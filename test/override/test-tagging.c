@@ -181,6 +181,12 @@ static void check_given_memory(void) {
     CHECK_EQ(error_of_free(p), 0);
   }
   mi_heap_delete(heap);
+  CHECK_EQ(mi_reserve_os_memory_ex(size, true, false, true, &arena), 0);
+  heap = mi_heap_new_in_arena(arena);
+  char* p = (char*)mi_heap_malloc(heap, 100);
+  CHECK(mi_arena_contains(arena, p) && (tag_of(p) != 0) == has_tags);
+  mi_heap_delete(heap);
+  mi_free(p);
 }
 
 static void* free_all(void* arg) {
