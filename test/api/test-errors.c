@@ -75,7 +75,8 @@ static void check_foreign_pointers(void) {
   mi_register_error(&record_error, &n_codes);
   for (size_t i = 0; i < COUNT_OF(foreign); i++) {
     n_codes = 0;
-    if ((uintptr_t)foreign[i] - (uintptr_t)ours < 64 * MiB) continue; // low addresses are those of blocks on some systems
+    if ((uintptr_t)foreign[i] - (uintptr_t)ours < 64 * MiB)
+      continue; // low addresses are those of blocks on some systems
     mi_free(hidden_pointer(foreign[i]));
     CHECK_FOR(n_codes == 0 || was_reported(EINVAL), "pointer %zu: code %d", i, codes[0]);
     CHECK_FOR(mi_usable_size(hidden_pointer(foreign[i])) == 0, "pointer %zu", i);

@@ -122,7 +122,7 @@ static void* use_far_heaps(void* arg) {
 
 // With two threads, each with theaps of its own.
 static double seconds_in_heaps(size_t n, size_t stride) {
-  far_t  far;
+  far_t far;
   memset(&far, 0, sizeof(far));
   far.n = n;
   far.stride = stride;
