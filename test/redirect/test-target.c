@@ -117,6 +117,8 @@ static void test_foreign(void) {
   p_free(q);
   p_free(r);
   check(GetLastError() == 1234 && errno == 77, "GetLastError and errno after free");
+  if (!wants_inline)
+    check(!HeapValidate(GetProcessHeap(), 0, q) && !HeapValidate(GetProcessHeap(), 0, r), "the runtime has them back");
   for (int i = 0; i < 2000; i++) p_free(_getcwd(NULL, 0));
 #if defined(_UCRT)
   size_t n;
@@ -227,7 +229,9 @@ static void test_late(const char* name) {
   drop_t drop = (drop_t)(void*)GetProcAddress(late, "late_drop");
   make_t make_array = (make_t)(void*)GetProcAddress(late, "late_new");
   drop_t drop_array = (drop_t)(void*)GetProcAddress(late, "late_delete");
-  void*  p = make(1000);
+  void*  p = make(0);
+  check(is_expected(p), "a block from before main of a module that is loaded later");
+  p = make(1000);
   check(is_expected(p), "malloc of a module that is loaded later");
   p_free(p);
   drop(p_malloc(1000));
