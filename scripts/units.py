@@ -14,7 +14,7 @@ SKIPPED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n
 DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\(?)", re.M)
 UNDEF = re.compile(r"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.M)
-FORWARD = re.compile(r"^[ \t]*(?:typedef )?(?:struct|union) (\w+)(?: +(\w+))?;", re.M)
+FORWARD = re.compile(r"^[ \t]*(?=typedef\b|\w+ \w+;)(?:typedef )?(?:struct|union) (\w+)(?: +(\w+))?;", re.M)
 COMPOUND = re.compile(r"(?:typedef )?(?:struct|union|enum)\b[^(=;]*\{")
 OWN_END = re.compile(r"(?:^|\s)(\w+)\((?:[^()]|\([^()]*\))*\)$")
 INTERNAL = re.compile(r"_?mi_|MI_")
