@@ -100,6 +100,10 @@ PLATFORMS += [
                               ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", ()),
                               ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", ("clang-19",)))
 ]
+PLATFORMS.append(Part("minject", "platforms", "release", "minject, which changes executables of Windows; they run under wine",
+                      ("-C", "long", "-L", "minject"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc", "wine"),
+                      (("programs of 32 bits", ["gcc-mingw-w64-i686:i686-w64-mingw32-gcc"]),
+                       ("programs of other linkers", ["clang-19", "lld-19:lld-link-19", "llvm-19:llvm-readobj-19"]))))
 PARTS += PLATFORMS
 
 NAMES = {part.name: [part] for part in PARTS}
