@@ -12,6 +12,7 @@ elseif(WIN32)
     src/prim/no_watch.c
     src/prim/windows.c
     src/prim/windows_calls.c
+    src/prim/windows_etw.c
     src/prim/windows_fault.c
     src/prim/windows_process.c
     src/prim/windows_thread.c)

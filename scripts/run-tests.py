@@ -104,6 +104,9 @@ PLATFORMS.append(Part("minject", "platforms", "release", "minject, which changes
                       ("-C", "long", "-L", "minject"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc", "wine"),
                       (("programs of 32 bits", ["gcc-mingw-w64-i686:i686-w64-mingw32-gcc"]),
                        ("programs of other linkers", ["clang-19", "lld-19:lld-link-19", "llvm-19:llvm-readobj-19"]))))
+PLATFORMS.append(Part("windows-tools", "platforms", "windows", "minject of Windows with the library, and events for ETW; under wine",
+                      ("-L", "minject|etw"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc-posix",
+                                              "g++-mingw-w64-x86-64:x86_64-w64-mingw32-g++-posix", "wine"), platform=True))
 PARTS += PLATFORMS
 
 NAMES = {part.name: [part] for part in PARTS}

@@ -21,6 +21,7 @@
   #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
+  #include "prim/windows_etw.c"
   #include "prim/windows_fault.c"
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"

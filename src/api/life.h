@@ -128,7 +128,10 @@ static mi_always_inline void _mi_life_give_up(const void* p) {
 
 static mi_always_inline void life_retire(void* p, size_t block_size) {
   _mi_trace_freed(p);
-  if (MI_TRACK) mi_track_closed(p, block_size);
+  if (MI_TRACK) {
+    mi_track_freed(p, _mi_padding_read(p, block_size));
+    mi_track_closed(p, block_size);
+  }
   _mi_padding_retire(p, block_size);
   if (MI_FILL) _mi_fill_freed(p, block_size);
 }

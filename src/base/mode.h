@@ -31,13 +31,16 @@
 #if !defined(MI_TRACK_ASAN)
   #define MI_TRACK_ASAN 0
 #endif
-#define MI_TRACK (MI_TRACK_VALGRIND || MI_TRACK_ASAN)
+#if !defined(MI_TRACK_ETW)
+  #define MI_TRACK_ETW 0
+#endif
+#define MI_TRACK (MI_TRACK_VALGRIND || MI_TRACK_ASAN || MI_TRACK_ETW)
 
 #if !defined(MI_PADDING)
   #define MI_PADDING (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)
 #endif
 #if MI_TRACK && !MI_PADDING
-  #error "with MI_TRACK_VALGRIND or MI_TRACK_ASAN blocks are padded: MI_PADDING=0 cannot be had"
+  #error "with MI_TRACK_VALGRIND, MI_TRACK_ASAN or MI_TRACK_ETW blocks are padded: MI_PADDING=0 cannot be had"
 #endif
 #define MI_CHECKED \
   (MI_PADDING && (MI_SECURE > 0 || MI_DEBUG > 0 || MI_TRACK)) // without padding there is nothing to check by

@@ -1,4 +1,4 @@
-// What tools that watch memory are told: Valgrind's memcheck and the address sanitizer.  Layer: base.
+// What tools that watch memory are told: Valgrind's memcheck, the address sanitizer, and Event Tracing for Windows.  Layer: base.
 //
 // To them a block is [p, p + size) from mi_track_block to mi_track_unblock; all other memory of the library is out of bounds,
 // for the library as well.  What it writes there is stored and loaded by the two functions below, which no tool reports,
@@ -16,9 +16,11 @@
   #include <valgrind/memcheck.h>
   #include <valgrind/valgrind.h>
 
-  // The program has a block from now on, or not any more (the tool reports it if it had none), or one of another size.
+  // The program has a block from now on, or not any more (the tool reports it if it had none; _freed: the library has found
+  // that it was one), or one of another size.
   #define mi_track_block(p, size, is_zero)   VALGRIND_MALLOCLIKE_BLOCK(p, size, 0, is_zero)
   #define mi_track_unblock(p)                VALGRIND_FREELIKE_BLOCK(p, 0)
+  #define mi_track_freed(p, size)            ((void)sizeof(size))
   #define mi_track_resize(p, size, new_size) VALGRIND_RESIZEINPLACE_BLOCK(p, size, new_size, 0)
   // Memory that is going to be read before it is written, or not; or out of bounds again.
   #define mi_track_readable(p, n)            ((void)VALGRIND_MAKE_MEM_DEFINED(p, n))
@@ -39,6 +41,7 @@
 
   #define mi_track_block(p, size, is_zero) ASAN_UNPOISON_MEMORY_REGION(p, size)
   #define mi_track_unblock(p)              ((void)(p))
+  #define mi_track_freed(p, size)          ((void)sizeof(size))
   // Of the new size what is added is opened; what it no longer has the caller closes.
   #define mi_track_resize(p, size, new_size) \
     ((new_size) > (size) ? ASAN_UNPOISON_MEMORY_REGION((char*)(p) + (size), (new_size) - (size)) : (void)0)
@@ -53,16 +56,19 @@
   #define mi_track_is_on()        true
 
 #else
-  #define mi_track_block(p, size, is_zero)   ((void)0)
-  #define mi_track_unblock(p)                ((void)0)
-  #define mi_track_resize(p, size, new_size) ((void)0)
-  #define mi_track_readable(p, n)            ((void)0)
-  #define mi_track_writable(p, n)            ((void)0)
-  #define mi_track_closed(p, n)              ((void)0)
-  #define mi_track_reserved(p, n)            ((void)0)
-  #define mi_track_released(p, n)            ((void)0)
-  #define mi_track_report(kind)              ((void)0)
-  #define mi_track_is_on()                   false
+  #if !MI_TRACK_ETW // those are in prim/windows_etw.h
+    #define mi_track_block(p, size, is_zero)   ((void)0)
+    #define mi_track_freed(p, size)            ((void)sizeof(size))
+    #define mi_track_resize(p, size, new_size) ((void)0)
+  #endif
+  #define mi_track_unblock(p)     ((void)0)
+  #define mi_track_readable(p, n) ((void)0)
+  #define mi_track_writable(p, n) ((void)0)
+  #define mi_track_closed(p, n)   ((void)0)
+  #define mi_track_reserved(p, n) ((void)0)
+  #define mi_track_released(p, n) ((void)0)
+  #define mi_track_report(kind)   ((void)0)
+  #define mi_track_is_on()        false
 #endif
 
 // ---- the library's words in closed memory ----------------------------------------------------------------------------

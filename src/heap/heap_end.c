@@ -115,7 +115,10 @@ static void heap_end_untrack_page(mi_page_t* page) {
   for (size_t i = 0; i < page->capacity; i++) {
     void* p = _mi_page_block(page, i);
     if (_mi_padding_is_whole(p, size)) mi_track_unblock(p);
-    if (_mi_padding_is_whole(p, size)) _mi_padding_retire(p, size);
+    if (_mi_padding_is_whole(p, size)) {
+      mi_track_freed(p, _mi_padding_read(p, size));
+      _mi_padding_retire(p, size);
+    }
   }
   mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
 }

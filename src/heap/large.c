@@ -6,6 +6,7 @@
 
 #include "../arena/purge.h"
 #include "../base/probe.h"
+#include "../page/padding.h"
 #include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
@@ -179,13 +180,17 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
+  if (MI_TRACK) mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
   if (theap != NULL && large_may_keep(page)) page = large_keep(theap, page);
   if (page != NULL) large_give_back(page);
   return true;
 }
 
 void _mi_large_discard(mi_page_t* page) {
-  if (MI_TRACK) mi_track_unblock(_mi_page_large_block(page));
+  if (MI_TRACK) {
+    mi_track_unblock(_mi_page_large_block(page));
+    mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
+  }
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   large_give_back_memory(page);

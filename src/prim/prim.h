@@ -6,6 +6,7 @@
 #pragma once
 
 #include "../base/atomic.h"
+#include "../base/mode.h"
 #include "local.h"
 #include "system.h"
 
@@ -205,6 +206,9 @@ int64_t   _mi_prim_clock_ns(void); // monotonic
 // For leak checkers (base/track.h): what lies here is ours, and no pointer of the program's.  It stays usable.  OS pages
 // that are in the range in part are left as they are.
 void _mi_prim_hide(void* start, size_t size);
+#if MI_TRACK_ETW
+  #include "windows_etw.h"
+#endif
 
 // ---- fault injection ------------------------------------------------------------------------------------------------
 

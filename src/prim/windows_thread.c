@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "windows_calls.h"
+#include "windows_etw.h"
 
 // ---- exit -----------------------------------------------------------------------------------------------------------
 
@@ -49,6 +50,7 @@ static void prim_thread_ends(void) {
 static void prim_process_begins(void* module, bool is_by_program) {
   HMODULE self;
   _mi_windows_calls_find();
+  if (MI_TRACK_ETW) _mi_windows_etw_begin();
   if (is_by_program || module == (void*)GetModuleHandleW(NULL)) prim_main = GetCurrentThreadId();
 #if defined(MI_SHARED_LIB_EXPORT)
   GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_PIN, (LPCWSTR)module,
@@ -61,6 +63,7 @@ static void NTAPI prim_on_event(PVOID module, DWORD reason, PVOID is_by_program)
   DWORD saved = GetLastError();
   if (reason == DLL_PROCESS_ATTACH) prim_process_begins(module, is_by_program != NULL);
   else if (reason == DLL_THREAD_DETACH) prim_thread_ends();
+  else if (reason == DLL_PROCESS_DETACH && MI_TRACK_ETW && is_by_program == NULL) _mi_windows_etw_end(); // unloaded
   SetLastError(saved);
 }
 

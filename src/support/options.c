@@ -206,7 +206,10 @@ static const char options_build[] = "release";
 #else
 static const char options_build[] = "debug";
 #endif
-static const char* const options_tracking = (MI_TRACK_VALGRIND ? "valgrind" : MI_TRACK_ASAN ? "asan" : "none");
+static const char* const options_tracking = (MI_TRACK_VALGRIND ? "valgrind"
+                                             : MI_TRACK_ASAN   ? "asan"
+                                             : MI_TRACK_ETW    ? "etw"
+                                                               : "none");
 
 // Has somebody set it in vain?
 static bool options_is_vain(mi_option_t option) {

@@ -6,7 +6,7 @@
   run.py programs --minject FILE      programs made by MinGW, clang and lld; read by objdump, and by pefile if it is there
   run.py wine --minject FILE          programs that run under wine, before and after; --dll: with this mimalloc.dll, too
 
-What is missing is skipped (exit status 77 if that is all)."""
+minject may be a program of Windows itself: then it runs under wine.  What is missing is skipped (exit status 77 if that is all)."""
 
 import argparse
 import os
@@ -36,7 +36,10 @@ class Bench:
     """A directory with files, and minject."""
 
     def __init__(self, minject, where):
-        self.minject, self.where = minject, pathlib.Path(where)
+        self.minject = ["wine", minject] if minject and minject.endswith(".exe") else [minject]
+        self.where = pathlib.Path(where)
+        self.environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
+        self.environment.update(WINEDEBUG="-all", WINEPREFIX=os.environ.get("WINEPREFIX", str(self.where / "prefix")))
 
     def file(self, data, name="prog.exe"):
         (self.where / name).write_bytes(data)
@@ -46,9 +49,16 @@ class Bench:
         return (self.where / name).read_bytes()
 
     def run(self, *arguments, status=0):
-        done = subprocess.run([self.minject, *arguments], cwd=self.where, capture_output=True, text=True, timeout=60, check=False)
-        check(done.returncode == status, arguments, done)
-        return done.stdout + done.stderr
+        said = ""
+        # Not through a pipe: wine's server, which stays for a while, would keep it open.
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            done = subprocess.run([*self.minject, *arguments], cwd=self.where, stdout=output, stderr=errors, env=self.environment,
+                                  stdin=subprocess.DEVNULL, timeout=300, check=False)
+            for file in (output, errors):
+                file.seek(0)
+                said += file.read().decode().replace("\r\n", "\n")
+        check(done.returncode == status, arguments, done.returncode, said)
+        return said
 
     def refused(self, data, text, *arguments):
         before = self.clear()
@@ -106,7 +116,7 @@ def test_refusals(bench):
     pe_at = Image(data).pe
     bench.refused(data[:pe_at + 24] + b"\x07\x01" + data[pe_at + 26:], "0x107")
     bench.refused(data[:700], "truncated")
-    bench.refused(data[:-1], "truncated")
+    bench.refused(data[:-1], "section 1 ends at 0x800, the file at 0x7ff")
     bench.refused(make(cli=True), "a .NET program")
     bench.refused(make(cli=True), "a .NET program", "--force")
     bench.refused(make(dll=True), "a library (DLL)")
@@ -115,12 +125,22 @@ def test_refusals(bench):
     bench.refused(make(alignment=0x200), "not aligned to OS pages")
     bench.refused(make(room=0), "no room")
     bench.refused(make(n_directories=1, imports={}), "no room for a table of imports")
+    many = bytearray(make(n_directories=1, imports={}))
+    many[Image(bytes(many)).optional + 108] = 16
+    bench.refused(bytes(many), "too small for its directories")
     bench.refused(make(signed=b"certificate"), "it is signed")
     bench.refused(make(integrity=True), "FORCE_INTEGRITY")
     bench.refused(make(imports={"MiMalloc.DLL": ["mi_version"], "KERNEL32.dll": ["ExitProcess"]}), "its first import already")
     full = bytearray(make())  # something unknown is where the next header would be
     full[Image(bytes(full)).table_end + 39] = 1
     bench.refused(bytes(full), "no room")
+    empty = bytearray(make(room=0))  # where the next header would be is zero, but a section
+    empty[Image(bytes(empty)).sections[0][3]] = 0
+    bench.refused(bytes(empty), "no room")
+    inside = bytearray(make(signed=b"certificate"))  # the signature is said to be in a section
+    place = inside.index(Image(bytes(inside)).directory("certificates")[0].to_bytes(4, "little"))
+    inside[place:place + 4] = (0x400).to_bytes(4, "little")
+    bench.refused(bytes(inside), "the signature is not behind the sections", "--force")
     broken = bytearray(make())  # the name of its first import
     table = Image(bytes(broken)).at(Image(bytes(broken)).directory("import")[0])
     broken[table + 12:table + 16] = b"\0\0\0\x7f"
@@ -342,15 +362,13 @@ def test_programs(bench):
 
 # ---- wine -------------------------------------------------------------------------------------------------------------------
 
-def wine(bench, directory, name, *arguments):
-    environment = {k: v for k, v in os.environ.items() if k != "DISPLAY"}
-    environment.update(WINEDEBUG="-all", WINEPREFIX=os.environ.get("WINEPREFIX", str(bench.where / "prefix")))
-    # To a file: wine's server, which stays for a while, would keep a pipe open.
-    with tempfile.TemporaryFile() as output:
-        status = subprocess.run(["wine", f"../{name}", *arguments], cwd=bench.where / directory, env=environment, stdout=output,
-                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=300, check=False).returncode
+def wine(bench, directory, name, *arguments, **environment):
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        status = subprocess.run(["wine", f"../{name}", *arguments], cwd=bench.where / directory, stdout=output, stderr=errors,
+                                env={**bench.environment, **environment}, stdin=subprocess.DEVNULL, timeout=300, check=False).returncode
         output.seek(0)
-        return status, output.read().decode().replace("\r\n", "\n").split("\n")
+        errors.seek(0)
+        return status, output.read().decode().replace("\r\n", "\n").split("\n"), errors.read().decode(errors="replace")
 
 
 def run_both(bench, name, library, expected):
@@ -381,10 +399,12 @@ def test_wine(bench, dll):
         return "wine runs no programs here"
     print(f"run.py: {len(ran)} of {len(programs)} ran under wine: {' '.join(ran)}")
     if dll:  # the real one
-        shutil.copytree(pathlib.Path(dll).parent, bench.where / "real", ignore=lambda d, names: [
-            n for n in names if not n.endswith(".dll")])
+        (bench.where / "real").mkdir()
+        shutil.copy(dll, bench.where / "real/mimalloc.dll")
         for name in (n for n in ran if "64" in n and not n.startswith("other")):
-            run_both(bench, name, "real", [])
+            before, after = wine(bench, "real", name, "a"), wine(bench, "real", copy_of(name), "a", MIMALLOC_VERBOSE="1")
+            check(before[:2] == after[:2], name, before, after)
+            check("process init" in after[2] and "process init" not in before[2], "it is not loaded", name, after)
             print(f"run.py: {name} ran with {dll}")
     return ""
 

@@ -5,7 +5,16 @@
 #   minject-programs   programs made by compilers for Windows; with `ctest -C long` only
 #   minject-wine       programs that run; with `ctest -C long` only
 #
-# minject runs where it is built, so they are in one build only.  It is built here once more, with sanitizers.
+# minject runs where it is built, so they are in one build only.  It is built here once more, with sanitizers.  Builds for Windows
+# with wine at hand run minject-made and minject-wine with the minject of that system, and with the library.
+if(WIN32 AND CMAKE_CROSSCOMPILING_EMULATOR MATCHES "wine" AND MI_PYTHON AND TARGET minject AND TARGET mimalloc)
+  foreach(what made wine)
+    add_test(NAME minject-${what} COMMAND ${MI_PYTHON} ${CMAKE_CURRENT_LIST_DIR}/run.py ${what}
+      --minject $<TARGET_FILE:minject> --dll $<TARGET_FILE:mimalloc>)
+    set_tests_properties(minject-${what} PROPERTIES LABELS minject TIMEOUT 1200 SKIP_RETURN_CODE 77 RUN_SERIAL ON
+      ENVIRONMENT WINEPREFIX=${PROJECT_BINARY_DIR}/wine)
+  endforeach()
+endif()
 if(CMAKE_CROSSCOMPILING OR NOT MI_PYTHON OR NOT mi_build_type STREQUAL "release" OR mi_is_variant OR mi_sanitize_flags
    OR MI_USE_CXX)
   return()

@@ -118,8 +118,6 @@ static bool check_sections(pe_t* pe, plan_t* plan) {
     if ((size_t)raw + raw_size > plan->raw_end) plan->raw_end = (size_t)raw + raw_size;
   }
   if (plan->raw_end > pe->size) return pe_fail(pe, "the file is truncated: its headers are not complete");
-  const uint32_t image_size = pe_optional_u32(pe, PE_OPTIONAL_IMAGE_SIZE);
-  if (image_size > end) end = round_up(image_size, alignment);
   if (end > INT32_MAX) return pe_fail(pe, "it takes 2 GiB of address space: no section can be added");
   plan->address = (uint32_t)end;
   return true;
