@@ -109,6 +109,11 @@ const char* _mi_prim_environment_entry(size_t i) {
   return i < PRIM_ENTRIES_MAX ? prim_environment.entries[i] : NULL;
 }
 
+// The table that the loader calls when threads end goes with the module (windows_thread.c, WT1): nothing has to be removed.
+bool _mi_prim_is_unloadable(void) {
+  return false;
+}
+
 bool _mi_prim_is_privileged(void) {
   return false; // a program never has more rights here than what starts it gives it
 }

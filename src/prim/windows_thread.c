@@ -27,6 +27,10 @@ void _mi_prim_thread_exit_init(void (*done)(void)) {
   prim_exit_done = done;
 }
 
+void _mi_prim_thread_exit_stop(void) {
+  prim_exit_done = NULL;
+}
+
 int _mi_prim_thread_exit_arm(void) {
   if (mi_local(prim_exit_state) == PRIM_ENDED) return ENOTSUP;
   mi_local(prim_exit_state) = PRIM_ARMED;
@@ -44,7 +48,7 @@ bool _mi_prim_thread_exit_is_sure(void) {
 static void prim_thread_ends(void) {
   bool is_armed = _mi_prim_thread_exit_is_armed();
   mi_local(prim_exit_state) = PRIM_ENDED;
-  if (is_armed) prim_exit_done();
+  if (is_armed && prim_exit_done != NULL) prim_exit_done();
 }
 
 static void prim_process_begins(void* module, bool is_by_program) {
