@@ -103,10 +103,12 @@ static void test_aligned(void) {
 // ---- blocks that the C runtime allocates --------------------------------------------------------------------------------
 
 static void test_foreign(void) {
-  char* p = _getcwd(NULL, 0);
-  char* q = _fullpath(NULL, "x", 0);
-  char* r = _getcwd(NULL, 0);
+  char*  p = _getcwd(NULL, 0);
+  char*  q = _fullpath(NULL, "x", 0);
+  char*  r = _getcwd(NULL, 0);
+  HANDLE heap = (HANDLE)_get_heap_handle();
   check(p != NULL && is_ours(p) == wants_inline, "what _getcwd returns");
+  check((HeapValidate(heap, 0, q) && HeapValidate(heap, 0, r)) == !wants_inline, "whose it is");
   check(_msize(p) >= strlen(p) + 1, "_msize of it");
   p = (char*)p_realloc(p, 100000);
   check(is_expected(p) && strncmp(p, r, strlen(r) + 1) == 0, "realloc of it");
@@ -117,8 +119,7 @@ static void test_foreign(void) {
   p_free(q);
   p_free(r);
   check(GetLastError() == 1234 && errno == 77, "GetLastError and errno after free");
-  if (!wants_inline)
-    check(!HeapValidate(GetProcessHeap(), 0, q) && !HeapValidate(GetProcessHeap(), 0, r), "the runtime has them back");
+  if (!wants_inline) check(!HeapValidate(heap, 0, q) && !HeapValidate(heap, 0, r), "the runtime has them back");
   for (int i = 0; i < 2000; i++) p_free(_getcwd(NULL, 0));
 #if defined(_UCRT)
   size_t n;
