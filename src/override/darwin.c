@@ -5,10 +5,10 @@
 // and a program that contains the library register a zone and make it the default one: that is where the system's malloc goes
 // then, and how the system finds the owner of a block.  operator new and delete of the C++ library call malloc and free.
 //
-// D1  A block that is not ours goes back to the zone it came from.  There are such blocks from before the zone was registered,
-//     and from zones of others.
-// D2  The zone has no lock of its own: the handlers around fork hold those of the library (heap/fork.h), and the thread that
-//     forks may allocate meanwhile.
+// MZ1  A block that is not ours goes back to the zone it came from.  There are such blocks from before the zone was registered,
+//      and from zones of others.
+// MZ2  The zone has no lock of its own: the handlers around fork hold those of the library (heap/fork.h), and the thread that
+//      forks may allocate meanwhile.
 #include "../prim/system.h"
 
 #if defined(MI_MALLOC_OVERRIDE) && MI_SYSTEM_DARWIN
@@ -34,7 +34,7 @@
       #define MI_OSX_ZONE 1
     #endif
 
-// ---- blocks of others (D1) --------------------------------------------------------------------------------------------
+// ---- blocks of others (MZ1) --------------------------------------------------------------------------------------------
 // An address with a tag in its highest byte lies in none of our regions; so it counts as another's, and its owner knows better.
 
 static inline bool darwin_is_own(const void* p) {
@@ -195,7 +195,7 @@ static void zone_log(malloc_zone_t* zone, void* p) {
 }
 
 static void zone_lock(malloc_zone_t* zone) {
-  (void)zone; // D2
+  (void)zone; // MZ2
 }
 
 static size_t zone_bytes(mi_live_count_t* count, size_t other) {

@@ -1,9 +1,10 @@
 // Threads on Linux, beyond what all systems with POSIX threads share (thread_exit.c).  Layer: prim.
 //
-// LT1 Where there is no key left to see the exit of a thread, a robust mutex of each thread tells that it has ended: the kernel says so.
-// LT2 The shared library stands in for pthread_create.  That is the one place where the library may start a thread of its own:
-//     the program does so itself there, so it holds no lock that starting a thread takes.  What starts one then is libc's
-//     function itself, not what else stands in for it.
+// LT1  Where there is no key left to see the exit of a thread, a robust mutex of each thread tells that it has ended: the
+//      kernel says so.
+// LT2  The shared library stands in for pthread_create.  That is the one place where the library may start a thread of its own:
+//      the program does so itself there, so it holds no lock that starting a thread takes.  What starts one then is libc's
+//      function itself, not what else stands in for it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif

@@ -192,7 +192,7 @@ def compile_for(system, target, shared):
         return None
     system.check(f"{tag}-compiles-static", run, *cc, *FLAGS, "-c", "src/static.c", "-o", out / f"{tag}-static.o")
     system.check(f"{tag}-compiles-cxx", run, *zig(), "c++", "-target", target, *[f for f in FLAGS if f != "-std=gnu11"],
-                 *CXX, "-fsyntax-only", "src/static.c")
+                 *CXX, "-c", "src/static.c", "-o", out / f"{tag}-cxx.o")
     (out / "client.c").write_text(CLIENT, encoding="utf-8")
     library = out / f"{tag}-{shared[-1]}"
     if not system.check(f"{tag}-links", run, *cc, *shared[:-1], "-o", library, out / f"{tag}-shared.o", "-lpthread"):
