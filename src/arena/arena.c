@@ -140,7 +140,7 @@ static bool arena_open(arena_new_t* made, size_t n_chunks, bool commit, bool wan
 // Where large OS pages are a mapping of their own.
 static bool arena_reserve_large(size_t size, bool is_exclusive, size_t* arena) {
   mi_arena_spec_t spec;
-  void*           start;
+  void*           start = NULL;
   if (_mi_prim_map_large_apart(size, MI_CHUNK_SIZE, &start) != 0) return false;
   memset(&spec, 0, sizeof(spec));
   spec.is_committed = spec.is_pinned = spec.is_zero = true;
