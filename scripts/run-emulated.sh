@@ -10,7 +10,7 @@
 set -u
 
 emulator=$(command -v "$1") || { echo "run-emulated.sh: no $1" >&2; exit 127; }
-export QEMU_LD_PREFIX="$2" MI_TEST_NO_RSS=1
+export QEMU_LD_PREFIX="$2" MI_TEST_NO_RSS=1 MI_TEST_EMULATED=1
 shift 2
 
 # Class, byte order and machine as the program's header has them; any kind of system, and position-independent or not.
