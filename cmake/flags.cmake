@@ -183,11 +183,19 @@ find_package(Threads REQUIRED)
 if(CMAKE_THREAD_LIBS_INIT AND NOT WIN32)
   list(APPEND mi_libraries pthread)
 endif()
+# For some processors (RISC-V before GCC 13) compilers leave operations on single bytes to libatomic.
 check_c_source_compiles("
   #include <stdatomic.h>
   #include <stdint.h>
-  int main(void) { static _Atomic(uint64_t) x; return (int)atomic_fetch_add(&x, 1); }" mi_has_atomic64)
-if(NOT mi_has_atomic64)
+  static _Atomic(uint64_t) word;
+  static _Atomic(uint8_t) byte;
+  int main(int argc, char** argv) {
+    uint8_t expected = (uint8_t)argc;
+    (void)argv;
+    atomic_exchange(&byte, (uint8_t)argc);
+    return (int)atomic_fetch_add(&word, (uint64_t)argc) + atomic_compare_exchange_strong(&byte, &expected, 1);
+  }" mi_needs_no_libatomic)
+if(NOT mi_needs_no_libatomic)
   list(APPEND mi_libraries atomic)
 endif()
 

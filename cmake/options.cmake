@@ -1,4 +1,5 @@
 # Options.  cmake/flags.cmake turns them into definitions and flags.
+include(CheckCSourceCompiles)
 include(CheckIncludeFile)
 
 # A string option.  Like option(), it yields to a plain variable of an enclosing project.
@@ -37,6 +38,20 @@ option(MI_TRACK_ASAN        "Build under the address sanitizer" OFF)
 option(MI_TRACK_VALGRIND    "Tell valgrind about blocks" OFF)
 mi_string_option(MI_TRACK_USDT AUTO "Probes for tracers (USDT): ON, OFF, or AUTO (if <sys/sdt.h> exists)")
 
+# musl does not name itself.
+set(mi_libc_is_musl OFF)
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  check_c_source_compiles("
+    #include <features.h>
+    #if defined(__GLIBC__) || defined(__UCLIBC__) || defined(__ANDROID__)
+      #error no
+    #endif
+    int main(void) { return 0; }" mi_libc_has_no_name)
+  if(mi_libc_has_no_name)
+    set(mi_libc_is_musl ON)
+  endif()
+endif()
+
 # ---- the build ----------------------------------------------------------------------------------------------------------
 
 option(MI_USE_CXX           "Compile the library as C++" OFF)
@@ -46,7 +61,7 @@ option(MI_NO_OPT_ARCH       "For all processors of the architecture; overrides M
 option(MI_SEE_ASM           "Keep the assembly beside the objects" OFF)
 option(MI_LOCAL_DYNAMIC_TLS "Thread-local storage that works in a library opened with dlopen" OFF)
 option(MI_TLS_MODEL_PTHREADS "Find thread-local variables by a key of thread-specific data; always on where others allocate" OFF)
-option(MI_LIBC_MUSL         "The C library is musl" OFF)
+option(MI_LIBC_MUSL         "The C library is musl; the default where it is" ${mi_libc_is_musl})
 mi_string_option(MI_EXTRA_CPPDEFS "" "More definitions for all targets, as in \"A=1;B=2\"")
 
 option(MI_BUILD_SHARED      "Build the shared library, target mimalloc" ON)

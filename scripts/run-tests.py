@@ -43,6 +43,8 @@ class Part:
     platform: bool = False  # `preset` is the name of a file in cmake/toolchains
     options: tuple = ()  # of cmake, for platforms
     script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
+    build: str = ""  # of another platform, which this one runs in another environment
+    environment: tuple = ()  # (name, value)
 
 
 PARTS = [
@@ -78,22 +80,34 @@ PARTS = [
 QEMU = ("python3", "qemu-user:qemu-aarch64")
 
 
-def cross(name, triple, packages, what, select=("-L", "unit|api|override|stress|fuzz")):
-    return Part(name, "platforms", name, what, select, (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]),
-                platform=True)
+PLATFORM_TESTS = ("-L", "unit|api|override|preload|stress|fuzz")
+KINDS = "-DMI_TEST_KINDS=unit;api;override;preload;stress;fuzz"
 
 
+def cross(name, triple, packages, what, **more):
+    return Part(name, "platforms", name, what, PLATFORM_TESTS,
+                (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]), platform=True, options=(KINDS,), **more)
+
+
+ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross")
+POWER = ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross")
 PLATFORMS = [
-    cross("arm64", "aarch64-linux-gnu", ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross"),
-          "Linux, AArch64, emulated"),
+    Part("x86-32", "platforms", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS,
+         ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386"), platform=True, options=(KINDS,)),
+    Part("musl", "platforms", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, ("python3", "musl-tools:musl-gcc"), platform=True,
+         options=(KINDS,)),
+    cross("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
+    cross("arm64-16k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 16 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "16384"),)),
+    cross("arm64-64k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 64 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "65536"),)),
     cross("riscv64", "riscv64-linux-gnu", ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross"),
           "Linux, RISC-V 64, emulated"),
     cross("armhf", "arm-linux-gnueabihf", ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross"),
           "Linux, ARM 32, emulated"),
     cross("s390x", "s390x-linux-gnu", ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross"),
           "Linux, s390x, big endian, emulated"),
-    cross("ppc64le", "powerpc64le-linux-gnu", ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross"),
-          "Linux, POWER, emulated"),
+    cross("ppc64le", "powerpc64le-linux-gnu", POWER, "Linux, POWER, emulated"),
+    cross("ppc64le-64k", "powerpc64le-linux-gnu", POWER, "the same with OS pages of 64 KiB", build="ppc64le",
+          environment=(("QEMU_PAGESIZE", "65536"),)),
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [
@@ -175,15 +189,19 @@ def meets(needs):
     return not needs or subprocess.run(["scripts/need.sh", *needs], cwd=ROOT, check=False).returncode == 0
 
 
+def build_of(part):
+    return part.build or part.preset
+
+
 def build(part, jobs):
     configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
     if part.platform:
-        configure = ["cmake", "-S", ".", "-B", f"build/{part.preset}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
-                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{part.preset}.cmake", "-DMI_DEV_WARNINGS=ON",
+        configure = ["cmake", "-S", ".", "-B", f"build/{build_of(part)}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
+                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{build_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
                      "-DMI_BUILD_TESTS=ON", "-DMI_BUILD_BENCH=OFF", *part.options]
     if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return False
-    command = ["cmake", "--build", str(ROOT / "build" / part.preset), "--parallel", str(jobs)]
+    command = ["cmake", "--build", str(ROOT / "build" / build_of(part)), "--parallel", str(jobs)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         said, is_terminal = [], sys.stdout.isatty()
         for line in process.stdout:
@@ -200,7 +218,7 @@ def build(part, jobs):
 def run_part(part, jobs):
     outcome = Outcome(part)
     start = time.monotonic()
-    directory = ROOT / "build" / part.preset
+    directory = ROOT / "build" / build_of(part)
     results = directory / "Testing" / f"results-{part.name}.xml"
     if not meets(BUILD + list(part.needs)):
         outcome.trouble = "a tool is missing"
@@ -217,7 +235,8 @@ def run_part(part, jobs):
         results.unlink(missing_ok=True)
         ctest = ["ctest", "--test-dir", str(directory), "--parallel", str(jobs), "--output-on-failure",
                  "--output-junit", str(results), *part.select]
-        subprocess.run([sys.executable, part.script, part.name] if part.script else ctest, cwd=ROOT, check=False)
+        subprocess.run([sys.executable, part.script, part.name] if part.script else ctest, cwd=ROOT,
+                       env={**os.environ, **dict(part.environment)}, check=False)
         read_results(outcome, results.read_text(encoding="utf-8", errors="replace") if results.exists() else "")
     outcome.seconds = time.monotonic() - start
     return outcome
@@ -251,7 +270,7 @@ def report(outcomes):
             print(f"skipped: {name} ({outcome.part.name}): {why}")
     for outcome in outcomes:
         for name in outcome.failed:
-            print(f"FAILED: {name}; again: ctest --test-dir build/{outcome.part.preset} -R '^{name}$' --output-on-failure")
+            print(f"FAILED: {name}; again: ctest --test-dir build/{build_of(outcome.part)} -R '^{name}$' --output-on-failure")
         if outcome.trouble:
             print(f"{'skipped' if outcome.part.is_optional else 'FAILED'}: {outcome.part.name}: {outcome.trouble}")
     print(left_over(outcomes))
@@ -280,7 +299,7 @@ def self_test():
         "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8")
                        for part in PARTS if not part.platform and not part.script),
-        "toolchains": all((ROOT / f"cmake/toolchains/{part.preset}.cmake").exists() for part in PARTS if part.platform),
+        "toolchains": all((ROOT / f"cmake/toolchains/{build_of(part)}.cmake").exists() for part in PARTS if part.platform),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
     return 1 if wrong else 0

@@ -17,6 +17,13 @@
   #define mi_atomic_ns(f)    f
 #endif
 
+// The state of a page, and counters, are words of 64 bits.  A library that makes them atomic by locks is of no use: the locks
+// would be taken in signal handlers, and in the child of a fork.
+#if defined(ATOMIC_LLONG_LOCK_FREE) && ATOMIC_LLONG_LOCK_FREE != 2
+  #error \
+      "mimalloc needs atomic operations on 64 bits: build for a processor that has them (x86: -march=i586 or newer; Arm: -march=armv7-a or newer)"
+#endif
+
 #define mi_load_relaxed(p)         mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(relaxed))
 #define mi_load_acquire(p)         mi_atomic_ns(atomic_load_explicit)(p, mi_memory_order(acquire))
 #define mi_store_relaxed(p, x)     mi_atomic_ns(atomic_store_explicit)(p, x, mi_memory_order(relaxed))

@@ -384,7 +384,8 @@ static void run_child(size_t i, const char* program) {
   if (pid == 0) {
     setenv("MI_TEST_CHILD", number, 1);
     for (size_t k = 0; k < 2 && children[i].settings[k] != NULL; k++) putenv((char*)(uintptr_t)children[i].settings[k]);
-    execl("/proc/self/exe", program, (char*)NULL);
+    char* arguments[] = {(char*)(uintptr_t)program, NULL};
+    test_exec(arguments, environ);
     _exit(99);
   }
   int status = 0;
@@ -404,6 +405,7 @@ int main(int argc, char** argv) {
     children[child - 1].check();
     return check_result();
   }
+  if (!test_can_exec()) return skip_code;
   for (size_t i = 0; i < COUNT_OF(children); i++) run_child(i, argv[0]);
   return check_result();
 }

@@ -4,8 +4,6 @@
 #include "entries.h"
 #include <sys/wait.h>
 
-extern char** environ;
-
 static void check_set_and_get(void) {
   long before = mi_option_get(mi_option_purge_delay);
   mi_option_set(mi_option_purge_delay, 123);
@@ -105,7 +103,7 @@ static int run_child(size_t index, long default_value) {
   if (pid == 0) {
     int fd = open("/dev/null", O_WRONLY);
     if (fd >= 0) dup2(fd, 2); // the warnings about invalid values
-    execve("/proc/self/exe", arguments, environment);
+    test_exec(arguments, environment);
     _exit(99);
   }
   int status = 0;
@@ -128,7 +126,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[0], "case") == 0) return check_case((size_t)atoi(argv[1]), atol(argv[2]));
   test_seed(argc, argv);
   long default_delay = mi_option_get(mi_option_purge_delay);
-  bool is_clean = true;
+  bool is_clean = test_can_exec();
   for (char** e = environ; *e != NULL; e++) is_clean = is_clean && strncmp(*e, "MIMALLOC_", 9) != 0;
   if (is_clean) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

@@ -101,6 +101,32 @@ static inline void test_skip(const char* what, const char* why) {
   printf("skipped: %s: %s\n", what, why);
 }
 
+// ---- the program again --------------------------------------------------------------------------------------------------
+
+extern char** environ;
+
+// Can the program start programs?  Says so if not (scripts/run-emulated.sh).
+static inline bool test_can_exec(void) {
+  if (test_env("MI_TEST_NO_EXEC", 0) == 0) return true;
+  test_skip("what needs the program to start itself again", "the emulator cannot be registered with this kernel");
+  return false;
+}
+
+// Starts the program again in place of the running one.  Returns if that is refused.  An emulator needs its settings, and
+// calls itself the program.
+static inline void test_exec(char* const* arguments, char* const* environment) {
+  static char  path[4096];
+  static char* with_settings[64];
+  ssize_t      length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+  size_t       n = 0;
+  for (; environment[n] != NULL && n < 32; n++) with_settings[n] = environment[n];
+  for (size_t i = 0; environment != environ && environ[i] != NULL && n < COUNT_OF(with_settings) - 1; i++) {
+    if (strncmp(environ[i], "QEMU_", 5) == 0) with_settings[n++] = environ[i];
+  }
+  with_settings[n] = NULL;
+  if (length > 0) execve(path, arguments, environment == environ ? environ : with_settings);
+}
+
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
 typedef struct rng_s {

@@ -197,7 +197,8 @@ static double run_child(size_t index, const char* library, size_t* peak) {
     if (library != NULL) setenv("LD_PRELOAD", library, 1);
     else unsetenv("LD_PRELOAD");
     setenv("MI_TEST_WORKLOAD", number, 1);
-    execl("/proc/self/exe", "test-cliffs", (char*)NULL);
+    char* arguments[] = {(char*)(uintptr_t)"test-cliffs", NULL};
+    test_exec(arguments, environ);
     _exit(99);
   }
   struct rusage usage;
@@ -214,6 +215,7 @@ int main(int argc, char** argv) {
     workloads[workload].run();
     return 0;
   }
+  if (!test_can_exec()) return skip_code;
   test_seed(argc, argv);
   const char* library = getenv("LD_PRELOAD");
   if (library == NULL) {
