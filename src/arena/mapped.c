@@ -15,7 +15,7 @@
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
 #define MAPPED_RETRIES 2
 
-typedef struct mapped_slot_s {
+typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mapped_slot_s {
   char       descriptor[MI_DESCRIPTOR_SIZE];
   char       heap_link[MI_HEAP_LINK_SIZE];
   mi_range_t range; // unused, stuck: `right` links the list
@@ -202,6 +202,7 @@ void _mi_mapped_retry(size_t n) {
 static void mapped_advise(void* start, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
   bool is_wanted = (allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0);
+  if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
   if (allow != 1 || is_wanted) _mi_prim_advise_huge(start, size, is_wanted && allow != 0);
 }
 

@@ -35,7 +35,7 @@
 #define MI_CHUNK_SLICES    32
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
-#define MI_HEAP_LINK_SIZE  32
+#define MI_HEAP_LINK_SIZE  (4 * sizeof(void*))
 #define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
 #define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
 #define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing

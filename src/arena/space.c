@@ -12,8 +12,12 @@
 #include "../support/stat.h"
 #include "subregion.h"
 
-// Where there is no span, region 0 is one reservation for everything, if that can be had.
-#define SPACE_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : MI_GiB / 4)
+// Where there is no span, region 0 is one reservation for everything, if that can be had.  With pointers of 32 bits it is a
+// thirtieth of the address space: the program needs the rest, and gets it region by region.
+#define SPACE_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : 128 * MI_MiB)
+
+// As many regions of this size as there may be are all addresses of 32 bits.
+#define SPACE_RESERVE_LOW (16 * MI_MiB)
 
 // Half of such a reservation is a multiple of it: it begins at a word of bits, and at an OS page in the table of chunks.
 #define SPACE_SPLIT_MIN (sizeof(void*) > 4 ? MI_GiB << 6 : MI_GiB)
@@ -95,13 +99,29 @@ static bool space_reserve(mi_region_t* region, size_t size, size_t align) {
   return true;
 }
 
+// How large a region outside of the span should be.  With pointers of 32 bits they do not grow.
+static size_t space_region_size(void) {
+  if (sizeof(void*) > 4) return _mi_subregion_band_size(false);
+  long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
+  size_t size = mi_min(reserve <= 0 ? 0 : (size_t)reserve, SPACE_RESERVE_MAX / MI_KiB) * MI_KiB;
+  size_t first = _mi_region_all[0].n_chunks * MI_CHUNK_SIZE; // less where the process has a limit
+  if (first > 0) size = mi_min(size, mi_max(first, SPACE_RESERVE_LOW));
+  return mi_max(mi_align_down(size, MI_CHUNK_SIZE), MI_CHUNK_SIZE);
+}
+
+// Reserves so much, or as much as there is, but not less than `least`.
+static bool space_reserve_most(mi_region_t* region, size_t size, size_t least) {
+  while (size > least && !space_reserve(region, size, MI_CHUNK_SIZE)) size = mi_align_down(size / 2, MI_CHUNK_SIZE);
+  return region->base != 0 || space_reserve(region, least, MI_CHUNK_SIZE);
+}
+
 // Region 0 is one reservation, and region 1 its upper half if it is large.
 static bool space_reserve_first(void) {
   mi_region_t* low = &_mi_region_all[0];
   size_t       limit = _mi_prim_address_space_limit(); // what we reserve is missing elsewhere: thread stacks, files
-  size_t       size = mi_clamp(mi_align_down(limit / 16, MI_BAND_SIZE_MIN), MI_BAND_SIZE_MIN, SPACE_RESERVE_MAX);
-  while (size >= MI_BAND_SIZE_MIN && !space_reserve(low, size, MI_CHUNK_SIZE)) size /= 2;
-  if (size < MI_BAND_SIZE_MIN) return false;
+  size_t       most = (sizeof(void*) > 4 ? SPACE_RESERVE_MAX : space_region_size());
+  size_t       wanted = mi_clamp(mi_align_down(limit / 16, MI_CHUNK_SIZE), MI_CHUNK_SIZE, most);
+  if (!space_reserve_most(low, wanted, MI_CHUNK_SIZE)) return false;
   size_t n = mi_align_down(low->n_chunks / 2, SPACE_SPLIT_MIN / MI_CHUNK_SIZE);
   if (n > 0) {
     _mi_subregion_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
@@ -109,7 +129,7 @@ static bool space_reserve_first(void) {
     low->n_chunks = low->n_usable = n;
   }
   // Where huge pages are given unasked, the first touch of each 2 MiB would cost them all.
-  _mi_prim_advise_huge((void*)low->base, mi_min(SPACE_HUGE_FROM, size), false);
+  _mi_prim_advise_huge((void*)low->base, mi_min(SPACE_HUGE_FROM, low->n_chunks * MI_CHUNK_SIZE), false);
   return true;
 }
 
@@ -183,9 +203,7 @@ mi_region_t* _mi_space_add(size_t size, bool is_huge) {
   if (_mi_subregion_make_band(&made, size, is_huge)) return space_install(region, &made);
   if (is_huge) return NULL;
   memset(&made, 0, sizeof(made));
-  size_t wanted = _mi_subregion_band_size(false);
-  while (wanted > size && !space_reserve(&made, wanted, MI_CHUNK_SIZE)) wanted /= 2;
-  if (made.base == 0 && !space_reserve(&made, size, MI_CHUNK_SIZE)) return NULL;
+  if (!space_reserve_most(&made, space_region_size(), size)) return NULL;
   return space_install(region, &made);
 }
 

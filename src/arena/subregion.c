@@ -11,13 +11,13 @@
 
 // More than any process has memory.  Of a smaller range of addresses half is planned, so that half of it is left to choose
 // from.
-#define SUBREGION_SPAN_MAX ((uint64_t)1 << 40)
+#define SUBREGION_SPAN_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : MI_GiB)
 
 // In each range so many addresses are tried.
 #define SUBREGION_TRIES 2
 
 // What option arena_reserve can ask for.
-#define SUBREGION_BAND_MAX (sizeof(void*) > 4 ? 64 * MI_GiB : MI_GiB / 4)
+#define SUBREGION_BAND_MAX (sizeof(void*) > 4 ? 64 * MI_GiB : MI_BAND_SIZE_MIN) // with 32 bits there is no span
 
 // Where so many bands could not even begin, somebody else uses those addresses.
 #define SUBREGION_BLOCKED_MAX 3

@@ -26,7 +26,10 @@ typedef struct mi_sampler_s mi_sampler_t;
 typedef struct mi_bin_s {
   mi_block_t* head;
   int32_t     slots;
-  int32_t     limit;
+  union {
+    int32_t limit;
+    char    room[12 - sizeof(mi_block_t*)]; // a bin is as large with pointers of 32 bits
+  };
 } mi_bin_t;
 
 typedef struct mi_page_list_s {

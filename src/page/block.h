@@ -26,7 +26,7 @@ typedef struct mi_block_keys_s {
 extern mi_block_keys_t _mi_block_keys;
 
 #define MI_MIX         0x9E3779B97F4A7C15u // odd: the bits of the golden ratio
-#define MI_MIX_INVERSE 0xF1DE83E19937733Du // modulo 2^64
+#define MI_MIX_INVERSE 0xF1DE83E19937733Du // modulo 2^64, and so with 32 bits modulo 2^32
 
 // Chooses the keys, before the first block is linked.
 void _mi_block_init(void);
@@ -35,13 +35,13 @@ void _mi_block_init(void);
 uint64_t _mi_block_random(const void* where);
 
 static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
-  uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+  uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * (uintptr_t)MI_MIX;
   if (MI_TRACK) mi_track_store(block, coded);
   else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
 }
 
 #define MI_BLOCK_DECODE(coded, block) \
-  (((coded) * MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)(block)))
+  (((coded) * (uintptr_t)MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)(block)))
 
 static mi_always_inline uintptr_t _mi_block_decode(const mi_block_t* block) {
   uintptr_t coded = (MI_TRACK ? (uintptr_t)mi_track_load(block) : (uintptr_t)block->next);

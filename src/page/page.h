@@ -34,7 +34,7 @@ typedef enum mi_page_kind_e {
   MI_PAGE_LARGE     // first slice of a page with one block
 } mi_page_kind_t;
 
-typedef struct mi_page_s {
+typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block

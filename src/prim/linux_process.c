@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,18 +213,29 @@ bool _mi_prim_has_thread_storage(void) {
 #endif
 }
 
+// The headers of the kernel may be missing beside a C library.
+#define PRIM_FUTEX_WAIT 128 // FUTEX_WAIT_PRIVATE
+#define PRIM_FUTEX_WAKE 129 // FUTEX_WAKE_PRIVATE
+
+// With pointers of 32 bits, a C library may have time of 64 bits; the kernel has a call for that.
+#if defined(SYS_futex_time64)
+  #define PRIM_FUTEX (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
+#else
+  #define PRIM_FUTEX SYS_futex
+#endif
+
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   struct timespec t;
   int             saved = errno;
   t.tv_sec = (time_t)(timeout_ms / 1000);
   t.tv_nsec = (long)(timeout_ms % 1000) * 1000000;
-  syscall(SYS_futex, (void*)word, FUTEX_WAIT_PRIVATE, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
+  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAIT, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
   errno = saved;
 }
 
 void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   int saved = errno;
-  syscall(SYS_futex, (void*)word, FUTEX_WAKE_PRIVATE, all ? 0x7fffffff : 1, NULL, NULL, 0);
+  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAKE, all ? 0x7fffffff : 1, NULL, NULL, 0);
   errno = saved;
 }
 

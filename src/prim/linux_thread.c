@@ -153,6 +153,7 @@ void _mi_prim_thread_after_fork(void) {
 
 static cpu_set_t prim_cpus; // those that the process may use, as it was started
 static bool      prim_knows_cpus;
+static bool      prim_sets_cpus; // the library's thread, for itself
 
 int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
   if (!PRIM_INTERPOSES) return ENOTSUP;
@@ -170,6 +171,8 @@ mi_static_assert(sizeof(pthread_t) == sizeof(uintptr_t), "a word, or a pointer")
 static void* prim_thread_run(void* run) {
   uintptr_t self = (uintptr_t)pthread_self();
   prctl(PR_SET_NAME, "mimalloc", 0, 0, 0);
+  // Those that there were at first may not be allowed any more: then it stays where its maker was.
+  if (prim_sets_cpus) sched_setaffinity(0, sizeof(prim_cpus), &prim_cpus);
   (*(void (**)(void))run)();
   if (mi_cas_strong(&prim_own, &self, (uintptr_t)0, acq_rel, relaxed)) pthread_detach(pthread_self());
   return NULL;
@@ -214,23 +217,19 @@ static int prim_thread_try(void (**entry)(void), size_t stack, prim_scheduling_t
     pthread_attr_setschedpolicy(&attr, SCHED_OTHER);
     pthread_attr_setschedparam(&attr, &ordinary);
   }
-  if (s.has_cpus) err = pthread_attr_setaffinity_np(&attr, sizeof(prim_cpus), &prim_cpus);
-  if (err == 0 && stack != 0) err = pthread_attr_setstacksize(&attr, stack);
+  prim_sets_cpus = s.has_cpus;
+  if (stack != 0) err = pthread_attr_setstacksize(&attr, stack);
   if (err == 0) err = prim_create_of_libc()(&thread, &attr, &prim_thread_run, (void*)entry);
   if (err == 0) prim_thread_note(thread);
   pthread_attr_destroy(&attr);
   return err;
 }
 
-// glibc takes the thread-local variables of all libraries from the stack; and the processors that there were at first may not
-// be allowed any more.
+// glibc takes the thread-local variables of all libraries from the stack.
 static int prim_thread_try_all(void (**entry)(void)) {
   prim_scheduling_t s = prim_scheduling();
   int               err = prim_thread_try(entry, 128 * 1024, s);
-  if (err == EINVAL) err = prim_thread_try(entry, 0, s);
-  if (err != EINVAL || !s.has_cpus) return err;
-  s.has_cpus = false;
-  return prim_thread_try(entry, 0, s);
+  return err == EINVAL ? prim_thread_try(entry, 0, s) : err;
 }
 
 int _mi_prim_thread_start(void (*run)(void)) {

@@ -184,7 +184,7 @@ static void check_huge_alignments(void) {
     }
     mi_free(p);
   }
-  void* p = mi_malloc_aligned(8, hidden((size_t)1 << 63));
+  void* p = mi_malloc_aligned(8, hidden(POWER_OF_TWO(63)));
   CHECK(p == NULL);
 }
 

@@ -45,9 +45,9 @@ static void check_reserve(void) {
 
 static void check_reserve_refused(void) {
   mi_arena_id_t id = junk;
-  CHECK_EQ(mi_reserve_os_memory(hidden((size_t)1 << 60), false, false), ENOMEM);
+  CHECK_EQ(mi_reserve_os_memory(hidden(POWER_OF_TWO(60)), false, false), ENOMEM);
   CHECK_EQ(mi_reserve_os_memory(hidden(SIZE_MAX), false, false), ENOMEM);
-  CHECK_EQ(mi_reserve_os_memory_ex(hidden((size_t)1 << 60), false, false, true, &id), ENOMEM);
+  CHECK_EQ(mi_reserve_os_memory_ex(hidden(POWER_OF_TWO(60)), false, false, true, &id), ENOMEM);
   CHECK(id == not_stored);
 }
 
@@ -179,7 +179,7 @@ static void check_exclusive(void) {
 
 // ---- memory of the program's own ------------------------------------------------------------------------------------
 
-enum { own_size = 64 << 20 };
+enum { own_size = (sizeof(void*) > 4 ? 64 : 32) << 20 };
 
 static char* map_memory(int protection) {
   char* p = (char*)mmap(NULL, own_size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -133,18 +133,19 @@ static const bad_t bad_sizes[] = {
 // ---- alignments, offsets ----------------------------------------------------------------------------------------------
 
 static const size_t a_highest = ~(SIZE_MAX >> 1);
+static const size_t n_highest = (sizeof(void*) > 4 ? 100 : PTRDIFF_MAX - MiB); // with 32 bits there is such an address
 
 BAD(align_0, mi_malloc_aligned(100, hidden(0)) == NULL)
 BAD(align_3, mi_malloc_aligned(100, hidden(3)) == NULL)
 BAD(align_max, mi_zalloc_aligned(100, hidden(SIZE_MAX)) == NULL)
-BAD(align_highest, mi_malloc_aligned(100, hidden(a_highest)) == NULL)
+BAD(align_highest, mi_malloc_aligned(n_highest, hidden(a_highest)) == NULL)
 BAD(align_size, mi_malloc_aligned(hidden(n_beyond), 64) == NULL)
 BAD(align_both, mi_malloc_aligned(hidden(SIZE_MAX), hidden(24)) == NULL)
 BAD(align_calloc, mi_calloc_aligned(hidden(n_half), 2, 64) == NULL)
 BAD(align_realloc, mi_realloc_aligned(small, 200, hidden(24)) == NULL)
 BAD(align_realloc_at, mi_realloc_aligned_at(small, 200, hidden(3), 1) == NULL)
 BAD(align_rezalloc_at_0, mi_rezalloc_aligned_at(small, 200, hidden(0), 1) == NULL)
-BAD(align_realloc_highest, mi_realloc_aligned(small, 200, hidden(a_highest)) == NULL)
+BAD(align_realloc_highest, mi_realloc_aligned(small, n_highest, hidden(a_highest)) == NULL)
 BAD(align_recalloc, mi_recalloc_aligned(small, hidden(n_half), 2, 64) == NULL)
 BAD(align_heap, mi_heap_malloc_aligned(heap, 100, hidden(48)) == NULL)
 BAD(align_alloc, mi_aligned_alloc(hidden(48), 100) == NULL && mi_memalign(hidden(48), 100) == NULL)
@@ -157,11 +158,11 @@ static bool bad_posix(size_t alignment, size_t size, int wanted) {
 }
 
 BAD(posix_0, bad_posix(0, 100, EINVAL))
-BAD(posix_4, bad_posix(4, 100, EINVAL))
+BAD(posix_4, bad_posix(sizeof(void*) / 2, 100, EINVAL))
 BAD(posix_24, bad_posix(24, 100, EINVAL))
 BAD(posix_null, mi_posix_memalign((void**)hidden_pointer(NULL), 64, 100) == EINVAL)
 BAD(posix_size, bad_posix(64, hidden(n_beyond), ENOMEM))
-BAD(posix_highest, bad_posix(a_highest, 100, ENOMEM))
+BAD(posix_highest, bad_posix(a_highest, n_highest, ENOMEM))
 
 // An offset may be anything.
 static bool bad_offset(size_t offset) {
@@ -196,7 +197,7 @@ static const bad_t bad_alignments[] = {
     {"new_aligned_nothrow", bad_align_nothrow, EINVAL, IN_DEBUG(EOVERFLOW), "power of two"},
     {"umalloc_aligned", bad_align_umalloc, EINVAL, IN_DEBUG(EOVERFLOW), "power of two"},
     {"posix_memalign 0", bad_posix_0, kept, 0, NULL},
-    {"posix_memalign 4", bad_posix_4, kept, 0, NULL},
+    {"posix_memalign, half a pointer", bad_posix_4, kept, 0, NULL},
     {"posix_memalign 24", bad_posix_24, kept, 0, NULL},
     {"posix_memalign NULL", bad_posix_null, kept, 0, NULL},
     {"posix_memalign, size", bad_posix_size, kept, EOVERFLOW, "too large"},
@@ -275,7 +276,7 @@ BAD(reallocf_foreign, mi_reallocf((void*)hidden_pointer(foreign + 16), 100) == N
 BAD(wrong_size, (mi_free_size(small, n_small + 1), true))
 BAD(wrong_size_large, (mi_free_size(large, n_large - 1), true))
 BAD(wrong_size_aligned, (mi_free_size_aligned(small, n_small / 2, 64), true))
-BAD(wrong_alignment, (mi_free_aligned(small, hidden((size_t)1 << 40)), true))
+BAD(wrong_alignment, (mi_free_aligned(small, hidden(POWER_OF_TWO(40))), true))
 
 static const bad_t bad_pointers[] = {
     {"NULL", bad_null, kept, 0, NULL},

@@ -4,9 +4,17 @@
 #include "../check.h"
 #include "../sink.h"
 #include "entries.h"
+#include <limits.h>
 #include <sys/wait.h>
 
 extern char** environ;
+
+// KiB of the largest size that a number can say, which is more than there are addresses.
+#if LONG_MAX > 2147483647L
+  #define MOST_KIB "9223372036854775807K"
+#else
+  #define MOST_KIB "2147483647K"
+#endif
 
 #define WORDS_80 "12345678901234567890123456789012345678901234567890123456789012345678901234567890"
 
@@ -52,7 +60,7 @@ static const case_t cases[] = {
     {"MIMALLOC_ARENA_RESERVE=-1", mi_option_arena_reserve, "'-1' is out of range"},
     {"MIMALLOC_ARENA_RESERVE=-1G", mi_option_arena_reserve, "'-1G' is out of range"},
     {"MIMALLOC_ARENA_RESERVE=9999999999999999999T", mi_option_arena_reserve, "is out of range"},
-    {"MIMALLOC_ARENA_RESERVE=9223372036854775807K", mi_option_arena_reserve, NULL},
+    {"MIMALLOC_ARENA_RESERVE=" MOST_KIB, mi_option_arena_reserve, NULL},
     {"MIMALLOC_RESERVE_OS_MEMORY=-64M", mi_option_reserve_os_memory, "'-64M' is out of range"},
     {"MIMALLOC_RESERVE_HUGE_OS_PAGES=-1", mi_option_reserve_huge_os_pages, "'-1' is out of range"},
     {"MIMALLOC_RESERVE_HUGE_OS_PAGES_AT=-2", mi_option_reserve_huge_os_pages_at, "'-2' is out of range"},
@@ -128,7 +136,7 @@ static size_t count(const char* text, const char* word) {
 static void check_case(const case_t* c) {
   static char text[64 * 1024];
   char        value[64];
-  bool        is_valid_size = (strstr(c->entry, "=9223372036854775807K") != NULL); // more KiB than there are addresses
+  bool        is_valid_size = (strstr(c->entry, "=" MOST_KIB) != NULL); // more KiB than there are addresses
   snprintf(value, sizeof(value), "value %ld\n", (int)c->option == no_option ? 0 : mi_option_get(c->option));
   run_child(c->entry, c->option, "MIMALLOC_SHOW_ERRORS=1", text, sizeof(text));
   if (!is_valid_size) CHECK_FOR(strstr(text, value) != NULL, "%s: no '%s' in '%s'", c->entry, value, text);

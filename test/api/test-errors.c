@@ -28,10 +28,8 @@ static void check_error_hook(void) {
   CHECK(mi_malloc_aligned(hidden((size_t)PTRDIFF_MAX + 1), 64) == NULL);
   CHECK_FOR(was_reported(EOVERFLOW) || was_reported(ENOMEM), "%zu reports", n_codes);
   n_codes = 0;
-  if (sizeof(void*) == 8) {
-    CHECK(mi_malloc(hidden((size_t)1 << 60)) == NULL);
-    CHECK_FOR(was_reported(ENOMEM) || was_reported(EOVERFLOW), "%zu reports", n_codes);
-  }
+  CHECK(mi_malloc(hidden(POWER_OF_TWO(60))) == NULL);
+  CHECK_FOR(was_reported(ENOMEM) || was_reported(EOVERFLOW), "%zu reports", n_codes);
   n_codes = 0;
   void* p = mi_malloc(100);
   mi_free(p);

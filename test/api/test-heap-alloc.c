@@ -50,7 +50,8 @@ static void check_apart(void) {
   static size_t usable[COUNT_OF(all_heap_gets)][n_each];
   for (size_t i = 0; i < COUNT_OF(all_heap_gets); i++) {
     for (size_t k = 0; k < n_each; k++) {
-      blocks[i][k] = all_heap_gets[i].call(heaps[k % 2], 1 + 23 * k, 32, 0);
+      bool is_small = (all_heap_gets[i].flags & E_SMALL) != 0;
+      blocks[i][k] = all_heap_gets[i].call(heaps[k % 2], 1 + (is_small ? 12 : 23) * k, 32, 0);
       usable[i][k] = mi_usable_size(blocks[i][k]);
       pattern_fill(blocks[i][k], 0, usable[i][k], i * n_each + k);
     }

@@ -74,7 +74,7 @@ static void check_reallocarray(void) {
   CHECK(q == NULL);
   CHECK(errno == EOVERFLOW || errno == ENOMEM);
   errno = 0;
-  q = (uint8_t*)mi_reallocarray(p, hidden(SIZE_MAX / 4), 1);
+  q = (uint8_t*)mi_reallocarray(p, hidden(PTRDIFF_MAX), 1);
   CHECK(q == NULL);
   CHECK_EQ(errno, ENOMEM);
   CHECK_EQ(pattern_check(p, 100, 7), 100); // still ours
@@ -98,7 +98,7 @@ static void check_reallocarr(void) {
   CHECK_EQ(mi_reallocarr(&p, hidden(SIZE_MAX / 2), 3), EOVERFLOW);
   CHECK(p == before && errno == EOVERFLOW);
   errno = 0;
-  CHECK_EQ(mi_reallocarr(&p, hidden(SIZE_MAX / 4), 1), ENOMEM);
+  CHECK_EQ(mi_reallocarr(&p, hidden(PTRDIFF_MAX), 1), ENOMEM);
   CHECK(p == before && errno == ENOMEM);
   errno = 0;
   CHECK_EQ(mi_reallocarr(&p, 10, 0), EINVAL);

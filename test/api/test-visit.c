@@ -297,7 +297,7 @@ static void check_belonging(void) {
   check_not_ours(static_memory + 8, heap);
   check_not_ours(stack_memory + 8, heap);
   check_not_ours((void*)&check_belonging, heap);
-  static const uintptr_t anywhere[] = {8, 0x3990080, (uintptr_t)1 << 40, (uintptr_t)INTPTR_MAX & ~(uintptr_t)7,
+  static const uintptr_t anywhere[] = {8, 0x3990080, POWER_OF_TWO(40), (uintptr_t)INTPTR_MAX & ~(uintptr_t)7,
                                        UINTPTR_MAX & ~(uintptr_t)7};
   for (size_t i = 0; i < COUNT_OF(anywhere); i++) check_not_ours((void*)anywhere[i], heap);
   void* p = mi_malloc(100);

@@ -47,6 +47,20 @@
 #define MiB ((size_t)1 << 20)
 #define GiB ((size_t)1 << 30)
 
+// 2^n, or the highest power of two that there is.
+#define POWER_OF_TWO(n) ((size_t)1 << ((n) < 8 * sizeof(size_t) ? (n) : 8 * sizeof(size_t) - 1))
+
+// More than the system will give, and with 64 bits still not more than half of all addresses.
+#define TEST_TOO_MUCH POWER_OF_TWO(56)
+
+// Compiled as C, the library keeps exceptions from leaving functions that must not throw on these processors only
+// (src/api/catch.h).
+#if (defined(MI_USE_CXX) && MI_USE_CXX) || (defined(__x86_64__) && defined(__LP64__)) || defined(__aarch64__)
+  #define TEST_CATCHES 1
+#else
+  #define TEST_CATCHES 0
+#endif
+
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include "support.h"
 
-enum { n_workers = 4, exit_code = 7, child_seconds = 20 };
+enum { n_workers = 4, exit_code = 7, child_seconds = 20, must_end = 1 << 30 };
 typedef enum way_e {
   by_return,
   by_exit,
@@ -26,7 +26,7 @@ static void*          held[100];
 
 static void* work(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
-  bool  ends = (uintptr_t)arg >> 32 != 0; // when the process ends with its last thread, the workers must end too
+  bool  ends = ((uintptr_t)arg & must_end) != 0; // when the process ends with its last thread, the workers must end too
   for (size_t n = 0; !ends || n < 2000; n++) {
     size_t kind = rng_below(&rng, 100);
     void*  p = mi_malloc(kind < 90 ? rng_size(&rng, 5000) : rng_size(&rng, 3 * MiB));
@@ -80,7 +80,7 @@ static int child_main(way_t way, size_t number) {
   }
   for (size_t i = 0; i < n_workers; i++) {
     pthread_t t;
-    uintptr_t seed = (number * n_workers + i + 1) | (way == by_thread_exit ? (uintptr_t)1 << 32 : 0);
+    uintptr_t seed = (number * n_workers + i + 1) | (way == by_thread_exit ? (uintptr_t)must_end : 0);
     if (pthread_create(&t, NULL, &work, (void*)seed) != 0) _exit(53);
     pthread_detach(t);
   }

@@ -204,7 +204,7 @@ static void check_refused(rng_t* r) {
   char* zero = (char*)_mi_region_all[0].base;
   CHECK_EQ(manage(zero, 4 * MiB), 0);
   CHECK_EQ(manage(zero - 4 * MiB, 8 * MiB), 0);
-  CHECK_EQ(manage(zero - GiB, (size_t)1 << 42), 0);
+  CHECK_EQ(manage(zero - GiB, POWER_OF_TWO(42)), 0);
   CHECK_EQ(manage(_mi_region_all[0].table, 4 * MiB), 0);
   void* block = mi_malloc(8 * MiB);
   CHECK_EQ(manage(block, 8 * MiB), 0);
@@ -473,7 +473,7 @@ static void check_disallow(rng_t* r) {
   CHECK_EQ(_mi_region_all[0].n_open, open);
   errno = 0;
   CHECK(mi_malloc(400 * MiB) == NULL && errno == ENOMEM);
-  CHECK(mi_malloc((size_t)1 << 39) == NULL && mi_malloc_aligned(1, 64 * MiB) == NULL);
+  CHECK(mi_malloc(hidden(POWER_OF_TWO(39))) == NULL && mi_malloc_aligned(1, 64 * MiB) == NULL);
   given_make(&g, 2, r, true, true);
   size_t index = _mi_arena_manage(g.start, g.size, &spec);
   void*  p = mi_malloc(MiB);

@@ -204,7 +204,7 @@ static void damage_descriptors(void) {
   DAMAGE(single->n_slices, single->n_slices + 1, "A1");
   if (!MI_HARDENED && !MI_TRACK) { // where it is not guarded
     DAMAGE(single->flags, mi_load_relaxed(&single->flags) | MI_PAGE_GUARDED, "a guarded block without a record");
-    if (MI_CHECKED) DAMAGE(single->asked, (size_t)1 << 34, "larger than its page");
+    if (MI_CHECKED) DAMAGE(single->asked, POWER_OF_TWO(34), "larger than its page");
   }
   // Behind what was made: memory that nobody should have written.  Where a tool watches, it is the tool that reports the
   // write, and the check leaves that memory alone.

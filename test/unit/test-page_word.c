@@ -146,7 +146,7 @@ static void do_adopt(void) {
 
 static void check_packing(void) {
   static const size_t    counts[] = {0, 1, 8192, MI_WORD_COUNT_MAX};
-  static const uintptr_t addresses[] = {0, 8, 0x7FFFFFFFFFF8, 0xFFFFFFFFFFF8};
+  static const uintptr_t addresses[] = {0, 8, POWER_OF_TWO(47) - 8, POWER_OF_TWO(48) - 8};
   for (int s = MI_PAGE_OWNED; s <= MI_PAGE_CLAIMED; s++) {
     for (size_t i = 0; i < COUNT_OF(counts) * COUNT_OF(addresses); i++) {
       size_t     n = counts[i / COUNT_OF(addresses)];

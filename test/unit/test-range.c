@@ -12,7 +12,7 @@ static mi_range_t  ranges[n_ranges];
 static size_t      covered_by[n_places]; // number + 1; 0: by none
 static mi_range_t* root;
 
-static uintptr_t const first = (uintptr_t)1 << 40;
+static uintptr_t const first = POWER_OF_TWO(40);
 static size_t const    place = 64 * KiB;
 
 static bool is_free(size_t at, size_t n) {

@@ -149,7 +149,7 @@ static void check_alignment(void) {
 // What is larger than the span.
 static void check_outside(void) {
   size_t mappings = mapping_count();
-  size_t size = whole->is_planned ? (size_t)1 << 40 : GiB;
+  size_t size = whole->is_planned ? POWER_OF_TWO(40) : GiB;
   size_t index = reserve(size, false);
   if (TEST_TSAN && index == 0) {
     test_skip("an arena outside of the span", "ThreadSanitizer has the addresses");
@@ -166,7 +166,7 @@ static void check_outside(void) {
   CHECK(arena_unload(index));
   CHECK(_mi_region_search(p) == NULL);
   if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 1); // it keeps the shadow of what was touched
-  CHECK_EQ(reserve((size_t)1 << 47, false), 0);
+  CHECK_EQ(reserve(POWER_OF_TWO(47), false), 0);
   CHECK_EQ(reserve(SIZE_MAX, false), 0);
   CHECK_EQ(reserve(0, false), 0);
 }
