@@ -1,16 +1,34 @@
 # The sources of the library, by layer from low to high.  src/static.c includes the same files one by one;
 # scripts/check-layers.py holds the two lists against each other and against what lies in src/.
-if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
+if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)
+  set(mi_system_sources)
+elseif(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
   set(mi_system_sources
     src/prim/linux.c
     src/prim/linux_fault.c
     src/prim/linux_process.c
     src/prim/linux_thread.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
+  set(mi_system_sources src/prim/wasi.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
+  set(mi_system_sources src/prim/emscripten.c)
+  if(MI_EMSCRIPTEN_THREADS)
+    list(APPEND mi_system_sources src/prim/emscripten_thread.c)
+  endif()
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
 endif()
 
-if(UNIX)
+# Where memory only grows; and where there is one thread.
+set(mi_has_threads ON)
+if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME MATCHES "^(WASI|Emscripten|Generic)$")
+  list(APPEND mi_system_sources src/prim/grown.c src/prim/plain.c)
+  if(NOT MI_EMSCRIPTEN_THREADS)
+    set(mi_has_threads OFF)
+    list(APPEND mi_system_sources src/prim/single.c)
+  endif()
+endif()
+if(mi_has_threads AND (UNIX OR MI_EMSCRIPTEN_THREADS))
   list(APPEND mi_system_sources src/prim/thread_exit.c src/prim/local.c)
 endif()
 
@@ -37,6 +55,7 @@ set(mi_sources
   src/arena/purge.c
   src/arena/range.c
   src/arena/region.c
+  src/arena/window.c
   src/arena/slices.c
   src/arena/space.c
 

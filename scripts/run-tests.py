@@ -93,6 +93,10 @@ PLATFORMS = [
           "Linux, s390x, big endian, emulated"),
     cross("ppc64le", "powerpc64le-linux-gnu", ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross"),
           "Linux, POWER, emulated"),
+    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", ("-L", "unit|api|stress|fuzz"),
+         ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
+          "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
+          "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32"), platform=True),
 ]
 PARTS += PLATFORMS
 

@@ -17,9 +17,25 @@
   #include "prim/linux_process.c"
   #include "prim/linux_thread.c"
 #endif
-#if MI_SYSTEM_POSIX
+#if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/thread_exit.c"
   #include "prim/local.c"
+#endif
+#if MI_SYSTEM_WASI
+  #include "prim/wasi.c"
+#endif
+#if MI_SYSTEM_EMSCRIPTEN
+  #include "prim/emscripten.c"
+#endif
+#if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
+  #include "prim/emscripten_thread.c"
+#endif
+#if !MI_PRIM_VIRTUAL
+  #include "prim/grown.c"
+  #include "prim/plain.c"
+#endif
+#if !MI_PRIM_THREADS
+  #include "prim/single.c"
 #endif
 #include "prim/lock.c"
 
@@ -42,6 +58,7 @@
 #include "arena/purge.c"
 #include "arena/range.c"
 #include "arena/region.c"
+#include "arena/window.c"
 #include "arena/slices.c"
 #include "arena/space.c"
 

@@ -113,8 +113,8 @@ wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept {
 }
 
 char* mi_realpath(const char* fname, char* resolved_name) mi_attr_noexcept {
-  if (resolved_name != NULL) return realpath(fname, resolved_name);
-  char* path = realpath(fname, NULL); // may be libc's own block, where malloc is not ours
+  if (resolved_name != NULL) return _mi_prim_realpath(fname, resolved_name);
+  char* path = _mi_prim_realpath(fname, NULL); // may be libc's own block, where malloc is not ours
   if (path == NULL) return NULL;
   char* copy = mi_strdup(path);
   free(path);

@@ -49,14 +49,9 @@ static void space_track_remove(mi_region_t* region) {
 
 // ---- what describes a region ----------------------------------------------------------------------------------------
 
-// Offsets of the parts from the table on, in whole OS pages.
-typedef struct space_layout_s {
-  size_t chunks, bits, heap_links, end;
-} space_layout_t;
-
-static space_layout_t space_layout(size_t n_chunks, bool has_commit) {
-  size_t         page = _mi_prim_os_page_size();
-  space_layout_t at;
+mi_space_layout_t _mi_space_layout(size_t n_chunks, bool has_commit) {
+  size_t            page = (MI_PRIM_VIRTUAL ? _mi_prim_os_page_size() : MI_DESCRIPTOR_SIZE);
+  mi_space_layout_t at;
   at.chunks = mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
   at.bits = at.chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
   // Words that say what is not committed lie behind the bits.
@@ -67,7 +62,7 @@ static space_layout_t space_layout(size_t n_chunks, bool has_commit) {
 }
 
 // Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
-static bool space_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const space_layout_t* at) {
+bool _mi_space_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const mi_space_layout_t* at) {
   int err = _mi_prim_make_readable(table, at->chunks);
   if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
   if (err != 0) return false;
@@ -85,11 +80,11 @@ static bool space_describe(mi_region_t* region, void* base, size_t n_chunks, cha
 
 // A region of memory that we reserve, with its metadata behind it.
 static bool space_reserve(mi_region_t* region, size_t size, size_t align) {
-  space_layout_t at = space_layout(size / MI_CHUNK_SIZE, false);
-  void*          start;
+  mi_space_layout_t at = _mi_space_layout(size / MI_CHUNK_SIZE, false);
+  void*             start;
   if (size > SIZE_MAX - at.end || _mi_prim_reserve(size + at.end, align, &start) != 0) return false;
   if (_mi_subregion_overlaps(start, size + at.end) ||
-      !space_describe(region, start, size / MI_CHUNK_SIZE, (char*)start + size, &at)) {
+      !_mi_space_describe(region, start, size / MI_CHUNK_SIZE, (char*)start + size, &at)) {
     _mi_prim_release(start, size + at.end);
     return false;
   }
@@ -142,9 +137,8 @@ static bool space_refuse_pages(size_t os_page_size) {
 }
 
 bool _mi_space_init(void) {
-  size_t page = _mi_prim_os_page_size();
-  if (!_mi_space_fits_pages(page)) return space_refuse_pages(page);
-  if (!_mi_subregion_plan() && !space_reserve_first()) {
+  if (!_mi_space_fits_pages(_mi_prim_os_page_size())) return space_refuse_pages(_mi_prim_os_page_size());
+  if (MI_PRIM_VIRTUAL && !_mi_subregion_plan() && !space_reserve_first()) {
     _mi_message_warning("no %zu MiB of address space in one piece to begin with", MI_BAND_SIZE_MIN / MI_MiB);
     return false;
   }
@@ -164,7 +158,7 @@ static bool space_is_unused(mi_region_t* region) {
 }
 
 // An entry that is not in use, NULL if all are.
-static mi_region_t* space_find_entry(void) {
+mi_region_t* _mi_space_find_entry(void) {
   size_t i = MI_REGION_HUGE + 1;
   size_t n = _mi_region_count();
   while (i < n && !space_is_unused(&_mi_region_all[i])) i++;
@@ -178,7 +172,7 @@ static mi_region_t** space_link(bool is_huge, const mi_region_t* region) {
   return link;
 }
 
-static mi_region_t* space_install(mi_region_t* region, const mi_region_t* made) {
+mi_region_t* _mi_space_install(mi_region_t* region, const mi_region_t* made) {
   size_t i = _mi_region_index(region);
   *region = *made;
   if (region->origin == MI_REGION_OWN) *space_link(region->is_huge, NULL) = region;
@@ -192,19 +186,19 @@ static mi_region_t* space_install_arena(mi_region_t* region, mi_region_t* made, 
   made->origin = (uint8_t)origin;
   made->n_usable = 0;
   made->is_exclusive = true;
-  return space_install(region, made);
+  return _mi_space_install(region, made);
 }
 
 mi_region_t* _mi_space_add(size_t size, bool is_huge) {
-  mi_region_t* region = space_find_entry();
+  mi_region_t* region = _mi_space_find_entry();
   mi_region_t  made;
   if (region == NULL || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
   size = mi_align_up(size, MI_CHUNK_SIZE);
-  if (_mi_subregion_make_band(&made, size, is_huge)) return space_install(region, &made);
+  if (_mi_subregion_make_band(&made, size, is_huge)) return _mi_space_install(region, &made);
   if (is_huge) return NULL;
   memset(&made, 0, sizeof(made));
   if (!space_reserve_most(&made, space_region_size(), size)) return NULL;
-  return space_install(region, &made);
+  return _mi_space_install(region, &made);
 }
 
 // An arena in the span.  It is reserved for the program at once.
@@ -220,7 +214,7 @@ static bool space_reserve_in_span(mi_region_t* region, size_t size, size_t align
 }
 
 mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
-  mi_region_t* region = space_find_entry();
+  mi_region_t* region = _mi_space_find_entry();
   mi_region_t  made;
   if (region == NULL) return NULL;
   memset(&made, 0, sizeof(made));
@@ -229,14 +223,14 @@ mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
 }
 
 mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit) {
-  mi_region_t*   region = space_find_entry();
-  size_t         n_chunks = size / MI_CHUNK_SIZE;
-  space_layout_t at = space_layout(n_chunks, has_commit);
-  mi_region_t    made;
-  void*          table;
+  mi_region_t*      region = _mi_space_find_entry();
+  size_t            n_chunks = size / MI_CHUNK_SIZE;
+  mi_space_layout_t at = _mi_space_layout(n_chunks, has_commit);
+  mi_region_t       made;
+  void*             table;
   if (region == NULL || _mi_prim_reserve(at.end, _mi_prim_os_page_size(), &table) != 0) return NULL;
   memset(&made, 0, sizeof(made));
-  if (!space_describe(&made, start, n_chunks, (char*)table, &at)) {
+  if (!_mi_space_describe(&made, start, n_chunks, (char*)table, &at)) {
     _mi_prim_release(table, at.end);
     return NULL;
   }
@@ -365,7 +359,11 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   int          err = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
-  if (n > region->n_heap_links) {
+  if (region->heap_links == NULL) { // of a window: all of them at once
+    err = _mi_prim_reserve(region->n_chunks * per_chunk, MI_HEAP_LINK_SIZE, (void**)&region->heap_links);
+    if (err == 0) region->n_heap_links = region->n_chunks;
+  }
+  else if (n > region->n_heap_links) {
     size_t from = region->n_heap_links * per_chunk;
     err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, space_is_in_span(region));
     if (err == 0) region->n_heap_links = n;

@@ -25,6 +25,24 @@ static inline bool   _mi_space_fits_pages(size_t os_page_size) {
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
 mi_cold mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit);
 
+// ---- parts, for window.c: what describes a region --------------------------------------------------------------------
+
+// Offsets of the parts from the table on, in whole OS pages.
+typedef struct mi_space_layout_s {
+  size_t chunks, bits, heap_links, end;
+} mi_space_layout_t;
+
+mi_space_layout_t _mi_space_layout(size_t n_chunks, bool has_commit);
+
+// Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
+bool _mi_space_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const mi_space_layout_t* at);
+
+// An entry that is not in use, NULL if all are; and what makes it the region.
+mi_region_t* _mi_space_find_entry(void);
+mi_region_t* _mi_space_install(mi_region_t* region, const mi_region_t* made);
+
+// ---- arenas ---------------------------------------------------------------------------------------------------------
+
 // The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
 mi_cold void _mi_space_start(mi_region_t* region, size_t n);
 

@@ -102,6 +102,10 @@ static size_t prim_resident(void) {
   return s == NULL ? 0 : (size_t)strtoull(s, NULL, 10) * _mi_prim_os_page_size();
 }
 
+char* _mi_prim_realpath(const char* path, char* resolved) {
+  return realpath(path, resolved);
+}
+
 // Milliseconds since the process was started: the 22nd field of /proc/self/stat is when that was, in clock ticks since
 // the machine was.  The second field, the program's name in parentheses, may hold anything.
 static int64_t prim_elapsed_ms(void) {

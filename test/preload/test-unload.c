@@ -89,8 +89,7 @@ int main(int argc, char** argv) {
     unlink(path);
   }
   rmdir(directory);
-  printf("%d cycles: %.1f KiB and %.2f mappings each\n", (int)n_cycles,
-         (double)minus(rss_now(), rss) / 1024 / n_cycles,
+  printf("%d cycles: %.1f KiB and %.2f mappings each\n", (int)n_cycles, (double)minus(rss_now(), rss) / 1024 / n_cycles,
          (double)(mapping_count() - mappings) / n_cycles);
   CHECK_EQ(free_keys(), keys);
   return check_result();
