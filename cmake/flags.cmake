@@ -2,7 +2,29 @@
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 
+# WebAssembly, and systems that bring their own prim, have no shared libraries; and their addresses are memory.
+set(mi_is_wasm OFF)
+if(CMAKE_SYSTEM_NAME MATCHES "^(WASI|Emscripten)$")
+  set(mi_is_wasm ON)
+endif()
+set(mi_is_bare ${mi_is_wasm})
+if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic")
+  set(MI_PRIM_CUSTOM ON)
+  set(mi_is_bare ON)
+endif()
+set(mi_is_relocatable ON)
+if(mi_is_bare)
+  set(mi_is_relocatable OFF)
+endif()
+if(mi_is_bare AND MI_BUILD_SHARED)
+  message(STATUS "MI_BUILD_SHARED is switched off: ${CMAKE_SYSTEM_NAME} has no shared libraries, or they cannot replace malloc")
+  set(MI_BUILD_SHARED OFF)
+endif()
+
 set(mi_defines ${MI_EXTRA_CPPDEFS})
+if(MI_PRIM_CUSTOM)
+  list(APPEND mi_defines MI_PRIM_CUSTOM=1)
+endif()
 set(mi_flags)
 set(mi_link_flags)
 set(mi_libraries)
@@ -81,12 +103,14 @@ endif()
 
 list(APPEND mi_flags -fvisibility=hidden)
 # std::bad_alloc is thrown through frames of the library (src/api/cxx.c).  Some targets have no unwind tables by default.
-list(APPEND mi_flags -fexceptions)
+if(NOT mi_is_wasm) # there they are not known to C, and not to all runtimes
+  list(APPEND mi_flags -fexceptions)
+endif()
 # The compiler must not replace malloc and memset in the library with a call of calloc, nor remove them.
 list(APPEND mi_flags -fno-builtin-malloc)
 # Exported functions call each other directly.  Programs that replace mi_malloc alone are not supported.
 check_c_compiler_flag(-fno-semantic-interposition mi_has_no_interposition)
-if(mi_has_no_interposition AND NOT WIN32)
+if(mi_has_no_interposition AND NOT WIN32 AND NOT mi_is_bare)
   list(APPEND mi_flags -fno-semantic-interposition)
 endif()
 if(MI_OPT_ARCH)
@@ -111,7 +135,7 @@ if(WIN32 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
 endif()
 if(WIN32)
   list(APPEND mi_link_flags -static-libgcc) # no DLLs but those of the system
-elseif(NOT APPLE)
+elseif(NOT APPLE AND NOT mi_is_wasm)
   # nodelete: threads that outlive a dlclose still have the exit hook, and their blocks.
   list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)
 endif()
@@ -179,7 +203,11 @@ endif()
 # ---- libraries --------------------------------------------------------------------------------------------------------
 
 # In current C libraries threads and atomics need no library of their own.
-find_package(Threads REQUIRED)
+if(mi_has_threads)
+  find_package(Threads REQUIRED)
+else()
+  add_library(Threads::Threads INTERFACE IMPORTED)
+endif()
 if(CMAKE_THREAD_LIBS_INIT AND NOT WIN32)
   list(APPEND mi_libraries pthread)
 endif()

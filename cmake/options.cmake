@@ -62,6 +62,7 @@ option(MI_SEE_ASM           "Keep the assembly beside the objects" OFF)
 option(MI_LOCAL_DYNAMIC_TLS "Thread-local storage that works in a library opened with dlopen" OFF)
 option(MI_TLS_MODEL_PTHREADS "Find thread-local variables by a key of thread-specific data; always on where others allocate" OFF)
 option(MI_LIBC_MUSL         "The C library is musl; the default where it is" ${mi_libc_is_musl})
+option(MI_PRIM_CUSTOM       "For a system that the library does not know, with functions that you supply" OFF)
 mi_string_option(MI_EXTRA_CPPDEFS "" "More definitions for all targets, as in \"A=1;B=2\"")
 
 option(MI_BUILD_SHARED      "Build the shared library, target mimalloc" ON)

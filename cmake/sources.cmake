@@ -1,11 +1,20 @@
 # The sources of the library, by layer from low to high.  src/static.c includes the same files one by one;
 # scripts/check-layers.py holds the two lists against each other and against what lies in src/.
-if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$")
-  set(mi_system_sources
-    src/prim/linux.c
-    src/prim/linux_fault.c
-    src/prim/linux_process.c)
-elseif(WIN32)
+
+# What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
+set(mi_has_threads ON)
+set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
+set(mi_unix_sources src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
+
+if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)
+  set(mi_has_threads OFF)
+  set(mi_system_sources ${mi_grown_sources} src/prim/single.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/linux_thread.c ${mi_posix_sources})
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Android")
+  set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/unix_thread.c ${mi_posix_sources})
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
     src/prim/no_remap.c
     src/prim/no_watch.c
@@ -16,38 +25,27 @@ elseif(WIN32)
     src/prim/windows_process.c
     src/prim/windows_thread.c)
 elseif(CMAKE_SYSTEM_NAME MATCHES "^(Darwin|iOS|tvOS|watchOS|visionOS)$")
-  set(mi_system_sources src/prim/darwin.c)
+  set(mi_system_sources src/prim/darwin.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "FreeBSD")
-  set(mi_system_sources src/prim/freebsd.c)
+  set(mi_system_sources src/prim/bsd.c src/prim/freebsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "NetBSD")
-  set(mi_system_sources src/prim/netbsd.c)
+  set(mi_system_sources src/prim/bsd.c src/prim/netbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "OpenBSD")
-  set(mi_system_sources src/prim/openbsd.c)
+  set(mi_system_sources src/prim/bsd.c src/prim/openbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "DragonFly")
-  set(mi_system_sources src/prim/dragonfly.c)
+  set(mi_system_sources src/prim/bsd.c src/prim/dragonfly.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Haiku")
-  set(mi_system_sources src/prim/haiku.c)
+  set(mi_system_sources src/prim/haiku.c ${mi_unix_sources})
+elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
+  set(mi_has_threads OFF)
+  set(mi_system_sources src/prim/wasi.c ${mi_grown_sources} src/prim/single.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND MI_EMSCRIPTEN_THREADS)
+  set(mi_system_sources src/prim/emscripten.c src/prim/emscripten_thread.c ${mi_grown_sources} ${mi_posix_sources})
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
+  set(mi_has_threads OFF)
+  set(mi_system_sources src/prim/emscripten.c ${mi_grown_sources} src/prim/single.c)
 else()
-  message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}.")
-endif()
-if(CMAKE_SYSTEM_NAME MATCHES "BSD$|^DragonFly$")
-  list(APPEND mi_system_sources src/prim/bsd.c)
-endif()
-if(NOT CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android|Windows)$")
-  list(APPEND mi_system_sources
-    src/prim/unix_fault.c
-    src/prim/unix_memory.c
-    src/prim/unix_process.c)
-endif()
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  list(APPEND mi_system_sources src/prim/linux_thread.c)
-elseif(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
-  list(APPEND mi_system_sources src/prim/unix_thread.c)
-endif()
-if(NOT CMAKE_SYSTEM_NAME STREQUAL "Windows")
-  list(APPEND mi_system_sources
-    src/prim/thread_exit.c
-    src/prim/local.c)
+  message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}: see docs/design/porting.md.")
 endif()
 
 if(WIN32)
@@ -94,6 +92,8 @@ set(mi_sources
   src/arena/purge.c
   src/arena/range.c
   src/arena/region.c
+  src/arena/reserve.c
+  src/arena/window.c
   src/arena/slices.c
   src/arena/space.c
 

@@ -108,6 +108,10 @@ PLATFORMS = [
     cross("ppc64le", "powerpc64le-linux-gnu", POWER, "Linux, POWER, emulated"),
     cross("ppc64le-64k", "powerpc64le-linux-gnu", POWER, "the same with OS pages of 64 KiB", build="ppc64le",
           environment=(("QEMU_PAGESIZE", "65536"),)),
+    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", ("-L", "unit|api|stress|fuzz"),
+         ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
+          "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
+          "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32"), platform=True),
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [

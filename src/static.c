@@ -31,7 +31,7 @@
 #if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
   #include "prim/unix_thread.c"
 #endif
-#if MI_SYSTEM_POSIX
+#if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/thread_exit.c"
   #include "prim/local.c"
 #endif
@@ -57,6 +57,22 @@
 #elif MI_SYSTEM_HAIKU
   #include "prim/haiku.c"
 #endif
+#if MI_SYSTEM_WASI
+  #include "prim/wasi.c"
+#endif
+#if MI_SYSTEM_EMSCRIPTEN
+  #include "prim/emscripten.c"
+#endif
+#if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
+  #include "prim/emscripten_thread.c"
+#endif
+#if !MI_PRIM_VIRTUAL
+  #include "prim/grown.c"
+  #include "prim/plain.c"
+#endif
+#if !MI_PRIM_THREADS
+  #include "prim/single.c"
+#endif
 #include "prim/lock.c"
 #include "prim/tag.c"
 
@@ -79,6 +95,8 @@
 #include "arena/purge.c"
 #include "arena/range.c"
 #include "arena/region.c"
+#include "arena/reserve.c"
+#include "arena/window.c"
 #include "arena/slices.c"
 #include "arena/space.c"
 

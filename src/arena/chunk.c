@@ -223,6 +223,26 @@ size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind) {
   return highest - 1;
 }
 
+size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t found = 0; // free ones that end before the chunk
+  // Nothing was freed since so many were not there: a program that asks again and again is not made to wait each time.
+  if (region->refused != 0 && n >= region->refused && region->n_usable == region->refused_end) return SIZE_MAX;
+  for (size_t i = 0; i < region->n_used; i++) {
+    uint32_t free = region->chunks[i].free_bits;
+    size_t   n_low = mi_low_ones64(free);
+    if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
+    uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
+    if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
+    found = mi_high_ones64((uint64_t)free << 32) + (free == UINT32_MAX ? found : 0);
+  }
+  size_t slice = region->n_used * MI_CHUNK_SLICES - found;
+  size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
+  if (end <= region->n_usable) return _mi_chunk_use_to(region, end, kind) ? slice : SIZE_MAX;
+  region->refused = n;
+  region->refused_end = region->n_usable;
+  return SIZE_MAX;
+}
+
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind) {
   mi_chunk_t* chunk = &region->chunks[i];
   mi_assert_internal((chunk->free_bits & bits) == bits);

@@ -45,6 +45,10 @@ size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chu
 // One of the chunks of a kind that have most backed slices to give; SIZE_MAX if none has any.
 size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind);
 
+// The lowest n slices that are free, wherever they are: across chunks, and in chunks of other kinds; opens new ones at the end
+// if there are none.  SIZE_MAX if that fails.
+size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
+
 // Takes the free slices `bits` of a chunk; a chunk that was wholly free gets that kind.
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind);
 

@@ -5,7 +5,7 @@
 
 // Each chunk that has some costs up to two of the kernel's mappings, of which a process may have 65530; in secure full builds
 // guard pages and guarded blocks need most of those.
-#define HOLE_CHUNKS_MAX 4096
+#define HOLE_CHUNKS_MAX (MI_PRIM_VIRTUAL ? 4096 : 1)
 
 // Chunks that have some, or had when this was last looked at: the index of the region in the upper 8 bits, that of the chunk in
 // the others.  Owned by the purge lock.

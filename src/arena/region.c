@@ -41,7 +41,8 @@ void _mi_region_count_committed(mi_region_t* region, int64_t n) {
 }
 
 bool _mi_region_may_be_huge(void) {
-  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
+  return MI_PRIM_VIRTUAL && _mi_option_get_fast(mi_option_allow_thp) != 0 &&
+         _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
 // ---- finding --------------------------------------------------------------------------------------------------------

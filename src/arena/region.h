@@ -37,8 +37,10 @@
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  (4 * sizeof(void*))
 #define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
-#define MI_REGION_COUNT    256 // as many as fit into a byte of a descriptor; they cost nothing until they are used
-#define MI_REGION_MAPPED   255 // of blocks that have a mapping of their own (mapped.h); in it is nothing
+// As many as fit into a byte of a descriptor; they cost nothing until they are used, but where all memory is there.
+#define MI_REGION_COUNT    (MI_PRIM_VIRTUAL ? 256 : 16)
+#define MI_REGION_MAPPED \
+  (MI_REGION_COUNT - 1) // of blocks that have a mapping of their own (mapped.h); in it is nothing
 
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free

@@ -8,6 +8,7 @@
 #include "commit.h"
 #include "numa.h"
 #include "space.h"
+#include "window.h"
 
 // So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define CHUNK_HUGE_FROM 4
@@ -140,6 +141,7 @@ static bool slices_shrink(mi_region_t* region, bool only_clean) {
 
 bool _mi_slices_release_regions(void) {
   bool any = false;
+  if (!MI_PRIM_VIRTUAL) return false;
   for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->origin != MI_REGION_OWN) continue;
@@ -219,8 +221,26 @@ static bool slices_alloc_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_ru
          slices_alloc_each(true, n, align, kind, true, run);
 }
 
+static bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
+
+// Where memory only grows all that is free is looked through before there is more.
+static bool slices_alloc_grown(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  bool may_grow = (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
+  if (slices_alloc_each(false, n, align, MI_CHUNK_MIXED, false, run)) return true;
+  do {
+    for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
+      if (slices_alloc_anywhere(region, n, align, MI_CHUNK_MIXED, run)) return true;
+    }
+  } while (may_grow && n <= SIZE_MAX / MI_SLICE_SIZE - align && _mi_window_grow(n + align - 1));
+  return false;
+}
+
 // What is ours; maps more of it if need be.
 static void slices_alloc_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (!MI_PRIM_VIRTUAL) {
+    slices_alloc_grown(n, align, kind, run);
+    return;
+  }
   if (kind == MI_CHUNK_HUGE) {
     if (slices_alloc_huge(n, run)) return;
     kind = MI_CHUNK_SMALL;
@@ -257,30 +277,9 @@ static mi_noinline bool slices_alloc_shared(size_t n, size_t align, mi_chunk_kin
 
 // ---- the last resort ------------------------------------------------------------------------------------------------
 
-// The lowest n slices that are free, wherever they are: across chunks, and in chunks of other kinds.
-static size_t slices_find_anywhere(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
-  size_t found = 0; // free ones that end before the chunk
-  // Nothing was freed since so many were not there: a program that asks again and again is not made to wait each time.
-  if (region->refused != 0 && n >= region->refused && region->n_usable == region->refused_end) return SIZE_MAX;
-  for (size_t i = 0; i < region->n_used; i++) {
-    uint32_t free = region->chunks[i].free_bits;
-    size_t   n_low = mi_low_ones64(free);
-    if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
-    uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
-    if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
-    found = mi_high_ones64((uint64_t)free << 32) + (free == UINT32_MAX ? found : 0);
-  }
-  size_t slice = region->n_used * MI_CHUNK_SLICES - found;
-  size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
-  if (end <= region->n_usable) return _mi_chunk_use_to(region, end, kind) ? slice : SIZE_MAX;
-  region->refused = n;
-  region->refused_end = region->n_usable;
-  return SIZE_MAX;
-}
-
-static mi_cold bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind,
-                                          mi_run_t* run) {
-  size_t slice = slices_find_anywhere(region, n + align - 1, kind);
+static mi_noinline bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind,
+                                              mi_run_t* run) {
+  size_t slice = _mi_chunk_find_slices(region, n + align - 1, kind);
   if (slice == SIZE_MAX) return false;
   slices_take_run(region, slice, n, align, kind, run);
   return true;

@@ -10,16 +10,10 @@
 #include "../support/message.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "reserve.h"
 #include "subregion.h"
 
-// Where there is no span, region 0 is one reservation for everything, if that can be had.  With pointers of 32 bits it is a
-// thirtieth of the address space: the program needs the rest, and gets it region by region.
-#define SPACE_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : 128 * MI_MiB)
-
-// As many regions of this size as there may be are all addresses of 32 bits.
-#define SPACE_RESERVE_LOW (16 * MI_MiB)
-
-// Half of such a reservation is a multiple of it: it begins at a word of bits, and at an OS page in the table of chunks.
+// Half of a reservation for everything is a multiple of it: it begins at a word of bits, and at an OS page in the table of chunks.
 #define SPACE_SPLIT_MIN (sizeof(void*) > 4 ? MI_GiB << 6 : MI_GiB)
 
 // Below this much opened memory no huge pages: a small process must not pay 2 MiB for its first block.
@@ -47,83 +41,12 @@ static void space_track_remove(mi_region_t* region) {
   mi_track_released((void*)region->base, region->n_chunks * MI_CHUNK_SIZE);
 }
 
-// ---- what describes a region ----------------------------------------------------------------------------------------
-
-// Offsets of the parts from the table on, in whole OS pages.
-typedef struct space_layout_s {
-  size_t chunks, bits, heap_links, end;
-} space_layout_t;
-
-static space_layout_t space_layout(size_t n_chunks, bool has_commit) {
-  size_t         page = _mi_prim_os_page_size();
-  space_layout_t at;
-  at.chunks = mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
-  at.bits = at.chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
-  // Words that say what is not committed lie behind the bits.
-  size_t bits = mi_div_up(n_chunks, 64) * sizeof(uint64_t) + (has_commit ? n_chunks * sizeof(uint32_t) : 0);
-  at.heap_links = at.bits + mi_align_up(bits, page);
-  at.end = at.heap_links + mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
-  return at;
-}
-
-// Fills in a region in which nothing is open yet, and makes of its reserved metadata usable what must be at once.
-static bool space_describe(mi_region_t* region, void* base, size_t n_chunks, char* table, const space_layout_t* at) {
-  int  err = _mi_prim_make_readable(table, at->chunks);
-  bool is_readable = (err != ENOTSUP);
-  if (!is_readable) err = 0;
-  if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
-  if (err != 0) return false;
-  region->n_chunks = region->n_usable = n_chunks;
-  region->chunks = (mi_chunk_t*)(void*)(table + at->chunks);
-  region->free_chunks = (uint64_t*)(void*)(table + at->bits);
-  region->heap_links = table + at->heap_links;
-  region->numa_node = -1;
-  region->table = table;
-  _mi_region_set_groups(region);
-  mi_store_growing(&region->base, (uintptr_t)base);
-  mi_store_growing(&region->n_slices, is_readable ? n_chunks * MI_CHUNK_SLICES : 0);
-  return true;
-}
-
-// A region of memory that we reserve, with its metadata behind it.
-static bool space_reserve(mi_region_t* region, size_t size, size_t align) {
-  space_layout_t at = space_layout(size / MI_CHUNK_SIZE, false);
-  void*          start;
-  if (size > SIZE_MAX - at.end || _mi_prim_reserve(size + at.end, align, &start) != 0) return false;
-  if (_mi_subregion_overlaps(start, size + at.end) ||
-      !space_describe(region, start, size / MI_CHUNK_SIZE, (char*)start + size, &at)) {
-    _mi_prim_release(start, size + at.end);
-    return false;
-  }
-  region->reserved_size = size + at.end;
-  _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)size);
-  MI_PROBE2(region_new, start, size);
-  return true;
-}
-
-// How large a region outside of the span should be.  With pointers of 32 bits they do not grow.
-static size_t space_region_size(void) {
-  if (sizeof(void*) > 4) return _mi_subregion_band_size(false);
-  long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
-  size_t size = mi_min(reserve <= 0 ? 0 : (size_t)reserve, SPACE_RESERVE_MAX / MI_KiB) * MI_KiB;
-  size_t first = _mi_region_all[0].n_chunks * MI_CHUNK_SIZE; // less where the process has a limit
-  if (first > 0) size = mi_min(size, mi_max(first, SPACE_RESERVE_LOW));
-  return mi_max(mi_align_down(size, MI_CHUNK_SIZE), MI_CHUNK_SIZE);
-}
-
-// Reserves so much, or as much as there is, but not less than `least`.
-static bool space_reserve_most(mi_region_t* region, size_t size, size_t least) {
-  while (size > least && !space_reserve(region, size, MI_CHUNK_SIZE)) size = mi_align_down(size / 2, MI_CHUNK_SIZE);
-  return region->base != 0 || space_reserve(region, least, MI_CHUNK_SIZE);
-}
+// ---- the first --------------------------------------------------------------------------------------------------------
 
 // Region 0 is one reservation, and region 1 its upper half if it is large.
 static bool space_reserve_first(void) {
   mi_region_t* low = &_mi_region_all[0];
-  size_t       limit = _mi_prim_address_space_limit(); // what we reserve is missing elsewhere: thread stacks, files
-  size_t       most = (sizeof(void*) > 4 ? SPACE_RESERVE_MAX : space_region_size());
-  size_t       wanted = mi_clamp(mi_align_down(limit / 16, MI_CHUNK_SIZE), MI_CHUNK_SIZE, most);
-  if (!space_reserve_most(low, wanted, MI_CHUNK_SIZE)) return false;
+  if (!_mi_reserve_most(low, _mi_reserve_first_size(), MI_CHUNK_SIZE)) return false;
   size_t n = mi_align_down(low->n_chunks / 2, SPACE_SPLIT_MIN / MI_CHUNK_SIZE);
   if (n > 0 && low->n_slices > 0) { // 0: the table cannot be read before it is opened, from low to high
     _mi_subregion_fill(&_mi_region_all[MI_REGION_HUGE], n, low->n_chunks - n);
@@ -144,10 +67,9 @@ static bool space_refuse_pages(size_t os_page_size) {
 }
 
 bool _mi_space_init(void) {
-  size_t page = _mi_prim_os_page_size();
-  if (!_mi_space_fits_pages(page)) return space_refuse_pages(page);
-  if (!_mi_subregion_plan() && !space_reserve_first()) {
-    _mi_message_warning("no %zu MiB of address space in one piece to begin with", MI_BAND_SIZE_MIN / MI_MiB);
+  if (!_mi_space_fits_pages(_mi_prim_os_page_size())) return space_refuse_pages(_mi_prim_os_page_size());
+  if (MI_PRIM_VIRTUAL && !_mi_subregion_plan() && !space_reserve_first()) {
+    _mi_message_warning("no address space: not even %zu MiB in one piece", MI_CHUNK_SIZE / MI_MiB);
     return false;
   }
   mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
@@ -166,7 +88,7 @@ static bool space_is_unused(mi_region_t* region) {
 }
 
 // An entry that is not in use, NULL if all are.
-static mi_region_t* space_find_entry(void) {
+mi_region_t* _mi_space_find_entry(void) {
   size_t i = MI_REGION_HUGE + 1;
   size_t n = _mi_region_count();
   while (i < n && !space_is_unused(&_mi_region_all[i])) i++;
@@ -180,7 +102,7 @@ static mi_region_t** space_link(bool is_huge, const mi_region_t* region) {
   return link;
 }
 
-static mi_region_t* space_install(mi_region_t* region, const mi_region_t* made) {
+mi_region_t* _mi_space_install(mi_region_t* region, const mi_region_t* made) {
   size_t i = _mi_region_index(region);
   *region = *made;
   if (region->origin == MI_REGION_OWN) *space_link(region->is_huge, NULL) = region;
@@ -194,19 +116,19 @@ static mi_region_t* space_install_arena(mi_region_t* region, mi_region_t* made, 
   made->origin = (uint8_t)origin;
   made->n_usable = 0;
   made->is_exclusive = true;
-  return space_install(region, made);
+  return _mi_space_install(region, made);
 }
 
 mi_region_t* _mi_space_add(size_t size, bool is_huge) {
-  mi_region_t* region = space_find_entry();
+  mi_region_t* region = _mi_space_find_entry();
   mi_region_t  made;
   if (region == NULL || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
   size = mi_align_up(size, MI_CHUNK_SIZE);
-  if (_mi_subregion_make_band(&made, size, is_huge)) return space_install(region, &made);
+  if (_mi_subregion_make_band(&made, size, is_huge)) return _mi_space_install(region, &made);
   if (is_huge) return NULL;
   memset(&made, 0, sizeof(made));
-  if (!space_reserve_most(&made, space_region_size(), size)) return NULL;
-  return space_install(region, &made);
+  if (!_mi_reserve_most(&made, _mi_reserve_size(), size)) return NULL;
+  return _mi_space_install(region, &made);
 }
 
 // An arena in the span.  It is reserved for the program at once.
@@ -222,23 +144,23 @@ static bool space_reserve_in_span(mi_region_t* region, size_t size, size_t align
 }
 
 mi_region_t* _mi_space_add_reserved(size_t size, size_t align) {
-  mi_region_t* region = space_find_entry();
+  mi_region_t* region = _mi_space_find_entry();
   mi_region_t  made;
   if (region == NULL) return NULL;
   memset(&made, 0, sizeof(made));
-  if (!space_reserve_in_span(&made, size, align) && !space_reserve(&made, size, align)) return NULL;
+  if (!space_reserve_in_span(&made, size, align) && !_mi_reserve(&made, size, align)) return NULL;
   return space_install_arena(region, &made, MI_REGION_RESERVED);
 }
 
 mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit) {
-  mi_region_t*   region = space_find_entry();
-  size_t         n_chunks = size / MI_CHUNK_SIZE;
-  space_layout_t at = space_layout(n_chunks, has_commit);
-  mi_region_t    made;
-  void*          table;
+  mi_region_t*        region = _mi_space_find_entry();
+  size_t              n_chunks = size / MI_CHUNK_SIZE;
+  mi_reserve_layout_t at = _mi_reserve_layout(n_chunks, has_commit);
+  mi_region_t         made;
+  void*               table;
   if (region == NULL || _mi_prim_reserve(at.end, _mi_prim_os_page_size(), &table) != 0) return NULL;
   memset(&made, 0, sizeof(made));
-  if (!space_describe(&made, start, n_chunks, (char*)table, &at)) {
+  if (!_mi_reserve_describe(&made, start, n_chunks, (char*)table, &at)) {
     _mi_prim_release(table, at.end);
     return NULL;
   }
@@ -371,7 +293,11 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   int          err = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
-  if (n > region->n_heap_links) {
+  if (region->heap_links == NULL) { // of a window: all of them at once
+    err = _mi_prim_reserve(region->n_chunks * per_chunk, MI_HEAP_LINK_SIZE, (void**)&region->heap_links);
+    if (err == 0) region->n_heap_links = region->n_chunks;
+  }
+  else if (n > region->n_heap_links) {
     size_t from = region->n_heap_links * per_chunk;
     err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, space_is_in_span(region));
     if (err == 0) region->n_heap_links = n;

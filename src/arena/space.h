@@ -25,6 +25,14 @@ static inline bool   _mi_space_fits_pages(size_t os_page_size) {
 // Adds an arena of the program's memory: slices, as many as make whole chunks.  `has_commit`: not all is committed.
 mi_cold mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit);
 
+// ---- parts, for window.c -------------------------------------------------------------------------------------------
+
+// An entry that is not in use, NULL if all are; and what makes it the region.
+mi_region_t* _mi_space_find_entry(void);
+mi_region_t* _mi_space_install(mi_region_t* region, const mi_region_t* made);
+
+// ---- arenas ---------------------------------------------------------------------------------------------------------
+
 // The first n chunks of an arena, whose fields are set, may be handed out.  Caller holds the arena lock.
 mi_cold void _mi_space_start(mi_region_t* region, size_t n);
 

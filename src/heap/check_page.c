@@ -18,7 +18,8 @@ static bool check_is_meta(const void* p, size_t size) {
     size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
     const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
     bool              is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-    return chunk->kind == MI_CHUNK_META && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
+    bool              is_kind = (chunk->kind == MI_CHUNK_META || !MI_PRIM_VIRTUAL);
+    return is_kind && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
   }
   return false;
 }
@@ -71,6 +72,7 @@ static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice,
     const mi_chunk_t* chunk = &region->chunks[(slice + i) / MI_CHUNK_SLICES];
     bool              is_kind = (page->n_slices > 1 ? chunk->kind == MI_CHUNK_MEDIUM
                                                     : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
+    if (!MI_PRIM_VIRTUAL && chunk->kind == MI_CHUNK_MIXED) is_kind = true;
     if (!CHECK_PAGE(((chunk->free_bits >> bit) & 1) == 0, "A1: a slice of a page is free")) return;
     if (!CHECK_PAGE(is_large || is_kind, "a page in a chunk of another kind")) return;
     bool is_same = (is_large || i == 0 || check_is_same(page, page + i));

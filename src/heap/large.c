@@ -25,7 +25,8 @@ mi_atomic(size_t) _mi_large_n_remapped;
 static mi_atomic(mi_page_t*) large_reserved;
 
 bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
-  return (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE) && !_mi_region_is_bound(arena);
+  bool is_large = (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE);
+  return MI_PRIM_VIRTUAL && is_large && !_mi_region_is_bound(arena);
 }
 
 void* _mi_large_map(size_t n, size_t align) {
@@ -42,7 +43,7 @@ void* _mi_large_map(size_t n, size_t align) {
 // When there is no mapping to be had (there may be too many), slices will do for what fits well into a region.
 static mi_run_t large_run(size_t n, size_t align, size_t arena) {
   mi_run_t none = {NULL, 0, n, false};
-  bool     fits = _mi_region_is_bound(arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
+  bool fits = !MI_PRIM_VIRTUAL || _mi_region_is_bound(arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
   return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 

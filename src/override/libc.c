@@ -80,6 +80,13 @@ MI_NAMES_PUBLIC void   __libc_cfree(void* p) mi_attr_noexcept                   
 MI_NAMES_PUBLIC void*  __libc_memalign(size_t align, size_t size) mi_attr_noexcept MI_NAMES_FORWARD(mi_memalign, align, size)
 MI_NAMES_PUBLIC void*  __libc_valloc(size_t size) mi_attr_noexcept                MI_NAMES_FORWARD(mi_valloc, size)
 MI_NAMES_PUBLIC void*  __libc_pvalloc(size_t size) mi_attr_noexcept               MI_NAMES_FORWARD(mi_pvalloc, size)
+
+// Emscripten's own parts take blocks by one name and free them by the other.
+#if defined(__EMSCRIPTEN__)
+MI_NAMES_PUBLIC void*  emscripten_builtin_malloc(size_t size) mi_attr_noexcept    MI_NAMES_FORWARD(mi_malloc, size)
+MI_NAMES_PUBLIC void*  emscripten_builtin_memalign(size_t align, size_t size) mi_attr_noexcept MI_NAMES_FORWARD(mi_memalign, align, size)
+MI_NAMES_PUBLIC void   emscripten_builtin_free(void* p) mi_attr_noexcept          MI_NAMES_FORWARD(mi_free, p)
+#endif
     // clang-format on
 
     MI_NAMES_END

@@ -24,6 +24,10 @@ extern mi_prim_calls_t _mi_prim_calls;
 
 size_t _mi_prim_os_page_size(void);
 
+// Where memory only grows (!MI_PRIM_VIRTUAL): gives at least `size` bytes more, which read as zero and are aligned to 16,
+// behind what it gave before if it can.  Returns how many; 0: there are none.
+size_t _mi_prim_memory(size_t size, void** start);
+
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
 int         _mi_prim_reserve(size_t size, size_t align, void** start);
 // The same at an address.  EEXIST if something is mapped there, by whomever.

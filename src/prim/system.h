@@ -1,11 +1,15 @@
 // Which system the library is built for.  Layer: prim.
 //
-// src/static.c and cmake/sources.cmake list the sources of each system.  A program may bring its own: with MI_PRIM_CUSTOM there
-// are none, and whoever builds the library defines what prim.h declares (docs/design/prim.md).
+// src/static.c and cmake/sources.cmake list the sources of each system.  A program may bring its own: with MI_PRIM_CUSTOM it
+// defines five functions of prim.h and whichever of the others it wants to (docs/design/porting.md).
 #pragma once
 
 #if defined(MI_PRIM_CUSTOM)
   #define MI_SYSTEM_CUSTOM 1
+#elif defined(__EMSCRIPTEN__)
+  #define MI_SYSTEM_EMSCRIPTEN 1
+#elif defined(__wasi__)
+  #define MI_SYSTEM_WASI 1
 #elif defined(_WIN32)
   #define MI_SYSTEM_WINDOWS 1
 #elif defined(__APPLE__)
@@ -22,8 +26,6 @@
   #define MI_SYSTEM_DRAGONFLY 1
 #elif defined(__HAIKU__)
   #define MI_SYSTEM_HAIKU 1
-#elif defined(__wasm__)
-  #define MI_SYSTEM_WASM 1
 #else
   #error "mimalloc does not know this system: define MI_PRIM_CUSTOM and supply the functions of src/prim/prim.h"
 #endif
@@ -55,8 +57,40 @@
 #if !defined(MI_SYSTEM_HAIKU)
   #define MI_SYSTEM_HAIKU 0
 #endif
-#if !defined(MI_SYSTEM_WASM)
-  #define MI_SYSTEM_WASM 0
+#if !defined(MI_SYSTEM_WASI)
+  #define MI_SYSTEM_WASI 0
+#endif
+#if !defined(MI_SYSTEM_EMSCRIPTEN)
+  #define MI_SYSTEM_EMSCRIPTEN 0
+#endif
+
+// Can addresses be had without memory behind them, and does memory go back to the system while its addresses stay?
+// Elsewhere memory only grows: then prim/grown.c stands between _mi_prim_memory and the functions that are about addresses,
+// and the arena layer adds memory piece by piece (arena/window.h).
+#if !defined(MI_PRIM_VIRTUAL)
+  #define MI_PRIM_VIRTUAL (!MI_SYSTEM_WASI && !MI_SYSTEM_EMSCRIPTEN && !MI_SYSTEM_CUSTOM)
+#endif
+
+// Is there more than one thread?
+#if !defined(MI_PRIM_THREADS)
+  #if MI_SYSTEM_WASI || MI_SYSTEM_CUSTOM
+    #define MI_PRIM_THREADS 0
+  #elif MI_SYSTEM_EMSCRIPTEN
+    #if defined(__EMSCRIPTEN_PTHREADS__)
+      #define MI_PRIM_THREADS 1
+    #else
+      #define MI_PRIM_THREADS 0
+    #endif
+  #else
+    #define MI_PRIM_THREADS 1
+  #endif
+#endif
+
+// What src/prim/plain.c, grown.c and single.c define, a program that brings its own may define differently, function by function.
+#if MI_SYSTEM_CUSTOM
+  #define MI_PRIM_DEFAULT mi_weak
+#else
+  #define MI_PRIM_DEFAULT
 #endif
 
 // A Linux with a C library of its own, which lacks some of what others have.

@@ -14,6 +14,13 @@
   #define MOST_KIB "2147483647K"
 #endif
 
+// KiB of the largest size that a number can say, which is more than there are addresses.
+#if LONG_MAX > 2147483647L
+  #define MOST_KIB "9223372036854775807K"
+#else
+  #define MOST_KIB "2147483647K"
+#endif
+
 #define WORDS_80 "12345678901234567890123456789012345678901234567890123456789012345678901234567890"
 
 typedef struct case_s {

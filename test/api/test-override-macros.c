@@ -23,7 +23,9 @@ static void check_c(void) {
   OURS(realloc(malloc(10), 300), 300);
   OURS(strdup("hello"), 6);
   OURS(strndup("hello", 3), 4);
+#if !defined(__wasi__)
   OURS(realpath("/", NULL), 2);
+#endif
   free(malloc(100));
   free(NULL);
 }

@@ -61,6 +61,13 @@
   #define TEST_CATCHES 0
 #endif
 
+// WASI has no realpath.
+#if defined(__wasi__)
+  #define TEST_HAS_REALPATH 0
+#else
+  #define TEST_HAS_REALPATH 1
+#endif
+
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.

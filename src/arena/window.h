@@ -1,0 +1,21 @@
+// Memory of our own where it only grows: there are no addresses without memory (prim/grown.c).  Layer: arena.
+//
+// A region is a window then: a range of addresses of which pieces become slices when the system gives memory there.  What
+// describes it is there for all of it from the start.
+//
+//   base                                                                      base + n_slices
+//   +---------------+----------------------------+--------------+- - - - - - - - - - +
+//   |    slices     |      somebody else's       |    slices    |   not there yet    |
+//   +---------------+----------------------------+--------------+- - - - - - - - - - +
+//
+// WI1  A slice that is not there is taken, in the bits of its chunk, and its descriptor reads as zero.  So nobody is handed it,
+//      and what others have within the window is not ours.
+// WI2  Chunks up to the last that has a slice which is there are used; they are open, and usable.
+// WI3  Nothing goes back, so a window is pinned.  A slice that was never handed out reads as zero, no other does.
+// WI4  There is one kind of chunks: with a chunk for each, a program with few pages would have 8 MiB.
+#pragma once
+
+#include "chunk.h"
+
+// Adds memory, so that n > 0 slices more are free side by side.  False when there is none.  Caller holds the arena lock.
+mi_cold bool _mi_window_grow(size_t n);
