@@ -27,6 +27,13 @@ void _mi_prim_thread_exit_init(void (*done)(void)) {
   prim_exit_done = done;
 }
 
+// WT3
+bool _mi_prim_is_unloadable(void) {
+  return false;
+}
+
+void _mi_prim_thread_exit_stop(void) {}
+
 int _mi_prim_thread_exit_arm(void) {
   if (mi_local(prim_exit_state) == PRIM_ENDED) return ENOTSUP;
   mi_local(prim_exit_state) = PRIM_ARMED;
