@@ -199,6 +199,12 @@ int _mi_prim_decommit(void* start, size_t size) {
   return _mi_prim_reserve_at(start, size);
 }
 
+int _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start) {
+  (void)size, (void)os_page_size;
+  *start = NULL;
+  return ENOTSUP;
+}
+
 int _mi_prim_populate(void* start, size_t size) {
   (void)start, (void)size;
   return EINVAL;
