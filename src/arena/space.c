@@ -16,9 +16,6 @@
 // thirtieth of the address space: the program needs the rest, and gets it region by region.
 #define SPACE_RESERVE_MAX (sizeof(void*) > 4 ? MI_GiB << 10 : 128 * MI_MiB)
 
-// As many regions of this size as there may be are all addresses of 32 bits.
-#define SPACE_RESERVE_LOW (16 * MI_MiB)
-
 // Half of such a reservation is a multiple of it: it begins at a word of bits, and at an OS page in the table of chunks.
 #define SPACE_SPLIT_MIN (sizeof(void*) > 4 ? MI_GiB << 6 : MI_GiB)
 
@@ -101,13 +98,13 @@ static bool space_reserve(mi_region_t* region, size_t size, size_t align) {
   return true;
 }
 
-// How large a region outside of the span should be.  With pointers of 32 bits they do not grow.
+// How large a region outside of the span should be.  With pointers of 32 bits they do not grow, and 255 of them suffice.
 static size_t space_region_size(void) {
   if (sizeof(void*) > 4) return _mi_subregion_band_size(false);
   long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
   size_t size = mi_min(reserve <= 0 ? 0 : (size_t)reserve, SPACE_RESERVE_MAX / MI_KiB) * MI_KiB;
   size_t first = _mi_region_all[0].n_chunks * MI_CHUNK_SIZE; // less where the process has a limit
-  if (first > 0) size = mi_min(size, mi_max(first, SPACE_RESERVE_LOW));
+  if (first > 0) size = mi_min(size, mi_max(first, 16 * MI_MiB));
   return mi_max(mi_align_down(size, MI_CHUNK_SIZE), MI_CHUNK_SIZE);
 }
 
@@ -308,15 +305,11 @@ void _mi_space_remove(mi_region_t* region) {
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
-static bool space_is_in_span(const mi_region_t* region) {
-  return _mi_subregion_overlaps((void*)region->base, 1);
-}
-
 // What describes the first n chunks can be used.
 static int space_cover(mi_region_t* region, size_t n) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   size_t       open = region->n_open;
-  if (space_is_in_span(region)) return _mi_subregion_cover(region, n);
+  if (_mi_subregion_overlaps((void*)region->base, 1)) return _mi_subregion_cover(region, n);
   int err = _mi_subregion_extend(region->table, open * per_chunk, n * per_chunk, false);
   if (err != 0) return err;
   err = _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
@@ -373,7 +366,7 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   size_t n = region->n_open;
   if (n > region->n_heap_links) {
     size_t from = region->n_heap_links * per_chunk;
-    err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, space_is_in_span(region));
+    err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, _mi_subregion_overlaps((void*)region->base, 1));
     if (err == 0) region->n_heap_links = n;
   }
   _mi_lock_release(&_mi_region_lock);
