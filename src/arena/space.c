@@ -230,15 +230,11 @@ void _mi_space_remove(mi_region_t* region) {
 
 // ---- opening --------------------------------------------------------------------------------------------------------
 
-static bool space_is_in_span(const mi_region_t* region) {
-  return _mi_subregion_overlaps((void*)region->base, 1);
-}
-
 // What describes the first n chunks can be used.
 static int space_cover(mi_region_t* region, size_t n) {
   const size_t per_chunk = MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE;
   size_t       open = region->n_open;
-  if (space_is_in_span(region)) return _mi_subregion_cover(region, n);
+  if (_mi_subregion_overlaps((void*)region->base, 1)) return _mi_subregion_cover(region, n);
   int err = _mi_subregion_extend(region->table, open * per_chunk, n * per_chunk, false);
   if (err != 0) return err;
   err = _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
@@ -299,7 +295,7 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   }
   else if (n > region->n_heap_links) {
     size_t from = region->n_heap_links * per_chunk;
-    err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, space_is_in_span(region));
+    err = _mi_subregion_extend(region->heap_links, from, n * per_chunk, _mi_subregion_overlaps((void*)region->base, 1));
     if (err == 0) region->n_heap_links = n;
   }
   _mi_lock_release(&_mi_region_lock);
