@@ -5,9 +5,9 @@
 //
 // The original is never called afterwards, so no instruction needs to be moved.
 //
-// WI1  The jump is written with one store of eight bytes within a cache line, so a thread that calls the function meanwhile
+// WJ1  The jump is written with one store of eight bytes within a cache line, so a thread that calls the function meanwhile
 //      executes the old instructions or the jump.
-// WI2  All other threads stand still meanwhile, and none of them within the first five bytes.
+// WJ2  All other threads stand still meanwhile, and none of them within the first five bytes.
 #include "windows_inline.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static bool inline_write(unsigned char* at, const unsigned char* stub) {
   memcpy(&code, at, sizeof(code));
   ((unsigned char*)&code)[0] = 0xe9;
   memcpy((unsigned char*)&code + 1, &distance, sizeof(distance));
-  *(volatile uint64_t*)at = code; // WI1
+  *(volatile uint64_t*)at = code; // WJ1
   VirtualProtect(at, sizeof(code), old, &old);
   FlushInstructionCache(GetCurrentProcess(), at, sizeof(code));
   return true;
