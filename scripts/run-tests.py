@@ -56,7 +56,7 @@ PARTS = [
     Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
     Part("secure", "rest", "secure", "the library with checks of blocks (MI_SECURE)", ("-L", "unit|api|bugs"), ("python3",)),
     Part("secure-full", "rest", "secure-full", "the library with all checks (MI_SECURE_FULL)", ("-L", "unit|api|modes|fault|bugs"), ("python3",)),
-    Part("by-key", "rest", "by-key", "thread-local variables as on macOS and OpenBSD, by a key", ("-L", "unit|api|modes|override")),
+    Part("by-key", "rest", "by-key", "thread-local variables as on macOS and OpenBSD, by a key", ("-R", "^(unit|api|override)-|modes-thread")),
     Part("level3", "rest", "level3", "the library with the interface of version 3", ("-L", "unit|api|modes")),
     Part("asan", "rest", "asan", "the address sanitizer"),
     Part("ubsan", "rest", "ubsan", "the undefined behaviour sanitizer", ("-L", "unit|api")),

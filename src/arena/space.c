@@ -289,7 +289,7 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
   int          err = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = region->n_open;
-  if (region->heap_links == NULL) { // of a window: all of them at once
+  if (!MI_PRIM_VIRTUAL && region->heap_links == NULL) { // of a window: all of them at once
     err = _mi_prim_reserve(region->n_chunks * per_chunk, MI_HEAP_LINK_SIZE, (void**)&region->heap_links);
     if (err == 0) region->n_heap_links = region->n_chunks;
   }

@@ -159,6 +159,7 @@ MI_PRIM_DEFAULT mi_remap_t _mi_prim_unremap(void* start, size_t size)      { (vo
 MI_PRIM_DEFAULT mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) { (void)from, (void)to, (void)size; return MI_REMAP_REFUSED; }
 MI_PRIM_DEFAULT int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) { (void)from, (void)size, (void)new_size, (void)start; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) { (void)start, (void)size, (void)os_page_size; *is_lost = false; return ENOTSUP; }
+MI_PRIM_DEFAULT void   _mi_prim_give_up(void* start, size_t size)                { (void)start, (void)size; }
 MI_PRIM_DEFAULT int    _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start) { (void)size, (void)os_page_size, (void)start; return ENOTSUP; }
 MI_PRIM_DEFAULT bool   _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) { (void)i, (void)start, (void)size; return false; }
 MI_PRIM_DEFAULT size_t _mi_prim_address_space_limit(void)                  { return SIZE_MAX; }

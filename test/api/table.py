@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEST_DIRS = ["test/api", "test/override"]
 # Functions of libc that the library stands in for, and that are no part of its interface (src/prim/linux_thread.c).
-STANDS_IN_FOR = {"pthread_create"}
+STANDS_IN_FOR = {"pthread_create", "dlopen", "dlmopen"}
 
 EXPORTED = {"function", "theap", "operator", "standard"}
 # What programs of a level 2 see of these are macros; who includes the headers as the library does, sees functions.
