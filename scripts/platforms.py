@@ -22,7 +22,7 @@ NOTES = "docs/platforms.json"
 PAGE = "docs/platforms.md"
 
 # Kinds of tests that show that programs are served under the names of the C library.
-OVERRIDE = ("override", "preload")
+OVERRIDE = ("override", "preload", "redirect")
 
 Row = collections.namedtuple("Row", "part build system processor how emulator limits")
 
@@ -31,6 +31,25 @@ Row = collections.namedtuple("Row", "part build system processor how emulator li
 ROWS = [
     Row("release", "release", "Linux, glibc", "x86-64", "native", "", ""),
     Row("clang", "clang-release", "Linux, glibc", "x86-64", "native", "", ""),
+    Row("musl", "musl", "Linux, musl", "x86-64", "native", "", "[ports](design/ports.md)"),
+    Row("x86-32", "x86-32", "Linux, glibc", "x86", "native", "", "[ports](design/ports.md)"),
+    Row("arm64", "arm64", "Linux, glibc", "AArch64", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
+    Row("arm64-16k", "arm64", "Linux, glibc", "AArch64, OS pages of 16 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
+    Row("arm64-64k", "arm64", "Linux, glibc", "AArch64, OS pages of 64 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
+    Row("armhf", "armhf", "Linux, glibc", "ARM, 32 bits", "qemu", "qemu-arm --version", "[ports](design/ports.md)"),
+    Row("riscv64", "riscv64", "Linux, glibc", "RISC-V, 64 bits", "qemu", "qemu-riscv64 --version", "[ports](design/ports.md)"),
+    Row("s390x", "s390x", "Linux, glibc", "s390x, big endian", "qemu", "qemu-s390x --version", "[ports](design/ports.md)"),
+    Row("ppc64le", "ppc64le", "Linux, glibc", "POWER, little endian", "qemu", "qemu-ppc64le --version", "[ports](design/ports.md)"),
+    Row("ppc64le-64k", "ppc64le", "Linux, glibc", "POWER, OS pages of 64 KiB", "qemu", "qemu-ppc64le --version", "[ports](design/ports.md)"),
+    Row("windows", "windows", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
+    Row("windows-ucrt", "windows-ucrt", "Windows, UCRT", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
+    Row("windows-clang", "windows-clang", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
+    Row("wasi", "wasi", "WASI", "WebAssembly", "node", "node --version", "[WebAssembly](design/wasm.md)"),
+    Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("netbsd", "netbsd", "NetBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("openbsd", "openbsd", "OpenBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("stubs", "stubs", "Android, DragonFly, Haiku, iOS", "", "compiled against declarations of our own, clang", "clang-19 --version", "[macOS and BSDs](design/unix.md)"),
 ]
 
 HEAD = """# Platforms
