@@ -11,11 +11,11 @@
 MI_NAMES_BEGIN
 
 // Memory that core dumps leave out: only a wish.
-MI_NAMES_PUBLIC void* malloc_conceal(size_t size) mi_attr_noexcept {
+MI_NAMES_PUBLIC void* malloc_conceal(size_t size) {
   return mi_malloc(size);
 }
 
-MI_NAMES_PUBLIC void* calloc_conceal(size_t count, size_t size) mi_attr_noexcept {
+MI_NAMES_PUBLIC void* calloc_conceal(size_t count, size_t size) {
   return mi_calloc(count, size);
 }
 
@@ -25,14 +25,14 @@ static void bsd_clear(void* p, size_t size) {
   __asm__ volatile("" : : "r"(p) : "memory");
 }
 
-MI_NAMES_PUBLIC void freezero(void* p, size_t size) mi_attr_noexcept {
+MI_NAMES_PUBLIC void freezero(void* p, size_t size) {
   if (p == NULL) return;
   bsd_clear(p, size);
   mi_free(p);
 }
 
 // What is added reads as zero, and what is left behind is cleared.
-MI_NAMES_PUBLIC void* recallocarray(void* p, size_t old_count, size_t count, size_t size) mi_attr_noexcept {
+MI_NAMES_PUBLIC void* recallocarray(void* p, size_t old_count, size_t count, size_t size) {
   size_t total, old_total;
   if (p == NULL) return mi_calloc(count, size);
   if (!_mi_alloc_count(count, size, &total) || !_mi_alloc_count(old_count, size, &old_total)) return NULL;
