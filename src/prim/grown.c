@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../base/bits.h"
+#include "inject.h"
 #include "lock.h"
 
 #if !MI_PRIM_VIRTUAL
@@ -27,27 +28,6 @@ mi_static_assert(sizeof(prim_range_t) <= PRIM_GRAIN, "a range holds its own desc
 mi_prim_calls_t      _mi_prim_calls;
 static mi_lock_t     prim_ranges_lock; // a leaf
 static prim_range_t* prim_ranges;
-
-// ---- fault injection ------------------------------------------------------------------------------------------------
-
-static mi_atomic(size_t) prim_fail_at; // 0: off
-static mi_atomic(size_t) prim_fail_calls;
-static mi_atomic(bool)   prim_fail_repeat;
-
-size_t _mi_prim_fail_nth(size_t n, bool repeat) {
-  size_t calls = mi_load_relaxed(&prim_fail_calls);
-  mi_store_relaxed(&prim_fail_calls, 0);
-  mi_store_relaxed(&prim_fail_repeat, repeat);
-  mi_store_relaxed(&prim_fail_at, n);
-  return calls;
-}
-
-static bool prim_must_fail(void) {
-  if (!MI_FAULT_INJECTION) return false;
-  size_t call = mi_fetch_add_relaxed(&prim_fail_calls, 1) + 1;
-  size_t at = mi_load_relaxed(&prim_fail_at);
-  return at != 0 && (call == at || (call > at && mi_load_relaxed(&prim_fail_repeat)));
-}
 
 // ---- ranges ---------------------------------------------------------------------------------------------------------
 
@@ -123,7 +103,7 @@ static int prim_ranges_take(size_t size, size_t align, void** start) {
 // It is memory at once, and zero.
 MI_PRIM_DEFAULT int _mi_prim_reserve(size_t size, size_t align, void** start) {
   align = mi_max(align, PRIM_GRAIN);
-  if (prim_must_fail() || size > PTRDIFF_MAX - align) return ENOMEM;
+  if (_mi_prim_must_fail() || size > PTRDIFF_MAX - align) return ENOMEM;
   _mi_lock_acquire(&prim_ranges_lock);
   int err = prim_ranges_take(mi_align_up(size, PRIM_GRAIN), align, start);
   _mi_lock_release(&prim_ranges_lock);
@@ -140,8 +120,8 @@ MI_PRIM_DEFAULT int _mi_prim_release(void* start, size_t size) {
 // ---- what is done already ---------------------------------------------------------------------------------------------
 // clang-format off
 
-MI_PRIM_DEFAULT int _mi_prim_commit(void* start, size_t size)        { (void)start, (void)size; return prim_must_fail() ? ENOMEM : 0; }
-MI_PRIM_DEFAULT int _mi_prim_make_readable(void* start, size_t size) { (void)start, (void)size; return prim_must_fail() ? ENOMEM : 0; }
+MI_PRIM_DEFAULT int _mi_prim_commit(void* start, size_t size)        { (void)start, (void)size; return _mi_prim_must_fail() ? ENOMEM : 0; }
+MI_PRIM_DEFAULT int _mi_prim_make_readable(void* start, size_t size) { (void)start, (void)size; return _mi_prim_must_fail() ? ENOMEM : 0; }
 
 // ---- what there is not ------------------------------------------------------------------------------------------------
 

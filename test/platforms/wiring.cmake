@@ -19,7 +19,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
 endif()
 
 set(mi_needs_mappings "sys/mman.h|_mi_prim_(map|protect|resize|move_out|remap|hide)\\(|os_pages.h|mi_reserve_|/proc/|MIMALLOC_GUARDED")
-set(mi_needs_processes "fork\\(|execve?\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
+set(mi_needs_processes "fork\\(|execve?\\(|test_exec\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
 set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h")
 set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
 # Those that know how chunks and pages of a process with virtual memory lie, or count pages that other threads left.
