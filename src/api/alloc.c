@@ -7,7 +7,9 @@
 
 #include <errno.h>
 
+#include "../arena/window.h"
 #include "../base/probe.h"
+#include "../heap/attach.h"
 #include "../heap/event.h"
 #include "../heap/late.h"
 #include "../heap/refill.h"
@@ -102,11 +104,22 @@ static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
 
 // ---- requests -------------------------------------------------------------------------------------------------------
 
+// Where memory only grows, what the thread holds comes before more of it (arena/window.h, WI5).
+static mi_cold void* alloc_growing_memory(const mi_alloc_t* a) {
+  _mi_attach_collect();
+  _mi_window_open();
+  void* p = alloc_try(a);
+  _mi_window_close();
+  return p;
+}
+
 // What we hold may be what is missing.
 static mi_cold void* alloc_again(mi_alloc_t a) {
   if (a.size > PTRDIFF_MAX) return _mi_alloc_failed(a.size);
+  void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
+  if (p != NULL) return p;
   mi_collect(true);
-  void* p = alloc_try(&a);
+  p = (MI_PRIM_VIRTUAL ? alloc_try(&a) : alloc_growing_memory(&a));
   return p != NULL ? p : _mi_alloc_failed(a.size);
 }
 

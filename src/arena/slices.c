@@ -225,7 +225,8 @@ static bool slices_alloc_anywhere(mi_region_t* region, size_t n, size_t align, m
 
 // Where memory only grows all that is free is looked through before there is more.
 static bool slices_alloc_grown(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  bool may_grow = (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
+  bool may_grow =
+      (kind == MI_CHUNK_META || (_mi_window_is_open() && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0));
   if (slices_alloc_each(false, n, align, MI_CHUNK_MIXED, false, run)) return true;
   do {
     for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {

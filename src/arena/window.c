@@ -156,6 +156,22 @@ static size_t window_room(void) {
   return last == NULL ? 0 : last->n_slices - ((window_end - last->base) >> MI_SLICE_SHIFT);
 }
 
+// ---- who may have more ------------------------------------------------------------------------------------------------
+
+static mi_atomic(size_t) window_n_open;
+
+void _mi_window_open(void) {
+  mi_fetch_add_relaxed(&window_n_open, 1);
+}
+
+void _mi_window_close(void) {
+  mi_fetch_sub_relaxed(&window_n_open, 1);
+}
+
+bool _mi_window_is_open(void) {
+  return mi_load_relaxed(&window_n_open) != 0;
+}
+
 bool _mi_window_grow(size_t n) {
   size_t tail = window_tail();
   for (int i = 0; tail < n && i < WINDOW_TRIES; i++) {

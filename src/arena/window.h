@@ -13,9 +13,16 @@
 // WI2  Chunks up to the last that has a slice which is there are used; they are open, and usable.
 // WI3  Nothing goes back, so a window is pinned.  A slice that was never handed out reads as zero, no other does.
 // WI4  There is one kind of chunks: with a chunk for each, a program with few pages would have 8 MiB.
+// WI5  Blocks get more memory only while somebody has opened the way to it: a request fails first, and then what the thread holds
+//      without need comes before more memory, which would be there for ever (api/alloc.c).  Our own data gets it always.
 #pragma once
 
 #include "chunk.h"
 
 // Adds memory, so that n > 0 slices more are free side by side.  False when there is none.  Caller holds the arena lock.
 mi_cold bool _mi_window_grow(size_t n);
+
+// WI5.  Several threads may have opened it.
+void _mi_window_open(void);
+void _mi_window_close(void);
+bool _mi_window_is_open(void);

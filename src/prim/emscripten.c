@@ -52,11 +52,23 @@ uint64_t _mi_prim_random(void) {
   return x;
 }
 
-// libc makes it when the program starts, and allocates for that; until then it is NULL.
-extern char** environ;
+// A copy of our own, once for ever: while libc allocates for its own, `environ` is a table that nobody has filled.
+static char** prim_read_environment(void) {
+  static char*  none[1];
+  __wasi_size_t n, size;
+  void*         start;
+  if (__wasi_environ_sizes_get(&n, &size) != 0 || n == 0) return none;
+  size_t table = (n + 1) * sizeof(char*);
+  if (_mi_prim_reserve(table + size, sizeof(char*), &start) != 0) return none;
+  char** entries = (char**)start;
+  return __wasi_environ_get((uint8_t**)entries, (uint8_t*)start + table) == 0 ? entries : none;
+}
 
 const char* _mi_prim_environment_entry(size_t i) {
-  return environ == NULL ? NULL : environ[i];
+  static mi_atomic(char**) own;
+  char**                   entries = mi_load_acquire(&own);
+  if (entries == NULL) mi_store_release(&own, entries = prim_read_environment());
+  return entries[i];
 }
 
 void _mi_prim_write_stderr(const char* text, size_t length) {

@@ -58,6 +58,15 @@ static void prim_range_put(uintptr_t start, size_t size, bool is_zero) {
   if (before != NULL) prim_range_join(before);
 }
 
+// Memory that is new.  What the piece before it had beyond its last whole grain goes with it if it begins there: pieces that are
+// aligned to less than a grain would not meet otherwise, and nothing larger than one of them would be had.
+static void prim_range_add(uintptr_t start, size_t size) {
+  static uintptr_t last_end;
+  uintptr_t        from = (start == last_end ? mi_align_down(start, PRIM_GRAIN) : start);
+  last_end = start + size;
+  prim_range_put(from, last_end - from, true);
+}
+
 // Takes [start, start + size) out of a range, zero.
 static void prim_range_cut(prim_range_t** link, uintptr_t start, size_t size) {
   prim_range_t* range = *link;
@@ -93,7 +102,7 @@ static int prim_ranges_take(size_t size, size_t align, void** start) {
     void* more;
     mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
     if (i == PRIM_TRIES || (got = _mi_prim_memory(missing, &more)) == 0) return ENOMEM;
-    prim_range_put((uintptr_t)more, got, true);
+    prim_range_add((uintptr_t)more, got);
   }
   *start = (void*)mi_align_up((uintptr_t)*link, align);
   prim_range_cut(link, (uintptr_t)*start, size);

@@ -1,16 +1,17 @@
 # Which tests a system that lacks something can build and run: mi_test_lacks(source result) sets `result` to what the test
 # lacks, or to nothing.  Sources say what they need by what they include and call.
+# Under WASI a thread runs to its end when it is made, and leaves no pages behind as one that ends does.
 
 set(mi_platform_includes)
 set(mi_platform_options)
 set(mi_platform_libraries)
-set(mi_platform_lacks)
+set(mi_platform_lacks growing-memory)
 if(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_platform_includes ${CMAKE_CURRENT_LIST_DIR}/wasi)
   set(mi_platform_options -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_PROCESS_CLOCKS -Wno-format
     SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/wasi/missing.h $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
   set(mi_platform_libraries wasi-emulated-signal wasi-emulated-process-clocks)
-  set(mi_platform_lacks mappings processes threads figures exceptions layout)
+  set(mi_platform_lacks mappings processes threads figures exceptions kinds)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
   set(mi_platform_lacks mappings processes)
   if(NOT mi_has_threads)
@@ -20,10 +21,11 @@ endif()
 
 set(mi_needs_mappings "sys/mman.h|_mi_prim_(map|protect|resize|move_out|remap|hide)\\(|os_pages.h|mi_reserve_|/proc/|MIMALLOC_GUARDED")
 set(mi_needs_processes "fork\\(|execve?\\(|test_exec\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
-set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h")
+set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h|n_pooled")
 set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
-# Those that know how chunks and pages of a process with virtual memory lie, or count pages that other threads left.
-set(mi_needs_layout "slice_model.h|slices_in_use|n_pooled")
+# Chunks of their own for each kind of pages, and memory that is purged: the model of slices is made for these.
+set(mi_needs_kinds "slice_model.h")
+set(mi_needs_growing-memory "memory_size\\(") # nowhere but in WebAssembly
 set(mi_needs_exceptions "catch \\(|throw ")
 
 # Bounds on resident memory cannot be checked: nothing goes back.

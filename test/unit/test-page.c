@@ -4,6 +4,7 @@
 // same for pages of one block.
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/window.h"
 #include "mimalloc.h"
 #include "arena/purge.h"
 #include "page/page.h"
@@ -279,6 +280,7 @@ int main(int argc, char** argv) {
   rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1);
   CHECK(mi_malloc(1) != NULL);
+  if (!MI_PRIM_VIRTUAL) _mi_window_open();  // pages are made here without a request for a block
   check_larges();                           // in descriptors that no page has had
   for (int round = 0; round < 3; round++) { // on fresh memory, and on memory that was used
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(&r, cls);
