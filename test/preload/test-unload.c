@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "../check.h"
 #include <dlfcn.h>
+#include "initial_exec.h"
 #include <pthread.h>
 #include "../modes/support.h"
 
@@ -85,6 +86,7 @@ int main(int argc, char** argv) {
   test_seed(argc, argv);
   watchdog(200);
   if (arena_reserve != NULL) setenv("MIMALLOC_ARENA_RESERVE", arena_reserve, 1);
+  if (!opens_initial_exec(MI_TEST_PLUGIN)) return skip_code;
   if (mkdtemp(directory) == NULL) return 99;
   for (size_t i = 0; i < n_first + n_cycles; i++) {
     if (i == n_first) {
