@@ -106,7 +106,8 @@ static bool copy_file(const char* from, const char* to) {
   return n == 0;
 }
 
-#if defined(MI_TEST_FILLER)
+// musl has no such space, and falls while it makes the message about a library that wants some.
+#if defined(MI_TEST_FILLER) && defined(__GLIBC__)
 
 // The last of so many copies does not find room.
 enum { n_fillers = 1000 };
@@ -159,6 +160,7 @@ static void check_crowd(const char* path, bool is_dynamic) {
 static void check_crowd(const char* path, bool is_dynamic) {
   (void)path;
   (void)is_dynamic;
+  test_skip("no space for variables at fixed places", "this C library has none, or the test has no library for it");
 }
 
 #endif
