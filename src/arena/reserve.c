@@ -66,7 +66,7 @@ size_t _mi_reserve_size(void) {
   long   reserve = _mi_option_get_fast(mi_option_arena_reserve);
   size_t size = mi_min(reserve <= 0 ? 0 : (size_t)reserve, RESERVE_MAX / MI_KiB) * MI_KiB;
   size_t first = _mi_region_all[0].n_chunks * MI_CHUNK_SIZE; // less where the process has a limit
-  if (first > 0) size = mi_min(size, mi_max(first, RESERVE_LOW));
+  if (first > 0) size = mi_clamp(size, RESERVE_LOW, mi_max(first, RESERVE_LOW));
   return mi_max(mi_align_down(size, MI_CHUNK_SIZE), MI_CHUNK_SIZE);
 }
 

@@ -40,10 +40,10 @@ void* _mi_large_map(size_t n, size_t align) {
   return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
 }
 
-// When there is no mapping to be had (there may be too many), slices will do for what fits well into a region.
+// When a mapping was wanted and is not to be had (there may be too many), slices will do for what fits well into a region.
 static mi_run_t large_run(size_t n, size_t align, size_t arena) {
   mi_run_t none = {NULL, 0, n, false};
-  bool fits = !MI_PRIM_VIRTUAL || _mi_region_is_bound(arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
+  bool     fits = !_mi_large_wants_mapping(n, align, arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
   return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "../check.h"
 #include <dlfcn.h>
+#include "initial_exec.h"
 #include <pthread.h>
 #include "../modes/support.h"
 
@@ -105,7 +106,8 @@ static bool copy_file(const char* from, const char* to) {
   return n == 0;
 }
 
-#if defined(MI_TEST_FILLER)
+// musl has no such space, and falls while it makes the message about a library that wants some.
+#if defined(MI_TEST_FILLER) && defined(__GLIBC__)
 
 // The last of so many copies does not find room.
 enum { n_fillers = 1000 };
@@ -158,6 +160,7 @@ static void check_crowd(const char* path, bool is_dynamic) {
 static void check_crowd(const char* path, bool is_dynamic) {
   (void)path;
   (void)is_dynamic;
+  test_skip("no space for variables at fixed places", "this C library has none, or the test has no library for it");
 }
 
 #endif
@@ -227,12 +230,6 @@ int main(int argc, char** argv) {
       test_skip("dlopen", "start it with LD_PRELOAD or MI_TEST_LIBRARY set to the library");
       return skip_code;
     }
-    // A library whose thread-local variables are initial-exec cannot be opened there.
-    void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL && strstr(dlerror(), "initial-exec TLS") != NULL) {
-      test_skip("dlopen", "musl opens libraries with MI_LOCAL_DYNAMIC_TLS only");
-      return skip_code;
-    }
     if (!test_can_exec()) return skip_code;
     setenv("MI_TEST_LIBRARY", path, 1);
     unsetenv("LD_PRELOAD");
@@ -241,6 +238,7 @@ int main(int argc, char** argv) {
   }
   test_seed(argc, argv);
   watchdog(200);
+  if (getenv("MI_TEST_DYNAMIC_TLS") == NULL && !opens_initial_exec(path)) return skip_code;
   check_copies(path);
   check_cycles(path);
   check_crowd(path, getenv("MI_TEST_DYNAMIC_TLS") != NULL);

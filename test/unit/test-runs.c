@@ -127,7 +127,12 @@ static void check_cost_of_finding(void) {
 
 // ---- purging --------------------------------------------------------------------------------------------------------
 
-enum { many_chunks = 32 * 1024, n_freed = 1024 };
+// Of 64 GiB of address space, or 1 GiB where pointers have 32 bits.
+#if UINTPTR_MAX > UINT32_MAX
+enum { many_chunks = 32 * 1024, n_freed = 1024, n_refused_frees = 1000, n_together = 2000, n_in_arena = 4096 };
+#else
+enum { many_chunks = 512, n_freed = 16, n_refused_frees = 500, n_together = 500, n_in_arena = 500 };
+#endif
 static mi_run_t runs[many_chunks];
 
 static size_t take_chunks(size_t n) {
@@ -198,7 +203,7 @@ static void check_refused_purge(void) {
 
 // A system that takes nothing is not asked by each free for all that is free, but it is asked again.
 static void check_refused_frees(void) {
-  enum { n_chunks = 1000, n_calls_max = 4000 };
+  enum { n_chunks = n_refused_frees, n_calls_max = 4 * n_chunks };
   CHECK_EQ(take_chunks(n_chunks), n_chunks);
   mi_option_set(mi_option_purge_delay, 100);
   _mi_prim_fail_nth(1, true);
@@ -232,7 +237,7 @@ static void* purge_together(void* arg) {
 
 // Threads that find too much at the same time give it back once: half of the allowance stays.
 static void check_together(void) {
-  enum { n_chunks = 2000, stays = 16 * MiB / MI_SLICE_SIZE };
+  enum { n_chunks = n_together, stays = 16 * MiB / MI_SLICE_SIZE };
   pthread_t threads[n_purgers];
   CHECK_EQ(take_chunks(n_chunks), n_chunks);
   for (size_t i = 0; i < n_chunks; i++) free_chunk(i);
@@ -277,7 +282,7 @@ static void check_closed_holes(void) {
 // ---- what is not there ----------------------------------------------------------------------------------------------
 
 static void check_refused(void) {
-  enum { n_chunks = 4096, n_requests = 1000 };
+  enum { n_chunks = n_in_arena, n_requests = 1000 };
   mi_arena_id_t id;
   CHECK_EQ(mi_reserve_os_memory_ex(n_chunks * MI_CHUNK_SIZE, false, false, true, &id), 0);
   size_t       arena = (size_t)(uintptr_t)id;
