@@ -22,3 +22,11 @@ function(mi_windows_lacks result source)
     endif()
   endforeach()
 endfunction()
+
+# What test-unload-contained.c loads.
+if(TARGET mimalloc-static)
+  add_library(test-contained SHARED windows/contained.c)
+  set_target_properties(test-contained PROPERTIES PREFIX "" OUTPUT_NAME contained RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  target_link_libraries(test-contained PRIVATE mimalloc-static)
+  target_link_options(test-contained PRIVATE -static)
+endif()
