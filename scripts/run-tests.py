@@ -115,7 +115,7 @@ PLATFORMS = [
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [
-    Part(name, "platforms", name, what, ("-L", "unit|api|stress|fuzz|windows"), (*WINE, *needs), platform=True)
+    Part(name, "platforms", name, what, ("-L", "unit|api|stress|fuzz|windows|redirect"), (*WINE, *needs), platform=True)
     for name, what, needs in (("windows", "Windows, x86-64, GCC, msvcrt, under wine", ()),
                               ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", ()),
                               ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", ("clang-19",)))

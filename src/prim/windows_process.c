@@ -109,7 +109,8 @@ const char* _mi_prim_environment_entry(size_t i) {
   return i < PRIM_ENTRIES_MAX ? prim_environment.entries[i] : NULL;
 }
 
-// The table that the loader calls when threads end goes with the module (windows_thread.c, WT1): nothing has to be removed.
+// Nothing is left to destructors: the table that the loader calls when threads end goes with the module (windows_thread.c, WT1),
+// and the handler of faults is taken away when it is told that the module goes.
 bool _mi_prim_is_unloadable(void) {
   return false;
 }

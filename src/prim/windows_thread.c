@@ -14,6 +14,7 @@
 
 #include "windows_calls.h"
 #include "windows_etw.h"
+#include "windows_fault.h"
 
 // ---- exit -----------------------------------------------------------------------------------------------------------
 
@@ -63,11 +64,17 @@ static void prim_process_begins(void* module, bool is_by_program) {
   (void)self;
 }
 
+// A DLL that contains the library goes, and the process goes on.
+static void prim_is_unloaded(void) {
+  if (MI_TRACK_ETW) _mi_windows_etw_end();
+  _mi_windows_fault_end();
+}
+
 static void NTAPI prim_on_event(PVOID module, DWORD reason, PVOID is_by_program) {
   DWORD saved = GetLastError();
   if (reason == DLL_PROCESS_ATTACH) prim_process_begins(module, is_by_program != NULL);
   else if (reason == DLL_THREAD_DETACH) prim_thread_ends();
-  else if (reason == DLL_PROCESS_DETACH && MI_TRACK_ETW && is_by_program == NULL) _mi_windows_etw_end(); // unloaded
+  else if (reason == DLL_PROCESS_DETACH && is_by_program == NULL) prim_is_unloaded();
   SetLastError(saved);
 }
 

@@ -110,6 +110,7 @@ static inline void test_skip(const char* what, const char* why) {
 
 // ---- the program again --------------------------------------------------------------------------------------------------
 
+#if !defined(_WIN32) // tests that need it are skipped there (windows/wiring.cmake)
 extern char** environ;
 
 // Can the program start programs?  Says so if not (scripts/run-emulated.sh).
@@ -133,6 +134,7 @@ static inline void test_exec(char* const* arguments, char* const* environment) {
   with_settings[n] = NULL;
   if (length > 0) execve(path, arguments, environment == environ ? environ : with_settings);
 }
+#endif
 
 // ---- random numbers -------------------------------------------------------------------------------------------------
 
@@ -265,6 +267,13 @@ static inline double now_seconds(void) {
 }
 static inline double cpu_seconds(void) {
   return clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+// By how much cpu_seconds is wrong at most: its clock goes in steps of 10 ms and more on Windows.
+static inline double cpu_error(void) {
+  struct timespec step;
+  if (clock_getres(CLOCK_PROCESS_CPUTIME_ID, &step) != 0) return 0.02;
+  return 2 * ((double)step.tv_sec + (double)step.tv_nsec * 1e-9);
 }
 
 static inline void sleep_ms(unsigned ms) {

@@ -122,7 +122,7 @@ static void check_cost_of_finding(void) {
   double few = find_seconds(4096), many = find_seconds(max_chunks);
   printf("finding a run: %.2f us among 4096 chunks, %.2f us among %d\n", few / 4000 * 1e6, many / 4000 * 1e6,
          (int)max_chunks);
-  CHECK(many < 8 * few + 0.001);
+  CHECK(many < 8 * few + 0.001 + cpu_error());
 }
 
 // ---- purging --------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ static void check_cost_of_purging(void) {
   double few = purge_seconds(2 * n_freed), many = purge_seconds(many_chunks);
   printf("purging a chunk: %.2f us among %d, %.2f us among %d\n", few / n_freed * 1e6, 2 * n_freed,
          many / n_freed * 1e6, (int)many_chunks);
-  CHECK(many < 5 * few + 0.002);
+  CHECK(many < 5 * few + 0.002 + cpu_error());
 }
 
 static void check_joined(void) {
@@ -282,7 +282,7 @@ static void check_closed_holes(void) {
 // ---- what is not there ----------------------------------------------------------------------------------------------
 
 static void check_refused(void) {
-  enum { n_chunks = n_in_arena, n_requests = 1000 };
+  enum { n_chunks = n_in_arena, n_requests = 4000 };
   mi_arena_id_t id;
   CHECK_EQ(mi_reserve_os_memory_ex(n_chunks * MI_CHUNK_SIZE, false, false, true, &id), 0);
   size_t       arena = (size_t)(uintptr_t)id;
@@ -298,7 +298,7 @@ static void check_refused(void) {
   for (size_t i = 0; i < n_requests; i++) CHECK(_mi_slices_alloc(21 + i % 9, 1, MI_CHUNK_META, arena).region == NULL);
   double more = cpu_seconds() - start;
   printf("refused once: %.2f us, again: %.2f us\n", once * 1e6, more / n_requests * 1e6);
-  CHECK(more < n_requests / 10 * once + 0.001);
+  CHECK(more < n_requests / 10 * once + 0.001 + cpu_error());
   // Fewer may be there; and when something was freed, so may that many.
   mi_run_t run = _mi_slices_alloc(20, 1, MI_CHUNK_META, arena);
   CHECK(run.region == region);

@@ -12,8 +12,7 @@ function(mi_windows_lacks result source)
   set(${result} "" PARENT_SCOPE)
   foreach(need "fork:sys/wait\\.h|fork\\(\\)|forks\\.h" "mmap:sys/mman\\.h" "limits of the kernel:sys/resource\\.h|linux/|sys/syscall\\.h"
                "users:grp\\.h" "processes of Linux:sys/prctl\\.h|sys/auxv\\.h|tasks\\.h|/proc/|os_pages\\.h" "dlopen:dlfcn\\.h"
-               "calls of the system whose cost does not grow with a reservation, which those of wine does:test/unit/test-runs|purging a chunk"
-               "environ:char\\*\\* environ" "a library that throws and catches exceptions:catch \\(|operators\\.h")
+               "environ:char\\*\\* environ|test_exec\\(|test_can_exec\\(" "a library that throws and catches exceptions:catch \\(|operators\\.h")
     string(REGEX MATCH "^([^:]*):(.*)$" matched "${need}")
     set(what "${CMAKE_MATCH_1}")
     file(STRINGS ${source} found REGEX "${CMAKE_MATCH_2}" LIMIT_COUNT 1)
@@ -23,3 +22,11 @@ function(mi_windows_lacks result source)
     endif()
   endforeach()
 endfunction()
+
+# What test-unload-contained.c loads.
+if(TARGET mimalloc-static)
+  add_library(test-contained SHARED windows/contained.c)
+  set_target_properties(test-contained PROPERTIES PREFIX "" OUTPUT_NAME contained RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  target_link_libraries(test-contained PRIVATE mimalloc-static)
+  target_link_options(test-contained PRIVATE -static)
+endif()
