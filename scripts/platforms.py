@@ -45,10 +45,10 @@ ROWS = [
     Row("windows-ucrt", "windows-ucrt", "Windows, UCRT", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("windows-clang", "windows-clang", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("wasi", "wasi", "WASI", "WebAssembly", "node", "node --version", "[WebAssembly](design/wasm.md)"),
-    Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("netbsd", "netbsd", "NetBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("openbsd", "openbsd", "OpenBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("netbsd", "netbsd", "NetBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("openbsd", "openbsd", "OpenBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
     Row("stubs", "stubs", "Android, DragonFly, Haiku, iOS", "", "compiled against declarations of our own, clang", "clang-19 --version", "[macOS and BSDs](design/unix.md)"),
 ]
 
@@ -98,7 +98,10 @@ def compiler_of(build):
 
 def version_of(command):
     """The first number with a point that a command prints of itself."""
-    said = subprocess.run(command.split(), capture_output=True, text=True, check=False).stdout if command else ""
+    try:
+        said = subprocess.run(command.split(), capture_output=True, text=True, check=False).stdout if command else ""
+    except FileNotFoundError:
+        said = ""
     found = re.search(r"\d+\.[\d.]*\d", said)
     return found[0] if found else ""
 

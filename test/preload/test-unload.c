@@ -74,7 +74,7 @@ static void check_cycle(const char* path, bool with_threads) {
 // What a library has reserved stays reserved, which with pointers of 32 bits must be little for many cycles.
 #if UINTPTR_MAX > UINT32_MAX
 enum { n_cycles = 1000, n_first = 50 };
-static const char* const arena_reserve = NULL;
+static const char* const arena_reserve = ""; // the default
 #else
 enum { n_cycles = 200, n_first = 20 };
 static const char* const arena_reserve = "8M";
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   size_t keys = 0, rss = 0, mappings = 0;
   test_seed(argc, argv);
   watchdog(200);
-  if (arena_reserve != NULL) setenv("MIMALLOC_ARENA_RESERVE", arena_reserve, 1);
+  if (arena_reserve[0] != 0) setenv("MIMALLOC_ARENA_RESERVE", arena_reserve, 1);
   if (!opens_initial_exec(MI_TEST_PLUGIN)) return skip_code;
   if (mkdtemp(directory) == NULL) return 99;
   for (size_t i = 0; i < n_first + n_cycles; i++) {
