@@ -4,7 +4,7 @@
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
 set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
-set(mi_unix_sources src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_unix_sources src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
 
 if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)

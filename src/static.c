@@ -19,7 +19,6 @@
 #if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
-  #include "prim/no_remap.c"
   #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
@@ -27,6 +26,9 @@
   #include "prim/windows_fault.c"
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"
+#endif
+#if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
+  #include "prim/no_remap.c"
 #endif
 #if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
   #include "prim/unix_thread.c"

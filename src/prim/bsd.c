@@ -1,4 +1,6 @@
 // What FreeBSD, NetBSD, OpenBSD and DragonFly have in common.  Layer: prim.
+#include "bsd.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -50,4 +52,12 @@ size_t _mi_prim_stack(void** frames, size_t max) {
 bool _mi_prim_stack_init(void) {
   void* frames[2];
   return _mi_prim_stack(frames, 2) > 0;
+}
+
+void _mi_bsd_usage(mi_process_info_t* info) {
+  struct rusage used;
+  _mi_unix_process_usage(&used, info);
+  info->rss_peak = (size_t)used.ru_maxrss * 1024;
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
 }

@@ -65,7 +65,7 @@ bool _mi_prim_overcommits(void) {
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getentropy(&x, sizeof(x)) != 0) x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
+  if (getentropy(&x, sizeof(x)) != 0) x = _mi_unix_process_guess();
   errno = saved;
   return x;
 }

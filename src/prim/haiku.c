@@ -25,9 +25,7 @@ uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
   int      fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || read(fd, &x, sizeof(x)) != (ssize_t)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (fd < 0 || read(fd, &x, sizeof(x)) != (ssize_t)sizeof(x)) x = _mi_unix_process_guess();
   if (fd >= 0) close(fd);
   errno = saved;
   return x;

@@ -2,7 +2,7 @@
 //
 // UM1  Memory is given back by a new mapping in its place: madvise may leave the contents there on all of these systems, and
 //      purged memory must read as zero.
-// UM2  None of them moves mappings without copying, in a way that all versions have.  So moves are refused, and callers copy.
+// UM2  None of them moves mappings without copying, in a way that all versions have.  So they stay where they are (no_remap.c).
 // UM3  errno is saved around every call of libc: malloc's callers see it.
 #include "unix_memory.h"
 
@@ -133,21 +133,6 @@ int _mi_prim_resize(void** start, size_t size, size_t new_size) {
   if (new_size <= size) return new_size < size ? _mi_prim_release(p + new_size, size - new_size) : 0;
   int err = unix_map_at(p + size, new_size - size, PROT_READ | PROT_WRITE);
   return err == EEXIST ? ENOMEM : err;
-}
-
-int _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start) {
-  (void)size, (void)new_size;
-  *start = from;
-  return ENOTSUP;
-}
-
-mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) {
-  (void)from, (void)to, (void)size;
-  return MI_REMAP_REFUSED;
-}
-
-mi_remap_t _mi_prim_unremap(void* start, size_t size) {
-  return _mi_prim_purge(start, size) == 0 ? MI_REMAP_DONE : MI_REMAP_REFUSED;
 }
 
 // ---- to use and to give back ------------------------------------------------------------------------------------------

@@ -138,6 +138,11 @@ void _mi_unix_process_usage(struct rusage* usage, mi_process_info_t* info) {
   errno = saved;
 }
 
+uint64_t _mi_unix_process_guess(void) {
+  int here;
+  return (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&here << 16);
+}
+
 int64_t _mi_unix_process_since_ms(const struct timeval* start) {
   struct timeval now;
   int            saved = errno;

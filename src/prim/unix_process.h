@@ -9,6 +9,8 @@
 
 // What the system says of the process, and from it the times of *info; the rest of that is zero.
 void             _mi_unix_process_usage(struct rusage* usage, mi_process_info_t* info);
+// For _mi_prim_random where the system has no random numbers, or none yet: no secret, but another one each time.
+uint64_t         _mi_unix_process_guess(void);
 // Milliseconds since a time of the calendar.
 int64_t          _mi_unix_process_since_ms(const struct timeval* start);
 // A timeout of _mi_prim_wait as system calls take it, in *t; NULL for ever.

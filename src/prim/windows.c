@@ -126,6 +126,11 @@ int _mi_prim_map(size_t size, void** start) {
 
 // ---- what the system cannot do -------------------------------------------------------------------------------------------
 
+int _mi_prim_resize(void** start, size_t size, size_t new_size) {
+  (void)start, (void)size, (void)new_size;
+  return ENOTSUP;
+}
+
 int _mi_prim_populate(void* start, size_t size) {
   (void)start, (void)size;
   return EINVAL;
