@@ -3,7 +3,7 @@
 
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
-set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
+set(mi_posix_sources src/prim/local.c src/prim/posix_memory.c src/prim/posix_process.c src/prim/thread_exit.c)
 set(mi_unix_sources src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
 
@@ -40,7 +40,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_has_threads OFF)
   set(mi_system_sources src/prim/wasi.c ${mi_grown_sources} src/prim/single.c)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND MI_EMSCRIPTEN_THREADS)
-  set(mi_system_sources src/prim/emscripten.c src/prim/emscripten_thread.c ${mi_grown_sources} ${mi_posix_sources})
+  set(mi_system_sources src/prim/emscripten.c src/prim/emscripten_thread.c ${mi_grown_sources} src/prim/local.c src/prim/thread_exit.c)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
   set(mi_has_threads OFF)
   set(mi_system_sources src/prim/emscripten.c ${mi_grown_sources} src/prim/single.c)

@@ -37,6 +37,10 @@
   #include "prim/thread_exit.c"
   #include "prim/local.c"
 #endif
+#if MI_SYSTEM_POSIX
+  #include "prim/posix_memory.c"
+  #include "prim/posix_process.c"
+#endif
 #include "prim/inject.c"
 #if MI_SYSTEM_UNIX
   #include "prim/unix_fault.c"

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "unix_memory.h"
+#include "posix_memory.h"
 #include "unix_process.h"
 
 bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
-  return _mi_unix_memory_find_empty(i, start, size);
+  return _mi_posix_memory_find_empty(i, start, size);
 }
 
 // Where they have large OS pages, these come by themselves.
@@ -56,7 +56,7 @@ bool _mi_prim_stack_init(void) {
 
 void _mi_bsd_usage(mi_process_info_t* info) {
   struct rusage used;
-  _mi_unix_process_usage(&used, info);
+  _mi_posix_process_usage(&used, info);
   info->rss_peak = (size_t)used.ru_maxrss * 1024;
   info->major_faults = (size_t)used.ru_majflt;
   info->minor_faults = (size_t)used.ru_minflt;

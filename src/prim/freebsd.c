@@ -16,7 +16,7 @@
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_unix_process_guess();
+  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
@@ -45,7 +45,7 @@ bool _mi_prim_thread_is_main(void) {
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   struct timespec timeout;
   int             saved = errno;
-  _umtx_op((void*)word, UMTX_OP_WAIT_UINT_PRIVATE, expected, NULL, _mi_unix_process_timeout(timeout_ms, &timeout));
+  _umtx_op((void*)word, UMTX_OP_WAIT_UINT_PRIVATE, expected, NULL, _mi_posix_process_timeout(timeout_ms, &timeout));
   errno = saved;
 }
 

@@ -14,7 +14,7 @@
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_unix_process_guess();
+  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
@@ -46,7 +46,7 @@ void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout
   struct timespec timeout;
   int             saved = errno;
   int             op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
-  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_unix_process_timeout(timeout_ms, &timeout), NULL, 0,
+  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_posix_process_timeout(timeout_ms, &timeout), NULL, 0,
               0) != 0 &&
       errno == ENOSYS)
     _mi_unix_process_nap(timeout_ms);

@@ -14,7 +14,7 @@
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getentropy(&x, sizeof(x)) != 0) x = _mi_unix_process_guess();
+  if (getentropy(&x, sizeof(x)) != 0) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
@@ -36,7 +36,7 @@ void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout
   struct timespec timeout;
   int             saved = errno;
   futex((volatile uint32_t*)(void*)word, FUTEX_WAIT_PRIVATE, (int)expected,
-        _mi_unix_process_timeout(timeout_ms, &timeout), NULL);
+        _mi_posix_process_timeout(timeout_ms, &timeout), NULL);
   errno = saved;
 }
 
