@@ -9,7 +9,7 @@
 enum { n_sizes = 3 };
 
 static const size_t sizes[n_sizes] = {64, 1024, 8192}; // of blocks: they fill their pages
-static const bool is_32_bit = (sizeof(void*) == 4);
+static const bool   is_32_bit = (sizeof(void*) == 4);
 
 static size_t vm_size(void) {
   return proc_bytes("/proc/self/status", "\nVmSize:");
@@ -44,7 +44,8 @@ static double share(size_t part, size_t all) {
 static void check_start(void) {
   release(allocate(mi_heap_main(), 1024, MiB, NULL));
   size_t size = vm_size(), most = (is_32_bit ? 4096 / 25 : 48) * MiB;
-  printf("address space at the start: %.1f MiB (at most %.1f)\n", (double)size / (double)MiB, (double)most / (double)MiB);
+  printf("address space at the start: %.1f MiB (at most %.1f)\n", (double)size / (double)MiB,
+         (double)most / (double)MiB);
   CHECK(size <= most);
 }
 
@@ -54,8 +55,8 @@ static void check_blocks(mi_heap_t* heap, const char* what, void** lists) {
   size_t resident = rss_now();
   for (size_t i = 0; i < n_sizes; i++) lists[i] = allocate(heap, sizes[i], bytes, lists[i]);
   size_t more = minus(rss_now(), resident), used = rss_now(), space = vm_size();
-  printf("%s: %.2f %% of metadata; %.1f MiB of address space for %.1f MiB of memory\n", what, share(minus(more, all), all),
-         (double)space / (double)MiB, (double)used / (double)MiB);
+  printf("%s: %.2f %% of metadata; %.1f MiB of address space for %.1f MiB of memory\n", what,
+         share(minus(more, all), all), (double)space / (double)MiB, (double)used / (double)MiB);
   CHECK(more >= all && share(more - all, all) < 1);
   // 32 bits: a whole region ahead; others: an eighth.
   CHECK(space <= used + (is_32_bit ? 163 * MiB : used / 100 * 14 + 48 * MiB));

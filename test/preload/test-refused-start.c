@@ -55,7 +55,8 @@ static int run(size_t limit, const char* page, char* said, size_t size) {
     _exit(99);
   }
   close(ends[1]);
-  for (ssize_t got = 1; got > 0 && n < size - 1; n += got > 0 ? (size_t)got : 0) got = read(ends[0], said + n, size - 1 - n);
+  for (ssize_t got = 1; got > 0 && n < size - 1; n += got > 0 ? (size_t)got : 0)
+    got = read(ends[0], said + n, size - 1 - n);
   said[n] = 0;
   close(ends[0]);
   CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
@@ -80,7 +81,8 @@ static void check_address_space(void) {
     n_refused += (n_said > 0); // what starts a static program of glibc crashes if it gets no memory
     n_served += (result == exit_served);
     CHECK_FOR(n_served == 0 || result == exit_served, "%zu KiB: status %d: %s", limit / KiB, result, said);
-    CHECK_FOR(n_said == 1 || (n_said == 0 && result != exit_refused), "%zu KiB: status %d: %s", limit / KiB, result, said);
+    CHECK_FOR(n_said == 1 || (n_said == 0 && result != exit_refused), "%zu KiB: status %d: %s", limit / KiB, result,
+              said);
     CHECK_FOR(count_of(said, "mimalloc:") == n_said, "%zu KiB: %s", limit / KiB, said);
   }
   printf("limits with which the library refused to start: %zu\n", n_refused);
