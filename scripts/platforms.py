@@ -5,7 +5,8 @@
   scripts/platforms.py write             makes the page from the notes
   scripts/platforms.py write --check     says whether the page is what the notes give
 
-A part that did not run since the last record keeps its note, with the date.  What has no note is not in the page."""
+scripts/run-tests.py --record does the first two.  A part that did not run since the last record keeps its note, with the date.
+What has no note is not in the page."""
 
 import argparse
 import collections
@@ -33,6 +34,10 @@ ROWS = [
     Row("clang", "clang-release", "Linux, glibc", "x86-64", "native", "", ""),
     Row("musl", "musl", "Linux, musl", "x86-64", "native", "", "[ports](design/ports.md)"),
     Row("x86-32", "x86-32", "Linux, glibc", "x86", "native", "", "[ports](design/ports.md)"),
+    Row("musl-clang", "musl-clang", "Linux, musl", "x86-64", "native", "", "[ports](design/ports.md)"),
+    Row("x86-32-clang", "x86-32-clang", "Linux, glibc", "x86", "native", "", "[ports](design/ports.md)"),
+    Row("clang-lto", "clang-lto", "Linux, glibc", "x86-64, optimised when linked", "native", "", ""),
+    Row("clang-thin-lto", "clang-thin-lto", "Linux, glibc", "x86-64, ThinLTO", "native", "", ""),
     Row("arm64", "arm64", "Linux, glibc", "AArch64", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
     Row("arm64-16k", "arm64", "Linux, glibc", "AArch64, OS pages of 16 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
     Row("arm64-64k", "arm64", "Linux, glibc", "AArch64, OS pages of 64 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
@@ -56,7 +61,8 @@ HEAD = """# Platforms
 
 `scripts/platforms.py` makes this page from the results of tests that ran. *passed* counts the tests that ran on the platform, and
 *override* those of them in which programs that know nothing of the library are served by it. A skipped test says why in the
-output of its part. `make test-PART` installs what a part needs (Debian packages, as root) and runs it.
+output of its part. `make test-PART` installs what a part needs (Debian packages, as root) and runs it;
+`scripts/run-tests.py --record PART` also brings the results here.
 
 """
 

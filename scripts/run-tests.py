@@ -5,6 +5,7 @@
   scripts/run-tests.py rest       everything else that continuous integration runs
   scripts/run-tests.py PART ...   single parts, by name or group
   scripts/run-tests.py --list     the parts, and what they run
+  scripts/run-tests.py --record PART ...   notes the results in docs/platforms.md, too
 
 Each part is one call of ctest in the build of one preset of CMakePresets.json, which is configured and built first.  Tools that
 are missing are installed, or named (scripts/need.sh).  The exit status is 1 if a test failed, a build failed or a tool is
@@ -29,6 +30,8 @@ TRACE = ["systemtap-sdt-dev", "gdb"]
 # Labels of tests of the release build that take minutes together.
 SLOW = "package|programs|bugs"
 
+MISSING = "a tool is missing"
+
 
 @dataclasses.dataclass(frozen=True)
 class Part:
@@ -39,7 +42,7 @@ class Part:
     select: tuple = ()  # arguments of ctest
     needs: tuple = ()  # beside those of every build
     wants: tuple = ()  # (what is skipped without them, needs)
-    is_optional: bool = False  # skipped as a whole if a need cannot be met
+    is_optional: bool = False  # skipped as a whole, without a failure, if a need cannot be met
     platform: bool = False  # `preset` is the name of a file in cmake/toolchains
     options: tuple = ()  # of cmake, for platforms
     script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
@@ -91,11 +94,15 @@ def cross(name, triple, packages, what, **more):
 
 ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross")
 POWER = ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross")
+X86_32 = ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386")
+MUSL = ("python3", "musl-tools:musl-gcc")
 PLATFORMS = [
-    Part("x86-32", "platforms", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS,
-         ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386"), platform=True, options=(KINDS,)),
-    Part("musl", "platforms", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, ("python3", "musl-tools:musl-gcc"), platform=True,
-         options=(KINDS,)),
+    Part("x86-32", "rest", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS, X86_32, platform=True, options=(KINDS,), is_optional=True),
+    Part("musl", "rest", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, MUSL, platform=True, options=(KINDS,), is_optional=True),
+    *(Part(name, "platforms", name, what, PLATFORM_TESTS, (*needs, CLANG[0], *LTO), platform=True, options=(KINDS,)) for name, what, needs in (
+        ("x86-32-clang", "the same as x86-32 with clang and lld", X86_32), ("musl-clang", "the same as musl with clang and lld", MUSL),
+        ("clang-lto", "the library that users get, optimised when it is linked, by clang and lld", ("python3",)),
+        ("clang-thin-lto", "the same with ThinLTO", ("python3",)))),
     cross("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
     cross("arm64-16k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 16 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "16384"),)),
     cross("arm64-64k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 64 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "65536"),)),
@@ -143,6 +150,7 @@ NAMES = {part.name: [part] for part in PARTS}
 for each in PARTS:
     NAMES.setdefault(each.group, []).append(each)
 NAMES["all"] = NAMES["quick"] + NAMES["rest"]
+NAMES["platforms"] = PLATFORMS
 
 
 def chosen(names):
@@ -225,11 +233,11 @@ def run_part(part, jobs):
     directory = ROOT / "build" / build_of(part)
     results = directory / "Testing" / f"results-{part.name}.xml"
     if not meets(BUILD + list(part.needs)):
-        outcome.trouble = "a tool is missing"
+        outcome.trouble = MISSING
     else:
         for what, needs in part.wants:
             if not meets(needs):
-                outcome.skipped.append((what, "a tool is missing"))
+                outcome.skipped.append((what, MISSING))
         if not part.script and not build(part, jobs):
             outcome.trouble = "it could not be built"
     if not outcome.trouble:
@@ -246,8 +254,12 @@ def run_part(part, jobs):
     return outcome
 
 
+def is_skipped_part(outcome):
+    return outcome.part.is_optional and outcome.trouble == MISSING
+
+
 def is_bad(outcome):
-    return bool(outcome.failed) or bool(outcome.trouble and not outcome.part.is_optional)
+    return bool(outcome.failed) or bool(outcome.trouble and not is_skipped_part(outcome))
 
 
 def minutes(seconds):
@@ -276,8 +288,17 @@ def report(outcomes):
         for name in outcome.failed:
             print(f"FAILED: {name}; again: ctest --test-dir build/{build_of(outcome.part)} -R '^{name}$' --output-on-failure")
         if outcome.trouble:
-            print(f"{'skipped' if outcome.part.is_optional else 'FAILED'}: {outcome.part.name}: {outcome.trouble}")
+            print(f"{'skipped' if is_skipped_part(outcome) else 'FAILED'}: {outcome.part.name}: {outcome.trouble}")
     print(left_over(outcomes))
+
+
+def record(outcomes):
+    """Notes what ran in docs/platforms.json, and makes docs/platforms.md, of those parts that the page has rows for."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    import platforms
+    names = [outcome.part.name for outcome in outcomes if not outcome.trouble]
+    platforms.record(ROOT, [name for name in names if name in {row.part for row in platforms.ROWS}])
+    (ROOT / platforms.PAGE).write_text(platforms.page(ROOT), encoding="utf-8")
 
 
 def self_test():
@@ -289,14 +310,15 @@ def self_test():
         <system-out>1 check\nskipped: limits: not root</system-out></testcase>
       <testcase name="silent" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/><system-out/></testcase>
     </testsuite>"""
-    full, none, optional = Outcome(PARTS[0]), Outcome(PARTS[0]), Outcome(NAMES["clang"][0], trouble="a tool is missing")
+    full, none, optional = Outcome(PARTS[0]), Outcome(PARTS[0]), Outcome(NAMES["clang"][0], trouble=MISSING)
+    broken = Outcome(NAMES["clang"][0], trouble="it could not be built")
     read_results(full, text)
     read_results(none, "")
     wrong = [what for what, holds in {
         "passed": full.passed == 1,
         "failed": full.failed == ["bad", "absent"],
         "skipped": full.skipped == [("told", "limits: not root"), ("silent", "it does not say why")],
-        "is_bad": [is_bad(outcome) for outcome in (full, none, optional, Outcome(PARTS[0], passed=1))] == [True, True, False, False],
+        "is_bad": [is_bad(outcome) for outcome in (full, none, optional, broken, Outcome(PARTS[0], passed=1))] == [True, True, False, True, False],
         "left_over": "make test-rest" in left_over([Outcome(NAMES["quick"][0])]) and
                      "make" not in left_over([Outcome(part) for part in PARTS if part.name != "tsan"]) and
                      "Nothing" in left_over([Outcome(part) for part in PARTS]),
@@ -313,6 +335,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: all {' '.join(sorted(NAMES))}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many tests, and compilers, run at a time")
+    parser.add_argument("--record", action="store_true", help="note the results in docs/platforms.md")
     parser.add_argument("--list", action="store_true", help="list the parts and exit")
     parser.add_argument("--self-test", action="store_true", help="test this script")
     args = parser.parse_args()
@@ -320,7 +343,7 @@ def main():
         return self_test()
     if args.list or not args.parts:
         for part in PARTS:
-            print(f"{part.name:<17}{part.group:<9}{part.what}")
+            print(f"{part.name:<17}{part.group:<10}{part.what}")
         return 0
     unknown = [name for name in args.parts if name not in NAMES]
     if unknown:
@@ -331,6 +354,8 @@ def main():
         print(f"\n=== {i + 1} of {len(parts)}: {part.name}: {part.what}", flush=True)
         outcomes.append(run_part(part, args.jobs))
     report(outcomes)
+    if args.record:
+        record(outcomes)
     return 1 if any(is_bad(outcome) for outcome in outcomes) else 0
 
 

@@ -325,6 +325,7 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
     if (mi_unlikely(run.region == NULL)) slices_alloc_last(n, align, kind, &run);
   }
   _mi_lock_release(&_mi_region_lock);
+  if (mi_unlikely(run.region == NULL) && !_mi_region_is_bound(arena)) _mi_space_report_none(n);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
   return slices_commit(run, align, kind, arena);
 }

@@ -58,20 +58,35 @@ static bool space_reserve_first(void) {
   return true;
 }
 
+static mi_atomic(bool) space_is_refused; // and said: each allocation comes here again
+
 static bool space_refuse_pages(size_t os_page_size) {
-  static mi_atomic(bool) is_said; // each allocation comes here again
-  if (!mi_exchange_acq_rel(&is_said, true)) {
+  if (!mi_exchange_acq_rel(&space_is_refused, true)) {
     _mi_message_print(0, "error: OS pages of %zu bytes; only those of up to 64 KiB are supported\n", os_page_size);
   }
   return false;
 }
 
+static bool space_refuse_start(void) {
+  if (!mi_exchange_acq_rel(&space_is_refused, true)) {
+    _mi_message_print(0, "error: too little address space or memory for a first block\n");
+  }
+  return false;
+}
+
+// The allocator's own data are in one chunk.
+void _mi_space_report_none(size_t n) {
+  if (!MI_PRIM_VIRTUAL || n > MI_CHUNK_SLICES || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return;
+  _mi_lock_acquire(&_mi_region_lock);
+  bool has_none = (_mi_region_all[0].n_used <= 1 && _mi_region_all[MI_REGION_HUGE].n_used == 0 &&
+                   _mi_region_count() == MI_REGION_HUGE + 1);
+  _mi_lock_release(&_mi_region_lock);
+  if (has_none) space_refuse_start();
+}
+
 bool _mi_space_init(void) {
   if (!_mi_space_fits_pages(_mi_prim_os_page_size())) return space_refuse_pages(_mi_prim_os_page_size());
-  if (MI_PRIM_VIRTUAL && !_mi_subregion_plan() && !space_reserve_first()) {
-    _mi_message_warning("no address space: not even %zu MiB in one piece", MI_CHUNK_SIZE / MI_MiB);
-    return false;
-  }
+  if (MI_PRIM_VIRTUAL && !_mi_subregion_plan() && !space_reserve_first()) return space_refuse_start();
   mi_store_release(&_mi_region_end, MI_REGION_HUGE + 1);
   _mi_stat_count(&_mi_stat_live.arena_count, 1);
   return true;

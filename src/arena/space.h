@@ -10,6 +10,10 @@ extern mi_atomic(bool) _mi_space_is_short; // the last time that memory was to b
 // Makes regions 0 and 1.  False when the system gives no address space at all.
 bool _mi_space_init(void);
 
+// A request for n slices was refused.  If the process got no memory for even one block so far, that is said, once, whatever the
+// options are.  Caller holds no lock of the arena.
+mi_cold void _mi_space_report_none(size_t n);
+
 // The following return NULL when out of address space, of memory, or of regions; the caller holds the arena lock.  Arenas
 // are exclusive and have nothing usable until they are started.
 

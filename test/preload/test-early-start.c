@@ -78,17 +78,28 @@ static void* thread_main(void* arg) {
   return NULL;
 }
 
+// Another allocator would pass all of this and prove nothing.
+#if MI_TEST_LINKED
+bool mi_is_in_heap_region(const void* p) __attribute__((weak)); // not what brings the library into the program
+
+static void check_is_ours(void) {
+  void* p = malloc(100);
+  CHECK(mi_is_in_heap_region != NULL && mi_is_in_heap_region(p));
+  free(p);
+}
+#else
+static void check_is_ours(void) {
+  Dl_info info;
+  CHECK(dlsym(RTLD_DEFAULT, "mi_version") != NULL);
+  if (dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) != 0) {
+    CHECK_FOR(strstr(info.dli_fname, "mimalloc") != NULL, "malloc is that of %s", info.dli_fname);
+  }
+}
+#endif
+
 int main(int argc, char** argv) {
   test_seed(argc, argv);
-  if (test_env("MI_TEST_LIBC", 0) == 0) {
-    // Another allocator would pass all of this and prove nothing.
-    Dl_info info;
-    bool    is_ours = dlsym(RTLD_DEFAULT, "mi_version") != NULL || MI_TEST_LINKED;
-    CHECK(is_ours);
-    if (!MI_TEST_LINKED && dladdr(dlsym(RTLD_DEFAULT, "malloc"), &info) != 0) {
-      CHECK_FOR(strstr(info.dli_fname, "mimalloc") != NULL, "malloc is that of %s", info.dli_fname);
-    }
-  }
+  if (test_env("MI_TEST_LIBC", 0) == 0) check_is_ours();
   CHECK_EQ(n_wrong, 0);
   for (int level = 0; level < n_levels - 1; level++) {
     CHECK_FOR(has_run[level], "level %d", level);

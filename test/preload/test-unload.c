@@ -7,6 +7,13 @@
 #include <pthread.h>
 #include "../modes/support.h"
 
+// dlclose of musl does nothing: there the copies are side by side.
+#if defined(__GLIBC__)
+enum { can_unload = 1 };
+#else
+enum { can_unload = 0 };
+#endif
+
 typedef struct plugin_s {
   void* handle;
   int (*work)(void);
@@ -66,14 +73,14 @@ static void check_cycle(const char* path, bool with_threads) {
   }
   if (with_threads) pthread_barrier_wait(&barrier);
   CHECK_EQ(dlclose(plugin.handle), 0);
-  CHECK(dlopen(path, RTLD_NOW | RTLD_NOLOAD) == NULL); // it is gone
+  if (can_unload) CHECK(dlopen(path, RTLD_NOW | RTLD_NOLOAD) == NULL); // it is gone
   if (with_threads) pthread_barrier_wait(&barrier);
   for (size_t i = 0; with_threads && i < n_threads; i++) pthread_join(threads[i], NULL);
 }
 
 // What a library has reserved stays reserved, which with pointers of 32 bits must be little for many cycles.
 #if UINTPTR_MAX > UINT32_MAX
-enum { n_cycles = 1000, n_first = 50 };
+enum { n_cycles = can_unload ? 1000 : 20, n_first = 50 };
 static const char* const arena_reserve = ""; // the default
 #else
 enum { n_cycles = 200, n_first = 20 };
@@ -102,6 +109,7 @@ int main(int argc, char** argv) {
   rmdir(directory);
   printf("%d cycles: %.1f KiB and %.2f mappings each\n", (int)n_cycles, (double)minus(rss_now(), rss) / 1024 / n_cycles,
          (double)(mapping_count() - mappings) / n_cycles);
-  CHECK_EQ(free_keys(), keys);
+  if (can_unload) CHECK_EQ(free_keys(), keys);
+  else test_skip("unloading", "this C library unloads nothing");
   return check_result();
 }

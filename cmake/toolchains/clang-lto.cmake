@@ -1,0 +1,13 @@
+# The system at hand, with clang and lld; the library and programs are optimised when they are linked.
+if(NOT mi_lto)
+  set(mi_lto -flto)
+endif()
+set(CMAKE_C_COMPILER clang-19)
+set(CMAKE_CXX_COMPILER clang++-19)
+set(CMAKE_AR llvm-ar-19)
+set(CMAKE_RANLIB llvm-ranlib-19)
+set(CMAKE_C_FLAGS_INIT ${mi_lto})
+set(CMAKE_CXX_FLAGS_INIT ${mi_lto})
+foreach(kind EXE SHARED MODULE)
+  set(CMAKE_${kind}_LINKER_FLAGS_INIT -fuse-ld=lld)
+endforeach()
