@@ -204,18 +204,3 @@ int _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start) {
   *start = NULL;
   return ENOTSUP;
 }
-
-int _mi_prim_populate(void* start, size_t size) {
-  (void)start, (void)size;
-  return EINVAL;
-}
-
-// Those that have huge pages for all use them by themselves.
-int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
-  (void)start, (void)size, (void)enable;
-  return ENOTSUP;
-}
-
-void _mi_prim_hide(void* start, size_t size) {
-  (void)start, (void)size;
-}
