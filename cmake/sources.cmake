@@ -4,7 +4,7 @@
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
 set(mi_posix_sources src/prim/local.c src/prim/posix_memory.c src/prim/posix_process.c src/prim/thread_exit.c)
-set(mi_unix_sources src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_unix_sources src/prim/no_advice.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
 
 if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)
@@ -16,6 +16,8 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Android")
   set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/unix_thread.c ${mi_posix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
+    src/prim/no_advice.c
+    src/prim/no_large.c
     src/prim/no_remap.c
     src/prim/no_watch.c
     src/prim/windows.c
@@ -27,15 +29,15 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
 elseif(CMAKE_SYSTEM_NAME MATCHES "^(Darwin|iOS|tvOS|watchOS|visionOS)$")
   set(mi_system_sources src/prim/darwin.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "FreeBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/freebsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/freebsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "NetBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/netbsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/netbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "OpenBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/openbsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/openbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "DragonFly")
-  set(mi_system_sources src/prim/bsd.c src/prim/dragonfly.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/dragonfly.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Haiku")
-  set(mi_system_sources src/prim/haiku.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/haiku.c src/prim/no_large.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_has_threads OFF)
   set(mi_system_sources src/prim/wasi.c ${mi_grown_sources} src/prim/single.c)

@@ -49,6 +49,8 @@ ROWS = [
     Row("windows", "windows", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("windows-ucrt", "windows-ucrt", "Windows, UCRT", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("windows-clang", "windows-clang", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
+    Row("windows-32", "windows-32", "Windows, msvcrt", "x86", "compiled with MinGW", "", "[Windows](design/windows.md)"),
+    Row("msvc", "msvc", "Windows, ABI of MSVC", "x86-64, x86, arm64", "compiled against declarations of our own, clang", "clang-19 --version", "[Windows](design/windows.md)"),
     Row("wasi", "wasi", "WASI", "WebAssembly", "node", "node --version", "[WebAssembly](design/wasm.md)"),
     Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
     Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),

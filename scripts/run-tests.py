@@ -142,6 +142,10 @@ PARTS += [
     *(Part(name, "compiled", name, what, (), ("python3", LTO[1], CLANG[0]), script=COMPILE) for name, what in (
         ("macos", "macOS, arm64 and x86-64, compiled and linked"), ("freebsd", "FreeBSD, x86-64, compiled and linked"),
         ("netbsd", "NetBSD, x86-64, compiled and linked"), ("openbsd", "OpenBSD, x86-64, compiled and linked"))),
+    Part("windows-32", "compiled", "windows-32", "Windows, x86 with 32 bits, compiled and linked, with all tests", (),
+         ("python3", LTO[1], "gcc-mingw-w64-i686-posix", "g++-mingw-w64-i686-posix"), script=COMPILE),
+    Part("msvc", "rest", "msvc", "Windows, ABI of MSVC, compiled against declarations of our own", (), ("python3", CLANG[0], LTO[1]),
+         script=COMPILE, is_optional=True),
     Part("stubs", "rest", "stubs", "Android, DragonFly, Haiku and iOS, compiled against declarations of our own", (),
          ("python3", CLANG[0]), script=COMPILE, is_optional=True),
 ]

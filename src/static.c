@@ -42,6 +42,12 @@
   #include "prim/posix_process.c"
 #endif
 #include "prim/inject.c"
+#if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
+  #include "prim/no_advice.c"
+#endif
+#if MI_SYSTEM_BSD || MI_SYSTEM_HAIKU || MI_SYSTEM_WINDOWS
+  #include "prim/no_large.c"
+#endif
 #if MI_SYSTEM_UNIX
   #include "prim/unix_fault.c"
   #include "prim/unix_memory.c"

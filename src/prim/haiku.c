@@ -11,12 +11,6 @@ bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
   return _mi_posix_memory_find_empty(i, start, size);
 }
 
-int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
-  (void)start, (void)size, (void)os_page_size;
-  *is_lost = false;
-  return ENOTSUP;
-}
-
 bool _mi_prim_overcommits(void) {
   return false;
 }

@@ -94,7 +94,8 @@ static mi_always_inline uintptr_t _mi_local_distance(void) {
   #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
 #elif defined(_MSC_VER)
 
-  #define MI_LOCAL(type, name) __declspec(thread) type name
+  // Not __declspec(thread): with that, clang asks before each use whether a constructor is still to run.
+  #define MI_LOCAL(type, name) __thread type name
   #define mi_local(name)       name
 
 #else

@@ -32,18 +32,3 @@ int _mi_prim_purge(void* start, size_t size) {
   if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
   return err;
 }
-
-int _mi_prim_populate(void* start, size_t size) {
-  (void)start, (void)size;
-  return EINVAL;
-}
-
-// Those that have huge pages for all use them by themselves.
-int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
-  (void)start, (void)size, (void)enable;
-  return ENOTSUP;
-}
-
-void _mi_prim_hide(void* start, size_t size) {
-  (void)start, (void)size;
-}

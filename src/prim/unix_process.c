@@ -33,11 +33,6 @@ size_t _mi_prim_numa_node(void) {
   return 0;
 }
 
-int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
-  (void)start, (void)size, (void)node, (void)only;
-  return ENOTSUP;
-}
-
 bool _mi_prim_has_thread_storage(void) {
   return true;
 }
