@@ -261,7 +261,7 @@ static void json_bin(char* text, size_t text_size, int64_t n) {
 // The subprocess has others_use blocks of that bin beside those of the heap: libc's, where we serve it.
 static void check_json(mi_heap_t* heap, int64_t others_use) {
   static char buf[32 * KiB];
-  char        wanted[100], wanted_of_all[100];
+  char        wanted[140], wanted_of_all[140];
   json_bin(wanted, sizeof(wanted), 123);
   json_bin(wanted_of_all, sizeof(wanted_of_all), 123 + others_use);
   char* json = mi_heap_stats_get_json(heap, 0, NULL);

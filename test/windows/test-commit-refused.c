@@ -6,6 +6,7 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "prim/prim.h"
 #include <mimalloc.h>
 
 typedef LPVOID(WINAPI alloc_fun_t)(LPVOID at, SIZE_T size, DWORD type, DWORD protection);
@@ -111,6 +112,36 @@ static void check_small(void) {
   printf("%zu of 20000 small blocks\n", n_there);
 }
 
+// Each call to the system fails in turn, also those that decommit: what is not given back then is given back later.
+static void check_each_call(void) {
+  uint8_t* p[8];
+  for (size_t n = 1; n <= 120; n++) {
+    size_t n_calls;
+    for (size_t i = 0; i < COUNT_OF(p); i++) {
+      p[i] = (uint8_t*)mi_malloc(size / 2 + i);
+      CHECK(p[i] != NULL);
+      pattern_fill(p[i], 0, size / 2, n + i);
+    }
+    _mi_prim_fail_nth(n, n % 3 == 0);
+    for (size_t i = 0; i < COUNT_OF(p); i += 2) mi_free(p[i]);
+    mi_collect(true);
+    for (size_t i = 0; i < COUNT_OF(p); i += 2) p[i] = (uint8_t*)mi_malloc(size / 2 + i);
+    n_calls = _mi_prim_fail_nth(0, false);
+    CHECK(n_calls > 0);
+    for (size_t i = 0; i < COUNT_OF(p); i++) {
+      CHECK(i % 2 == 0 || pattern_check(p[i], size / 2, n + i) == size / 2);
+      if (p[i] != NULL) memset(p[i], 1, size / 2);
+      mi_free(p[i]);
+    }
+    CHECK(mi_heap_check(NULL));
+  }
+  uint8_t* last = (uint8_t*)mi_malloc(size);
+  CHECK(last != NULL);
+  mi_free(last);
+  mi_collect(true);
+  CHECK_EQ(state_of(last), MEM_RESERVE);
+}
+
 int main(void) {
   watchdog(120);
   mi_option_disable(mi_option_show_errors);
@@ -121,6 +152,7 @@ int main(void) {
     check_small();
     check_end();
   }
+  check_each_call();
   check_purge(false); // what is only reset stays charged, and can be had again
   check_end();
   return check_result();
