@@ -3,9 +3,21 @@
 
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
-set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
+set(mi_posix_sources src/prim/local.c src/prim/local_place.c src/prim/thread_exit.c)
 set(mi_unix_sources src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
+
+# Threads of Emscripten are a flag of its compiler.
+set(mi_emscripten_threads OFF)
+if(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
+  include(CheckCSourceCompiles)
+  check_c_source_compiles("
+    #if !defined(__EMSCRIPTEN_PTHREADS__)
+      #error no
+    #endif
+    int main(void) { return 0; }" mi_has_emscripten_threads)
+  set(mi_emscripten_threads ${mi_has_emscripten_threads})
+endif()
 
 if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)
   set(mi_has_threads OFF)
@@ -38,12 +50,20 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Haiku")
   set(mi_system_sources src/prim/haiku.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_has_threads OFF)
-  set(mi_system_sources src/prim/wasi.c ${mi_grown_sources} src/prim/single.c)
-elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND MI_EMSCRIPTEN_THREADS)
-  set(mi_system_sources src/prim/emscripten.c src/prim/emscripten_thread.c ${mi_grown_sources} ${mi_posix_sources})
+  set(mi_system_sources src/prim/wasi.c src/prim/wasm.c ${mi_grown_sources} src/prim/single.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND mi_emscripten_threads)
+  set(mi_system_sources
+    src/prim/emscripten.c
+    src/prim/emscripten_local.c
+    src/prim/emscripten_thread.c
+    src/prim/local_place.c
+    src/prim/thread_exit.c
+    src/prim/unix_thread.c
+    src/prim/wasm.c
+    ${mi_grown_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
   set(mi_has_threads OFF)
-  set(mi_system_sources src/prim/emscripten.c ${mi_grown_sources} src/prim/single.c)
+  set(mi_system_sources src/prim/emscripten.c src/prim/wasm.c ${mi_grown_sources} src/prim/single.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}: see docs/design/porting.md.")
 endif()

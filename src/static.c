@@ -28,11 +28,14 @@
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"
 #endif
-#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
+#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/unix_thread.c"
 #endif
 #if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/thread_exit.c"
+  #include "prim/local_place.c"
+#endif
+#if MI_SYSTEM_POSIX
   #include "prim/local.c"
 #endif
 #include "prim/inject.c"
@@ -64,7 +67,11 @@
   #include "prim/emscripten.c"
 #endif
 #if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
+  #include "prim/emscripten_local.c"
   #include "prim/emscripten_thread.c"
+#endif
+#if MI_SYSTEM_WASI || MI_SYSTEM_EMSCRIPTEN
+  #include "prim/wasm.c"
 #endif
 #if !MI_PRIM_VIRTUAL
   #include "prim/grown.c"

@@ -1,23 +1,18 @@
 // Thread-local variables by a key of thread-specific data, where the compiler's way may allocate.  Layer: prim.
 //
-// LK1  A copy of the section is a place in a chunk of memory of our own: bits of a word say which places are taken.
 // LK2  A thread's copy is its own from its first use of a variable until _mi_local_end, or until the last of the passes in which
 //     the system calls destructors where the exit of the thread is not noticed (thread_exit.c).
 // LK3  Threads between _mi_local_end and their end share one copy.  It is that of the first of them: it says that there is no
 //     theap any more, and the rest of it is not worth an order among those threads.
 // LK4  The system may allocate when it stores the first value of a key (OpenBSD does, glibc for most keys).  Meanwhile the thread
 //     finds its copy in a table.
-#include "local.h"
+#include "local_place.h"
 
 #if MI_LOCAL_BY_KEY
 
   #include <errno.h>
   #include <limits.h>
   #include <sched.h>
-  #include <string.h>
-
-  #include "../base/bits.h"
-  #include "prim.h"
 
   #if !defined(PTHREAD_DESTRUCTOR_ITERATIONS)
     #define PTHREAD_DESTRUCTOR_ITERATIONS 4 // what POSIX demands at least
@@ -26,106 +21,7 @@
 mi_atomic(uintptr_t) _mi_local_key;
 mi_atomic(uintptr_t) _mi_local_direct;
 
-// ---- the section ----------------------------------------------------------------------------------------------------
-
-  #if defined(__cplusplus)
-extern "C" {
-  #endif
-  #if defined(__APPLE__)
-extern mi_hidden char local_section_start[] __asm__("section$start$__DATA$__mi_local");
-extern mi_hidden char local_section_stop[] __asm__("section$end$__DATA$__mi_local");
-  #else
-extern mi_hidden char local_section_start[] __asm__("__start_mi_local");
-extern mi_hidden char local_section_stop[] __asm__("__stop_mi_local");
-  #endif
-  #if defined(__cplusplus)
-}
-  #endif
-
-  #define LOCAL_ALIGN 16 // of all variables at most
-
 static MI_LOCAL(size_t, local_n_passes); // of destructors
-
-static uintptr_t local_start(void) {
-  return mi_align_down((uintptr_t)local_section_start, LOCAL_ALIGN);
-}
-
-static size_t local_size(void) {
-  return mi_align_up((uintptr_t)local_section_stop - local_start(), LOCAL_ALIGN);
-}
-
-// ---- places ---------------------------------------------------------------------------------------------------------
-
-typedef struct local_chunk_s {
-  struct local_chunk_s* next; // of those that were made before
-  mi_atomic(uint64_t)   taken;
-} local_chunk_t;
-
-  #define LOCAL_CHUNK_SIZE 4096 // or an OS page, if that is larger
-
-static mi_atomic(local_chunk_t*) local_chunks;
-
-static size_t local_chunk_size(void) {
-  return mi_max(_mi_prim_os_page_size(), (size_t)LOCAL_CHUNK_SIZE);
-}
-
-static size_t local_chunk_places(void) {
-  return mi_min((local_chunk_size() - sizeof(local_chunk_t)) / local_size(), (size_t)64);
-}
-
-static void* local_chunk_place(local_chunk_t* chunk, size_t i) {
-  return (char*)(chunk + 1) + i * local_size();
-}
-
-static void* local_chunk_take(local_chunk_t* chunk) {
-  uint64_t taken = mi_load_relaxed(&chunk->taken);
-  while (~taken != 0) {
-    size_t i = mi_ctz64(~taken);
-    if (i >= local_chunk_places()) return NULL;
-    if (mi_cas_weak(&chunk->taken, &taken, taken | ((uint64_t)1 << i), acquire, relaxed))
-      return local_chunk_place(chunk, i);
-  }
-  return NULL;
-}
-
-// Without memory for a thread's variables nothing can go on.
-static void local_fail(const char* text) {
-  _mi_prim_write_stderr(text, strlen(text));
-  _mi_prim_abort();
-}
-
-static void* local_chunk_new(void) {
-  void* memory = NULL;
-  if (_mi_prim_map(local_chunk_size(), &memory) != 0) local_fail("mimalloc: no memory for the variables of a thread\n");
-  local_chunk_t* chunk = (local_chunk_t*)memory;
-  mi_store_relaxed(&chunk->taken, (uint64_t)1);
-  chunk->next = mi_load_relaxed(&local_chunks);
-  while (!mi_cas_weak(&local_chunks, &chunk->next, chunk, release, relaxed)) {
-  }
-  return local_chunk_place(chunk, 0);
-}
-
-static void* local_take(void) {
-  void* place = NULL;
-  for (local_chunk_t* c = mi_load_acquire(&local_chunks); c != NULL && place == NULL; c = c->next)
-    place = local_chunk_take(c);
-  if (place == NULL) place = local_chunk_new();
-  memcpy(place, (const void*)local_start(), local_size());
-  return place;
-}
-
-// The bit of a thread's place in its chunk, 0 if it is in another one.
-static uint64_t local_chunk_bit(local_chunk_t* chunk, uintptr_t distance) {
-  uintptr_t offset = local_start() + distance - (uintptr_t)(chunk + 1);
-  return offset < local_chunk_size() - sizeof(*chunk) ? (uint64_t)1 << (offset / local_size()) : 0;
-}
-
-static void local_give_back(uintptr_t distance) {
-  for (local_chunk_t* c = mi_load_acquire(&local_chunks); c != NULL; c = c->next) {
-    uint64_t bit = local_chunk_bit(c, distance);
-    if (bit != 0) mi_atomic_ns(atomic_fetch_and_explicit)(&c->taken, ~bit, mi_memory_order(release));
-  }
-}
 
 // ---- threads while the system stores their value (LK4) -----------------------------------------------------------------
 
@@ -164,7 +60,7 @@ static mi_atomic(uintptr_t) local_of_ended; // LK3
 
 static void local_store(uintptr_t distance) {
   if (pthread_setspecific((pthread_key_t)(mi_load_relaxed(&_mi_local_key) - 1), (void*)distance) != 0) {
-    local_fail("mimalloc: the system cannot store where the variables of a thread are\n");
+    _mi_local_place_fail("mimalloc: the system cannot store where the variables of a thread are\n");
   }
 }
 
@@ -175,7 +71,7 @@ static void local_destructor(void* value) {
   if (distance == mi_load_relaxed(&local_of_ended) || _mi_prim_thread_exit_is_armed()) return;
   if (++mi_local(local_n_passes) < PTHREAD_DESTRUCTOR_ITERATIONS) return;
   local_store(0);
-  local_give_back(distance);
+  _mi_local_place_give_back(distance);
 }
 
 // Two threads may be the first to use a variable.
@@ -183,7 +79,7 @@ static void local_key_make(void) {
   pthread_key_t key;
   uintptr_t     none = 0;
   if (pthread_key_create(&key, &local_destructor) != 0) {
-    local_fail("mimalloc: all keys of thread-specific data are in use\n");
+    _mi_local_place_fail("mimalloc: all keys of thread-specific data are in use\n");
   }
   if (!mi_cas_strong(&_mi_local_key, &none, (uintptr_t)key + 1, acq_rel, relaxed)) pthread_key_delete(key);
 }
@@ -205,7 +101,7 @@ mi_cold uintptr_t _mi_local_make(void) {
   if (distance == 0) distance = local_making_find();
   if (distance == 0) {
     if (mi_load_acquire(&_mi_local_key) == 0) local_key_make();
-    distance = (uintptr_t)local_take() - local_start();
+    distance = _mi_local_place_take();
     local_making_t* making = local_making_begin(distance);
     local_store(distance);
     mi_store_release(&making->thread, (uintptr_t)0);
@@ -223,20 +119,13 @@ void _mi_local_end(void) {
   if (distance == 0 || distance == mi_load_acquire(&local_of_ended)) return;
   if (mi_cas_strong(&local_of_ended, &none, distance, acq_rel, acquire)) return;
   local_store(none);
-  local_give_back(distance);
+  _mi_local_place_give_back(distance);
 }
 
 // There is one thread now.  Places that others had are free, but for that of threads that have ended.
 void _mi_local_after_fork(void) {
-  uintptr_t distance = local_key_value();
-  uintptr_t ended = mi_load_relaxed(&local_of_ended);
   for (size_t i = 0; i < LOCAL_MAKING_MAX; i++) mi_store_relaxed(&local_making[i].thread, (uintptr_t)0);
-  for (local_chunk_t* c = mi_load_relaxed(&local_chunks); c != NULL; c = c->next) {
-    uint64_t taken = 0;
-    if (distance != 0) taken |= local_chunk_bit(c, distance);
-    if (ended != 0) taken |= local_chunk_bit(c, ended);
-    mi_store_relaxed(&c->taken, taken);
-  }
+  _mi_local_place_keep(local_key_value(), mi_load_relaxed(&local_of_ended));
 }
 
 #endif

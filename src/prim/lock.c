@@ -3,7 +3,7 @@
 
 mi_atomic(uintptr_t) _mi_lock_forker;
 
-#if MI_LOCAL_BY_KEY // threads that have ended share their variables (local.c)
+#if MI_LOCAL_COPIED // threads that have ended share their variables (local.c)
 uintptr_t _mi_lock_self(void) {
   return (uintptr_t)pthread_self();
 }
