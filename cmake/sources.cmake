@@ -3,7 +3,7 @@
 
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
-set(mi_posix_sources src/prim/local.c src/prim/local_place.c src/prim/thread_exit.c)
+set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
 set(mi_unix_sources src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
 
@@ -54,9 +54,8 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND mi_emscripten_threads)
   set(mi_system_sources
     src/prim/emscripten.c
-    src/prim/emscripten_local.c
     src/prim/emscripten_thread.c
-    src/prim/local_place.c
+    src/prim/local.c
     src/prim/thread_exit.c
     src/prim/unix_thread.c
     src/prim/wasm.c

@@ -33,9 +33,6 @@
 #endif
 #if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/thread_exit.c"
-  #include "prim/local_place.c"
-#endif
-#if MI_SYSTEM_POSIX
   #include "prim/local.c"
 #endif
 #include "prim/inject.c"
@@ -67,7 +64,6 @@
   #include "prim/emscripten.c"
 #endif
 #if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
-  #include "prim/emscripten_local.c"
   #include "prim/emscripten_thread.c"
 #endif
 #if MI_SYSTEM_WASI || MI_SYSTEM_EMSCRIPTEN

@@ -20,10 +20,10 @@
 #endif
 
 // Emscripten allocates them with malloc, and the thread itself frees them before it is done with malloc.  So they are found by a
-// variable of the worker that runs the thread (emscripten_local.c).
+// variable of the worker that runs the thread (local.c).
 #define MI_LOCAL_BY_WORKER (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
 
-// In both cases each thread has a copy of a section that has the variables as they are declared (local_place.h).
+// In both cases each thread has a copy of a section that has the variables as they are declared.
 #define MI_LOCAL_COPIED (MI_LOCAL_BY_KEY || MI_LOCAL_BY_WORKER)
 
 #if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
