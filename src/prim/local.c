@@ -37,8 +37,9 @@ extern "C" {
 extern mi_hidden char local_section_start[] __asm__("section$start$__DATA$__mi_local");
 extern mi_hidden char local_section_stop[] __asm__("section$end$__DATA$__mi_local");
   #else
-extern mi_hidden char local_section_start[] __asm__("__start_mi_local");
-extern mi_hidden char local_section_stop[] __asm__("__stop_mi_local");
+// Weak: a program may have no variable, and so no section.
+extern mi_hidden mi_weak char local_section_start[] __asm__("__start_mi_local");
+extern mi_hidden mi_weak char local_section_stop[] __asm__("__stop_mi_local");
   #endif
   #if defined(__cplusplus)
 }

@@ -6,7 +6,7 @@
 #include <mimalloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include "support.h"
+#include "../modes/support.h"
 
 enum { n_at_once = 4, n_blocks = 400, n_first = 8, n_rounds = 40 };
 
