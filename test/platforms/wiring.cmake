@@ -25,7 +25,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
       -Wno-pthreads-mem-growth)
     # These count what the whole process has, or look at messages, in which the first thread has no name: here main is in that one,
     # and workers wait for its threads.
-    foreach(name api-heap-stats unit-check unit-large unit-purge unit-theap unit-verify)
+    foreach(name api-heap-stats unit-theap unit-verify)
       set(mi_platform_link_options_${name} -sPROXY_TO_PTHREAD=0 -sPTHREAD_POOL_SIZE=10)
     endforeach()
   else()
@@ -36,11 +36,12 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
 endif()
 
 set(mi_needs_mappings "sys/mman.h|_mi_prim_(map|protect|resize|move_out|remap|hide)\\(|os_pages.h|mi_reserve_|/proc/|MIMALLOC_GUARDED")
-set(mi_needs_processes "fork\\(|execve?\\(|test_exec\\(|prctl\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
+set(mi_needs_processes "tasks.h|fork\\(|execve?\\(|test_exec\\(|prctl\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
 set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h|n_pooled")
 set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
-# Chunks of their own for each kind of pages, and memory that is purged: the model of slices is made for these.
-set(mi_needs_kinds "slice_model.h")
+# Chunks of their own for each kind of pages, and memory that is purged: the model of slices is made for these.  And pages that a
+# thread keeps although memory is wanted.
+set(mi_needs_kinds "slice_model.h|_mi_purge_n_backed|state_of\\(queued\\)|check_kept_by_threads")
 set(mi_needs_environment "extern char\\*\\* environ") # one that changes
 set(mi_needs_growing-memory "memory_size\\(") # nowhere but in WebAssembly
 set(mi_needs_exceptions "catch \\(|throw |_throws\\(")

@@ -3,7 +3,6 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/purge.h"
-#include "arena/window.h"
 #include "mimalloc.h"
 
 enum { slices_per_mib = 16, min_slices = 16, max_slices = 512 };
@@ -173,7 +172,6 @@ static void check_refused(void) {
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
-  if (!MI_PRIM_VIRTUAL) _mi_window_open(); // slices are taken here without a request for a block
   check_share(16);
   check_share(32);
   check_again();
