@@ -96,6 +96,11 @@ ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cros
 POWER = ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross")
 X86_32 = ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386")
 MUSL = ("python3", "musl-tools:musl-gcc")
+WASM_TESTS = ("-L", "unit|api|override|stress|fuzz")
+WASI = ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
+        "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
+        "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32")
+EMSCRIPTEN = ("python3", "nodejs:node", "emscripten:emcc")
 PLATFORMS = [
     Part("x86-32", "rest", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS, X86_32, platform=True, options=(KINDS,), is_optional=True),
     Part("musl", "rest", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, MUSL, platform=True, options=(KINDS,), is_optional=True),
@@ -115,10 +120,12 @@ PLATFORMS = [
     cross("ppc64le", "powerpc64le-linux-gnu", POWER, "Linux, POWER, emulated"),
     cross("ppc64le-64k", "powerpc64le-linux-gnu", POWER, "the same with OS pages of 64 KiB", build="ppc64le",
           environment=(("QEMU_PAGESIZE", "65536"),)),
-    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", ("-L", "unit|api|stress|fuzz"),
-         ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
-          "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
-          "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32"), platform=True),
+    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", WASM_TESTS, WASI, platform=True),
+    Part("wasi-wasmtime", "platforms", "wasi", "the same, run by wasmtime (from PyPI)", WASM_TESTS, (*WASI, "python3-venv"),
+         platform=True, build="wasi", environment=(("MI_TEST_WASMTIME", "1"),)),
+    Part("emscripten", "platforms", "emscripten", "WebAssembly with Emscripten, run by node", WASM_TESTS, EMSCRIPTEN, platform=True),
+    Part("emscripten-threads", "platforms", "emscripten-threads", "the same with threads", ("-R", "^((unit|api|override|stress|fuzz)-|modes-thread-(exit|late))"),
+         EMSCRIPTEN, platform=True),
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [

@@ -30,7 +30,7 @@
 #if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
   #include "prim/no_remap.c"
 #endif
-#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
+#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/unix_thread.c"
 #endif
 #if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
@@ -77,6 +77,9 @@
 #endif
 #if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
   #include "prim/emscripten_thread.c"
+#endif
+#if MI_SYSTEM_WASI || MI_SYSTEM_EMSCRIPTEN
+  #include "prim/wasm.c"
 #endif
 #if !MI_PRIM_VIRTUAL
   #include "prim/grown.c"

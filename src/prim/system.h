@@ -114,3 +114,6 @@
 
 // Is there an environment in wide characters?
 #define MI_PRIM_HAS_WIDE_VARIABLES MI_SYSTEM_WINDOWS
+
+// Must a key of thread-specific data not be made as early as the first allocation?
+#define MI_PRIM_KEYS_LATE MI_SYSTEM_EMSCRIPTEN

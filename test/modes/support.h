@@ -68,6 +68,13 @@
   #define TEST_HAS_REALPATH 1
 #endif
 
+// With Emscripten the time of the processor is the time of day.
+#if defined(__EMSCRIPTEN__)
+  #define TEST_HAS_CPU_TIME 0
+#else
+  #define TEST_HAS_CPU_TIME 1
+#endif
+
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.

@@ -10,3 +10,10 @@ if(MI_MEMORY_TAGGING AND TARGET test-override-tagging)
   endif()
   set_tests_properties(override-tagging-off PROPERTIES LABELS override TIMEOUT ${mi_test_timeout} ENVIRONMENT "${mi_tags_off}")
 endif()
+
+# Options come from a copy of the environment that the library makes before libc has one.
+if(mi_is_wasm AND TARGET test-override-libc)
+  add_test(NAME override-environment COMMAND test-override-libc)
+  set_tests_properties(override-environment PROPERTIES LABELS override TIMEOUT ${mi_test_timeout} 
+    ENVIRONMENT "MIMALLOC_VERBOSE=1;MIMALLOC_MAX_ERRORS=77" PASS_REGULAR_EXPRESSION "option .max_errors.: 77")
+endif()
