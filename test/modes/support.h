@@ -114,6 +114,11 @@ static inline void test_skip(const char* what, const char* why) {
   printf("skipped: %s: %s\n", what, why);
 }
 
+// Can the child of a process with threads start threads?  Under QEMU (7.2) it ends: "qemu_plugin_vcpu_init_hook: assertion failed".
+static inline bool test_can_thread_in_child(void) {
+  return test_env("MI_TEST_EMULATED", 0) == 0;
+}
+
 // ---- the program again --------------------------------------------------------------------------------------------------
 
 #if !defined(_WIN32) // tests that need it are skipped there (windows/wiring.cmake)

@@ -103,12 +103,17 @@ static mi_page_heap_link_t* owner_of(mi_page_t* page) {
 
 static bool case_is_global; // it is not in one heap only
 
+// Where the low bytes of a number are.
+static const char* low_bytes(const uint64_t* value, size_t width) {
+  return (const char*)value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(*value) - width : 0);
+}
+
 // `text`: what must be said, among other things.
 static void damage(const char* name, void* at, uint64_t value, size_t width, const char* text) {
   uint64_t saved = 0;
   if (MI_TRACK) mi_track_readable(at, width);
   memcpy(&saved, at, width);
-  memcpy(at, &value, width);
+  memcpy(at, low_bytes(&value, width), width);
   bool heap_is_well = check_quietly(heap);
   bool all_is_well = check_quietly(NULL);
   if (MI_TRACK) mi_track_writable(at, width);
