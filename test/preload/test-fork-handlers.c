@@ -209,7 +209,9 @@ int main(int argc, char** argv) {
   in_child("nested", &nested, part_seconds);
   in_child("with workers", &with_workers, part_seconds);
   if (test_can_thread_in_child()) in_child("threads in handlers", &threads_in_handlers, part_seconds);
-  else test_skip("threads in children and in handlers", "the emulator ends the child of a process with threads that starts one");
+  else
+    test_skip("threads in children and in handlers",
+              "the emulator ends the child of a process with threads that starts one");
   CHECK(atomic_load(&n_prepares) > 0 && atomic_load(&n_parents) > 0);
   return check_result();
 }

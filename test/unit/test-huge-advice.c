@@ -24,6 +24,7 @@
 
 static size_t n_huge, n_not_huge, n_large, n_sizeless; // calls that asked for, and against, huge pages; for large ones
 
+#if !TEST_TSAN && !TEST_ASAN // which have functions of their own by these names
 int madvise(void* start, size_t size, int advice) {
   static int (*next)(void*, size_t, int);
   if (next == NULL) next = (int (*)(void*, size_t, int))dlsym(RTLD_NEXT, "madvise");
@@ -42,6 +43,7 @@ void* mmap(void* start, size_t size, int protection, int flags, int fd, off_t of
   }
   return next(start, size, protection, flags, fd, offset);
 }
+#endif
 
 // Small blocks, most of which go and come again: huge-page chunks that get holes, and lose them.
 static void use_small(void) {
@@ -87,13 +89,17 @@ static void check_options(long allow_thp, long allow_large, bool has_small_enoug
   use_arena(false);
   CHECK_EQ(n_large, 0);
   use_arena(true);
-  printf("allow_thp %ld, allow_large_os_pages %ld: huge pages asked for %zu times, large ones %zu times\n", allow_thp, allow_large,
-         n_huge, n_large);
+  printf("allow_thp %ld, allow_large_os_pages %ld: huge pages asked for %zu times, large ones %zu times\n", allow_thp,
+         allow_large, n_huge, n_large);
   CHECK_FOR((n_huge > 0) == (has_small_enough && allow_thp != 0), "allow_thp %ld: %zu", allow_thp, n_huge);
   CHECK(n_large > 0 && n_sizeless == 0);
 }
 
 int main(void) {
+  if (TEST_TSAN || TEST_ASAN) {
+    test_skip("requests for huge pages", "they cannot be counted under sanitizers");
+    return skip_code;
+  }
   // The table that holds a huge page's place has an OS page, with entries of 8 bytes.
   size_t page = _mi_prim_os_page_size(), huge = page / 8 * page;
   printf("OS pages of %zu KiB, huge pages of %zu MiB\n", page / KiB, huge / MiB);
