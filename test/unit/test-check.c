@@ -72,8 +72,11 @@ static void build(void) {
     if (state_of(page) == MI_PAGE_PARKED) parked = page;
   }
   queued = _mi_page_of(blocks[n_blocks - 1]);
-  for (size_t i = n_blocks - 200; i < n_blocks - 1; i++) {
-    if (_mi_page_of(blocks[i]) == queued) mi_free(blocks[i]);
+  size_t n_freed = 0;
+  for (size_t i = n_blocks - 1; i-- > 1 && n_freed < 199;) { // more than the bin takes
+    if (_mi_page_of(blocks[i]) != queued) continue;
+    mi_free(blocks[i]);
+    n_freed++;
   }
   pthread_create(&thread, NULL, &leave_blocks, NULL);
   pthread_join(thread, NULL);
@@ -384,6 +387,10 @@ static mi_theap_t* find_other(void) {
 
 int main(void) {
   pthread_t thread;
+  if (_mi_prim_os_page_size() > 4096) {
+    test_skip("damaged pages", "with larger OS pages all blocks of a page are made at once, and the bin takes what is freed");
+    return skip_code;
+  }
   watchdog(60);
   mi_option_set(mi_option_purge_delay, -1);
   mi_option_set(mi_option_max_errors, -1);
