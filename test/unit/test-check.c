@@ -388,7 +388,8 @@ static mi_theap_t* find_other(void) {
 int main(void) {
   pthread_t thread;
   if (_mi_prim_os_page_size() > 4096) {
-    test_skip("damaged pages", "with larger OS pages all blocks of a page are made at once, and the bin takes what is freed");
+    test_skip("damaged pages",
+              "with larger OS pages all blocks of a page are made at once, and the bin takes what is freed");
     return skip_code;
   }
   watchdog(60);
