@@ -41,11 +41,18 @@ ROWS = [
     Row("arm64", "arm64", "Linux, glibc", "AArch64", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
     Row("arm64-16k", "arm64", "Linux, glibc", "AArch64, OS pages of 16 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
     Row("arm64-64k", "arm64", "Linux, glibc", "AArch64, OS pages of 64 KiB", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
+    Row("arm64-programs", "arm64-programs", "Linux, glibc", "AArch64, real programs", "qemu", "qemu-aarch64 --version", "[ports](design/ports.md)"),
+    Row("arm64-tags", "arm64-tags", "Linux, glibc", "AArch64 with memory tags", "qemu", "qemu-aarch64 --version", "[tagging](design/tagging.md)"),
     Row("armhf", "armhf", "Linux, glibc", "ARM, 32 bits", "qemu", "qemu-arm --version", "[ports](design/ports.md)"),
     Row("riscv64", "riscv64", "Linux, glibc", "RISC-V, 64 bits", "qemu", "qemu-riscv64 --version", "[ports](design/ports.md)"),
     Row("s390x", "s390x", "Linux, glibc", "s390x, big endian", "qemu", "qemu-s390x --version", "[ports](design/ports.md)"),
     Row("ppc64le", "ppc64le", "Linux, glibc", "POWER, little endian", "qemu", "qemu-ppc64le --version", "[ports](design/ports.md)"),
     Row("ppc64le-64k", "ppc64le", "Linux, glibc", "POWER, OS pages of 64 KiB", "qemu", "qemu-ppc64le --version", "[ports](design/ports.md)"),
+    *(Row(f"{name}-clang{lto}", f"{name}-clang{lto}", "Linux, glibc", processor + (", thin LTO" if lto else ""), "qemu",
+          f"qemu-{emulator} --version", "[ports](design/ports.md)")
+      for name, emulator, processor in (("arm64", "aarch64", "AArch64"), ("armhf", "arm", "ARM, 32 bits"),
+                                        ("riscv64", "riscv64", "RISC-V, 64 bits"), ("s390x", "s390x", "s390x, big endian"))
+      for lto in ("", "-lto")),
     Row("windows", "windows", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("windows-ucrt", "windows-ucrt", "Windows, UCRT", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),
     Row("windows-clang", "windows-clang", "Windows, msvcrt", "x86-64", "wine", "wine --version", "[Windows](design/windows.md)"),

@@ -47,6 +47,7 @@ class Part:
     options: tuple = ()  # of cmake, for platforms
     script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
     build: str = ""  # of another platform, which this one runs in another environment
+    toolchain: str = ""  # a file in cmake/toolchains, if that has not the name of the build
     environment: tuple = ()  # (name, value)
 
 
@@ -92,7 +93,22 @@ def cross(name, triple, packages, what, **more):
                 (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]), platform=True, options=(KINDS,), **more)
 
 
+# With clang and lld in place of GCC and its linker, and again with programs and library optimised together.
+CLANG_TESTS = ("-L", "override|preload|stress", "-E", "cliffs|thread-keys|unload|dlopen")
+
+
+def cross_clang(name, triple, packages, what, lto):
+    return Part(f"{name}-clang{'-lto' if lto else ''}", "platforms", f"{name}-clang{'-lto' if lto else ''}",
+                f"{what}, clang and lld{', thin LTO' if lto else ''}", CLANG_TESTS,
+                ("python3", "qemu-user:qemu-aarch64", f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:], CLANG[0], *LTO),
+                platform=True, toolchain=name,
+                options=("-DMI_TEST_KINDS=override;preload;stress", "-DMI_CROSS_CLANG=ON", f"-DCMAKE_INTERPROCEDURAL_OPTIMIZATION={'ON' if lto else 'OFF'}"))
+
+
 ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross")
+RISCV64 = ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross")
+ARMHF = ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross")
+S390X = ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross")
 POWER = ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross")
 X86_32 = ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386")
 MUSL = ("python3", "musl-tools:musl-gcc")
@@ -111,12 +127,12 @@ PLATFORMS = [
     cross("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
     cross("arm64-16k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 16 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "16384"),)),
     cross("arm64-64k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 64 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "65536"),)),
-    cross("riscv64", "riscv64-linux-gnu", ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross"),
-          "Linux, RISC-V 64, emulated"),
-    cross("armhf", "arm-linux-gnueabihf", ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross"),
-          "Linux, ARM 32, emulated"),
-    cross("s390x", "s390x-linux-gnu", ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross"),
-          "Linux, s390x, big endian, emulated"),
+    Part("arm64-64k-secure", "platforms", "arm64-64k-secure", "Linux, AArch64, OS pages of 64 KiB, all checks of blocks, emulated", ("-L", "stress"),
+         (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
+         options=("-DMI_TEST_KINDS=stress", "-DMI_SECURE_FULL=ON"), environment=(("QEMU_PAGESIZE", "65536"),)),
+    cross("riscv64", "riscv64-linux-gnu", RISCV64, "Linux, RISC-V 64, emulated"),
+    cross("armhf", "arm-linux-gnueabihf", ARMHF, "Linux, ARM 32, emulated"),
+    cross("s390x", "s390x-linux-gnu", S390X, "Linux, s390x, big endian, emulated"),
     cross("ppc64le", "powerpc64le-linux-gnu", POWER, "Linux, POWER, emulated"),
     cross("ppc64le-64k", "powerpc64le-linux-gnu", POWER, "the same with OS pages of 64 KiB", build="ppc64le",
           environment=(("QEMU_PAGESIZE", "65536"),)),
@@ -126,6 +142,22 @@ PLATFORMS = [
     Part("emscripten", "platforms", "emscripten", "WebAssembly with Emscripten, run by node", WASM_TESTS, EMSCRIPTEN, platform=True),
     Part("emscripten-threads", "platforms", "emscripten-threads", "the same with threads", ("-R", "^((unit|api|override|stress|fuzz)-|modes-thread-(exit|late))"),
          EMSCRIPTEN, platform=True),
+]
+PLATFORMS += [
+    cross_clang(name, triple, packages, what, lto)
+    for name, triple, packages, what in (("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
+                                         ("riscv64", "riscv64-linux-gnu", RISCV64, "Linux, RISC-V 64, emulated"),
+                                         ("armhf", "arm-linux-gnueabihf", ARMHF, "Linux, ARM 32, emulated"),
+                                         ("s390x", "s390x-linux-gnu", S390X, "Linux, s390x, big endian, emulated"))
+    for lto in (False, True)
+]
+PLATFORMS += [
+    Part("arm64-tags", "platforms", "arm64-tags", "Linux, AArch64 with memory tags, emulated", ("-L", "api|override|preload|stress|fuzz"),
+         (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
+         options=("-DMI_TEST_KINDS=api;override;preload;stress;fuzz", "-DMI_MEMORY_TAGGING=ON")),
+    Part("arm64-programs", "platforms", "arm64-programs", "real programs of AArch64 with the library preloaded, emulated (uses registries)", (),
+         (*BUILD, *QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]),
+         script="test/platforms/real_programs.py"),
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [
@@ -216,11 +248,15 @@ def build_of(part):
     return part.build or part.preset
 
 
+def toolchain_of(part):
+    return part.toolchain or build_of(part)
+
+
 def build(part, jobs):
     configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
     if part.platform:
         configure = ["cmake", "-S", ".", "-B", f"build/{build_of(part)}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
-                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{build_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
+                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{toolchain_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
                      "-DMI_BUILD_TESTS=ON", "-DMI_BUILD_BENCH=OFF", *part.options]
     if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return False
@@ -336,7 +372,7 @@ def self_test():
         "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8")
                        for part in PARTS if not part.platform and not part.script),
-        "toolchains": all((ROOT / f"cmake/toolchains/{build_of(part)}.cmake").exists() for part in PARTS if part.platform),
+        "toolchains": all((ROOT / f"cmake/toolchains/{toolchain_of(part)}.cmake").exists() for part in PARTS if part.platform),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
     return 1 if wrong else 0
