@@ -13,7 +13,7 @@ if(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_platform_options -D_WASI_EMULATED_SIGNAL -D_WASI_EMULATED_PROCESS_CLOCKS -Wno-format
     SHELL:-include ${CMAKE_CURRENT_LIST_DIR}/wasi/missing.h $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
   set(mi_platform_libraries wasi-emulated-signal wasi-emulated-process-clocks)
-  set(mi_platform_lacks mappings processes threads figures exceptions kinds environment)
+  set(mi_platform_lacks mappings processes threads figures exceptions kinds environment names)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
   set(mi_platform_options -Wno-format)
   set(mi_platform_link_options -sALLOW_MEMORY_GROWTH=1 -sEXIT_RUNTIME=1 -sTOTAL_STACK=1MB
@@ -43,6 +43,7 @@ set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
 # thread keeps although memory is wanted.
 set(mi_needs_kinds "slice_model.h|_mi_purge_n_backed|state_of\\(queued\\)|check_kept_by_threads")
 set(mi_needs_environment "extern char\\*\\* environ") # one that changes
+set(mi_needs_names "pvalloc\\(size") # that its headers do not declare
 set(mi_needs_growing-memory "memory_size\\(") # nowhere but in WebAssembly
 set(mi_needs_exceptions "catch \\(|throw |_throws\\(")
 
