@@ -152,7 +152,8 @@ PLATFORMS += [
     for lto in (False, True)
 ]
 PLATFORMS += [
-    Part("arm64-tags", "platforms", "arm64-tags", "Linux, AArch64 with memory tags, emulated", ("-L", "api|override|preload|stress|fuzz"),
+    Part("arm64-tags", "platforms", "arm64-tags", "Linux, AArch64 with memory tags, emulated",
+         ("-L", "api|override|preload|stress|fuzz", "-E", "cliffs|dlopen"),
          (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
          options=("-DMI_TEST_KINDS=api;override;preload;stress;fuzz", "-DMI_MEMORY_TAGGING=ON")),
     Part("arm64-programs", "platforms", "arm64-programs", "real programs of AArch64 with the library preloaded, emulated (uses registries)", (),

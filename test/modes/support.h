@@ -313,7 +313,8 @@ static inline void watchdog_bark(int signal_number) {
 // Ends the process (not its children: each needs its own) with status 124 after so many seconds; 0 switches it off.
 static inline void watchdog(unsigned seconds) {
   signal(SIGALRM, watchdog_bark);
-  alarm(seconds * (unsigned)test_scale() * (TEST_SANITIZED ? 10 : 1));
+  unsigned factor = (TEST_SANITIZED || test_env("MI_TEST_EMULATED", 0) != 0 ? 10 : 1);
+  alarm(seconds * (unsigned)test_scale() * factor);
 }
 
 // ---- what the system says -------------------------------------------------------------------------------------------
