@@ -26,32 +26,29 @@
 // In both cases each thread has a copy of a section that has the variables as they are declared.
 #define MI_LOCAL_COPIED (MI_LOCAL_BY_KEY || MI_LOCAL_BY_WORKER)
 
-#if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
+#if MI_SYSTEM_WINDOWS && defined(__MINGW32__) && (defined(__x86_64__) || defined(__i386__))
 
 // GCC emulates them there, and allocates.  So they are put where the linker collects what the system copies for each thread
-// (the name must come before .tls$ZZZ, its end), and are found as other compilers find them.
+// (the name must come before .tls$ZZZ, its end), and are found by the distance of the copy.  Their offset in the section, as
+// clang has it in its code, is no constant in a module that the system has moved: linkers of binutils 2.40 let it be moved too.
 extern unsigned int _tls_index;
+extern char*        _tls_start; // the beginning of the section
 
-static mi_always_inline char* _mi_local_base(void) {
+static mi_always_inline uintptr_t _mi_local_distance(void) {
   char** bases;
   #if defined(__x86_64__)
   __asm__("movq %%gs:0x58, %0" : "=r"(bases));
-  #elif defined(__i386__)
-  __asm__("movl %%fs:0x2C, %0" : "=r"(bases));
   #else
-    #error "GCC has no usable thread-local variables for Windows on this processor: build with clang"
+  __asm__("movl %%fs:0x2C, %0" : "=r"(bases));
   #endif
-  return bases[_tls_index];
+  return (uintptr_t)bases[_tls_index] - (uintptr_t)&_tls_start;
 }
 
   #define MI_LOCAL(type, name) __attribute__((section(".tls$MI"))) type name
-  #define mi_local(name) \
-    (*__extension__({ \
-      __typeof__(name)* local_; \
-      __asm__("lea %c1@secrel32(%2), %0" : "=r"(local_) : "i"(&name), "r"(_mi_local_base())); \
-      local_; \
-    }))
+  #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
 
+#elif MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
+  #error "GCC has no usable thread-local variables for Windows on this processor: build with clang"
 #elif MI_LOCAL_BY_KEY
 
   #include <pthread.h>
