@@ -4,7 +4,7 @@
   scripts/run-tests.py quick      what `make test` runs: the release build
   scripts/run-tests.py rest       everything else that continuous integration runs
   scripts/run-tests.py PART ...   single parts, by name or group
-  scripts/run-tests.py --list     the parts, and what they run
+  scripts/run-tests.py --list     the parts and what they run, and the groups
   scripts/run-tests.py --record PART ...   notes the results in docs/platforms.md, too
 
 Each part is one call of ctest in the build of one preset of CMakePresets.json, which is configured and built first.  Tools that
@@ -195,6 +195,10 @@ for each in PARTS:
     NAMES.setdefault(each.group, []).append(each)
 NAMES["all"] = NAMES["quick"] + NAMES["rest"]
 NAMES["platforms"] = PLATFORMS
+# Families of platforms, for `make test-FAMILY`.
+NAMES["wasm"] = [part for part in PLATFORMS if part.name.startswith(("wasi", "emscripten"))]
+NAMES["emulated"] = [part for part in PLATFORMS if QEMU[1] in part.needs]
+NAMES["windows-all"] = [part for part in PLATFORMS if part.name.startswith(("windows", "minject"))]
 
 
 def chosen(names):
@@ -391,7 +395,8 @@ def main():
         return self_test()
     if args.list or not args.parts:
         for part in PARTS:
-            print(f"{part.name:<17}{part.group:<10}{part.what}")
+            print(f"{part.name:<19}{part.group:<10}{part.what}")
+        print("groups: " + ", ".join(name for name, parts in NAMES.items() if len(parts) > 1))
         return 0
     unknown = [name for name in args.parts if name not in NAMES]
     if unknown:
