@@ -40,7 +40,7 @@ set(mi_needs_processes "tasks.h|fork\\(|execve?\\(|test_exec\\(|prctl\\(|pipe\\(
 set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h|n_pooled")
 set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
 # Chunks of their own for each kind of pages, which the model of slices is made for, and memory that is purged.
-set(mi_needs_kinds "slice_model.h|_mi_purge_round")
+set(mi_needs_kinds "slice_model.h|_mi_purge_keep\\(")
 set(mi_needs_environment "extern char\\*\\* environ") # one that changes
 set(mi_needs_names "pvalloc\\(size") # that its headers do not declare
 set(mi_needs_growing-memory "memory_size\\(") # nowhere but in WebAssembly
