@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
   mi_free(mi_malloc(10));
   pthread_key_create(&keys[2], &destroy_2);
   pthread_key_create(&keys[3], &destroy_3);
-  size_t n_threads = TEST_SANITIZED ? 400 : 2000 * test_scale() > 100000 ? 100000 : 2000 * test_scale();
+  size_t  n_threads = TEST_SANITIZED ? 400 : 2000 * test_scale() > 100000 ? 100000 : 2000 * test_scale();
   int64_t n_first = first_threads();
   CHECK_EQ(live_threads(), n_first);
   run_threads(200);
