@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures WebAssembly, run by node: under WASI with malloc of wasi-libc (dlmalloc) and with ours, and with Emscripten with its
 dlmalloc, its emmalloc and ours: the size of modules, the time of benchmark programs, and the memory that their modules have at the
-end.  Prints the tables of docs/design/wasm.md.
+end.  Prints what docs/design/wasm.md has under "Figures", from the first heading on.
 
   bench/wasm.py [--runs N]        needs clang-19, lld-19, wasi-libc, libclang-rt-19-dev-wasm32, node; and wasm-opt and emcc for
                                   what needs them
@@ -75,7 +75,8 @@ def print_sizes(system):
     build, mallocs = SYSTEMS[system]
     source = WORK / "hello.c"
     source.write_text(HELLO, encoding="utf-8")
-    row(f"{system}: module, bytes", *mallocs, "more than dlmalloc")
+    print(f"### {system}\n")
+    row("module, bytes", *mallocs, "more than dlmalloc")
     row(*["---"] * (len(mallocs) + 2))
     for level in ("-O2", "-Oz"):
         modules = [build("hello", [source], level, malloc)[1] for malloc in mallocs]
@@ -91,7 +92,7 @@ def print_memory(system):
     source = WORK / "small.c"
     source.write_text(SMALL, encoding="utf-8")
     sizes = [f"{run(build('small', [source], '-O2', malloc)[0], [])[1] // 1024} KiB with {malloc}" for malloc in mallocs]
-    print(f"\n{system}, 1000 blocks of 100 bytes: the module has at the end {', '.join(sizes)}.\n", flush=True)
+    print(f"\n1000 blocks of 100 bytes: the module has at the end {', '.join(sizes)}.\n", flush=True)
 
 
 def spread(times):
@@ -100,7 +101,7 @@ def spread(times):
 
 def print_times(system, runs):
     build, mallocs = SYSTEMS[system]
-    row(f"{system}: program", *(f"s, {malloc}" for malloc in mallocs), *(f"MiB, {malloc}" for malloc in mallocs))
+    row("program", *(f"s, {malloc}" for malloc in mallocs), *(f"MiB, {malloc}" for malloc in mallocs))
     row(*["---"] * (2 * len(mallocs) + 1))
     for name, (sources, args) in PROGRAMS.items():
         commands = [build(name, sources, "-O2", malloc)[0] for malloc in mallocs]

@@ -39,9 +39,8 @@ set(mi_needs_mappings "sys/mman.h|_mi_prim_(map|protect|resize|move_out|remap|hi
 set(mi_needs_processes "tasks.h|fork\\(|execve?\\(|test_exec\\(|prctl\\(|pipe\\(|sys/wait.h|forks.h|sys/resource.h")
 set(mi_needs_threads "pthread_(barrier|cond|key|once|self|detach|setspecific)|std::thread|<thread>|sched_yield|sleep_ms|heap/pool.h|n_pooled")
 set(mi_needs_figures "mi_process_info\\(") # of time and memory of the process
-# Chunks of their own for each kind of pages, and memory that is purged: the model of slices is made for these.  And pages that a
-# thread keeps although memory is wanted.
-set(mi_needs_kinds "slice_model.h|_mi_purge_n_backed|state_of\\(queued\\)|check_kept_by_threads")
+# Chunks of their own for each kind of pages, which the model of slices is made for, and memory that is purged.
+set(mi_needs_kinds "slice_model.h|_mi_purge_keep\\(")
 set(mi_needs_environment "extern char\\*\\* environ") # one that changes
 set(mi_needs_names "pvalloc\\(size") # that its headers do not declare
 set(mi_needs_growing-memory "memory_size\\(") # nowhere but in WebAssembly
