@@ -62,10 +62,10 @@ ROWS = [
     Row("wasi-wasmtime", "wasi", "WASI", "WebAssembly", "wasmtime", "build/venv-wasmtime/bin/python3 -m pip show wasmtime", "[WebAssembly](design/wasm.md)"),
     Row("emscripten", "emscripten", "Emscripten", "WebAssembly", "node, Emscripten", "emcc --version", "[WebAssembly](design/wasm.md)"),
     Row("emscripten-threads", "emscripten-threads", "Emscripten with threads", "WebAssembly", "node, Emscripten", "emcc --version", "[WebAssembly](design/wasm.md)"),
-    Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("netbsd", "netbsd", "NetBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
-    Row("openbsd", "openbsd", "OpenBSD", "x86-64", "compiled with zig", "python3 -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("macos", "macos", "macOS", "arm64, x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("freebsd", "freebsd", "FreeBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("netbsd", "netbsd", "NetBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
+    Row("openbsd", "openbsd", "OpenBSD", "x86-64", "compiled with zig", "build/venv/bin/python -m ziglang version", "[macOS and BSDs](design/unix.md)"),
     Row("stubs", "stubs", "Android, DragonFly, Haiku, iOS", "", "compiled against declarations of our own, clang", "clang-19 --version", "[macOS and BSDs](design/unix.md)"),
 ]
 
@@ -115,9 +115,9 @@ def compiler_of(build):
 
 
 def version_of(command):
-    """The first number with a point that a command prints of itself."""
+    """The first number with a point that a command prints of itself; from the root of the tree."""
     try:
-        said = subprocess.run(command.split(), capture_output=True, text=True, check=False).stdout if command else ""
+        said = subprocess.run(command.split(), cwd=ROOT, capture_output=True, text=True, check=False).stdout if command else ""
     except FileNotFoundError:
         said = ""
     found = re.search(r"\d+\.[\d.]*\d", said)
