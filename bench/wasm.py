@@ -65,6 +65,10 @@ def row(*cells):
     print("| " + " | ".join(cells) + " |", flush=True)
 
 
+def rule(n_cells):
+    print("|" + "---|" * n_cells, flush=True)
+
+
 def optimised(module):
     out = module.with_suffix(".opt.wasm")
     subprocess.run(["wasm-opt", "-Oz", str(module), "-o", str(out)], check=True)
@@ -77,7 +81,7 @@ def print_sizes(system):
     source.write_text(HELLO, encoding="utf-8")
     print(f"### {system}\n")
     row("module, bytes", *mallocs, "more than dlmalloc")
-    row(*["---"] * (len(mallocs) + 2))
+    rule(len(mallocs) + 2)
     for level in ("-O2", "-Oz"):
         modules = [build("hello", [source], level, malloc)[1] for malloc in mallocs]
         sizes = [module.stat().st_size for module in modules]
@@ -102,7 +106,7 @@ def spread(times):
 def print_times(system, runs):
     build, mallocs = SYSTEMS[system]
     row("program", *(f"s, {malloc}" for malloc in mallocs), *(f"MiB, {malloc}" for malloc in mallocs))
-    row(*["---"] * (2 * len(mallocs) + 1))
+    rule(2 * len(mallocs) + 1)
     for name, (sources, args) in PROGRAMS.items():
         commands = [build(name, sources, "-O2", malloc)[0] for malloc in mallocs]
         times, memory = [[] for _ in mallocs], [0] * len(mallocs)
