@@ -130,7 +130,7 @@ endif()
 if(CMAKE_SIZEOF_VOID_P EQUAL 4 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   list(APPEND mi_flags -Wno-psabi) # GCC tells of each atomic field whose place has changed once
 endif()
-if(WIN32 AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+if(WIN32 AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   list(APPEND mi_flags -mcmodel=small) # variables of other sources have a constant address (src/prim/local.h)
 endif()
 if(WIN32)

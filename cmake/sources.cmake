@@ -3,9 +3,21 @@
 
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
-set(mi_posix_sources src/prim/local.c src/prim/thread_exit.c)
-set(mi_unix_sources src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_posix_sources src/prim/local.c src/prim/posix_memory.c src/prim/posix_process.c src/prim/thread_exit.c)
+set(mi_unix_sources src/prim/no_advice.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
+
+# Threads of Emscripten are a flag of its compiler.
+set(mi_emscripten_threads OFF)
+if(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
+  include(CheckCSourceCompiles)
+  check_c_source_compiles("
+    #if !defined(__EMSCRIPTEN_PTHREADS__)
+      #error no
+    #endif
+    int main(void) { return 0; }" mi_has_emscripten_threads)
+  set(mi_emscripten_threads ${mi_has_emscripten_threads})
+endif()
 
 if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings the rest (docs/design/porting.md)
   set(mi_has_threads OFF)
@@ -16,6 +28,8 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Android")
   set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/unix_thread.c ${mi_posix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
+    src/prim/no_advice.c
+    src/prim/no_large.c
     src/prim/no_remap.c
     src/prim/no_watch.c
     src/prim/windows.c
@@ -27,23 +41,30 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
 elseif(CMAKE_SYSTEM_NAME MATCHES "^(Darwin|iOS|tvOS|watchOS|visionOS)$")
   set(mi_system_sources src/prim/darwin.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "FreeBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/freebsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/freebsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "NetBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/netbsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/netbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "OpenBSD")
-  set(mi_system_sources src/prim/bsd.c src/prim/openbsd.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/openbsd.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "DragonFly")
-  set(mi_system_sources src/prim/bsd.c src/prim/dragonfly.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/bsd.c src/prim/no_large.c src/prim/dragonfly.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Haiku")
-  set(mi_system_sources src/prim/haiku.c ${mi_unix_sources})
+  set(mi_system_sources src/prim/haiku.c src/prim/no_large.c ${mi_unix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "WASI")
   set(mi_has_threads OFF)
-  set(mi_system_sources src/prim/wasi.c ${mi_grown_sources} src/prim/single.c)
-elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND MI_EMSCRIPTEN_THREADS)
-  set(mi_system_sources src/prim/emscripten.c src/prim/emscripten_thread.c ${mi_grown_sources} ${mi_posix_sources})
+  set(mi_system_sources src/prim/wasi.c src/prim/wasm.c ${mi_grown_sources} src/prim/single.c)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten" AND mi_emscripten_threads)
+  set(mi_system_sources
+    src/prim/emscripten.c
+    src/prim/emscripten_thread.c
+    src/prim/local.c
+    src/prim/thread_exit.c
+    src/prim/unix_thread.c
+    src/prim/wasm.c
+    ${mi_grown_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Emscripten")
   set(mi_has_threads OFF)
-  set(mi_system_sources src/prim/emscripten.c ${mi_grown_sources} src/prim/single.c)
+  set(mi_system_sources src/prim/emscripten.c src/prim/wasm.c ${mi_grown_sources} src/prim/single.c)
 else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}: see docs/design/porting.md.")
 endif()

@@ -2,7 +2,10 @@
 
    Include it in exactly one C++ source of a program: it defines the replaceable functions of the language.  (A program
    that links the library as its malloc needs no header.)  operator new calls the new-handler and throws std::bad_alloc
-   as the standard requires; the nothrow forms return nullptr. */
+   as the standard requires; the nothrow forms return nullptr.
+
+   On Windows the program must contain its C++ runtime (MinGW: -static-libstdc++): a runtime that is a DLL keeps its own
+   operators, and gives the program blocks of them. */
 #pragma once
 #ifndef MIMALLOC_NEW_DELETE_H
 #define MIMALLOC_NEW_DELETE_H

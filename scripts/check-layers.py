@@ -14,6 +14,7 @@
              public headers declare it.  Macros and types are free, inline functions of src/base are named mi_... like
              the macros beside them, and sources of src/prim, src/api and src/override may define names of the system
   long       no file has more than MAX_FILE_LINES lines, no function more than MAX_FUNCTION_LINES
+  costs      the files of src/prim that begin with the name of a system have no more than MAX_SYSTEM_LINES lines together
 
 Exit status 1 if a rule is broken.  --self-test breaks each rule in a small tree and expects to be told."""
 
@@ -25,6 +26,11 @@ from units import LAYERS, PRIM
 
 MAX_FUNCTION_LINES = 40
 MAX_FILE_LINES = 400
+MAX_SYSTEM_LINES = 700
+
+# The system that the interface was made for, and what a build adds on request.
+FIRST_SYSTEM = "linux"
+SYSTEM_EXTRAS = {"windows_etw"}
 
 # Other files that must know the system: they are about the compiler, or choose the sources.
 SYSTEM_ALLOWED = {"src/base/compiler.h", "src/base/atomic.h", "src/static.c"}
@@ -206,9 +212,19 @@ class Tree:
                 if item.kind == "function" and item.n_lines > MAX_FUNCTION_LINES:
                     self.breaks("long", source.path, item.line, f"{item.name} has {item.n_lines} lines")
 
+    def check_costs(self):
+        files = {}
+        for path in self.files:
+            if self.name(path).startswith("src/prim/") and path.stem not in SYSTEM_EXTRAS:
+                files.setdefault(path.stem.partition("_")[0], []).append(path)
+        for system, paths in files.items():
+            n = sum(len(self.lines[path]) for path in paths)
+            if n > MAX_SYSTEM_LINES and system != FIRST_SYSTEM:
+                self.breaks("costs", paths[0], 1, f"{system} has {n} lines")
+
     def check(self):
         for rule in (self.check_layers, self.check_first, self.check_cycles, self.check_system, self.check_c_in_c,
-                     self.check_list, self.check_circles, self.check_up, self.check_named, self.check_long):
+                     self.check_list, self.check_circles, self.check_up, self.check_named, self.check_long, self.check_costs):
             rule()
         self.counted = f"{len(self.files)} files"
 
@@ -281,6 +297,7 @@ BAD = [
     ("long", {"src/page/word.h": "static int word_f(void) {\n" + "  g();\n" * 39 + "}\n"}),
     ("long", {"src/page/word.h": "static int word_f(\n    int a, // {\n    int b) {\n" + "  g();\n" * 37 + "}\n"}),
     ("long", {"src/page/word.h": "// line\n" * 401}),
+    ("costs", {"src/prim/own.c": GOOD["src/prim/own.c"] + "// line\n" * 390, "src/prim/own_x.h": "// line\n" * 310}),
 ]
 
 

@@ -6,12 +6,15 @@
 # PREFIX has the loader and the libraries of that processor.  The kernel starts programs that the program executes, itself again
 # for instance, by EMULATOR: in a user namespace of its own, which nothing else on the machine sees (unshare, binfmt_misc).  Where
 # the kernel (before 6.7) or a sandbox does not allow that, the program runs with MI_TEST_NO_EXEC=1, and tests that have to
-# start programs say that they are skipped.  MI_TEST_PRELOAD is the program's LD_PRELOAD, not the emulator's.  Memory of emulated programs cannot be measured (MI_TEST_NO_RSS).
+# start programs say that they are skipped.  MI_TEST_PRELOAD is the program's LD_PRELOAD, not the emulator's.  Memory of emulated
+# programs cannot be measured (MI_TEST_NO_RSS); the emulator may need much more than they do, and is the first to go when memory
+# becomes short.
 set -u
 
 emulator=$(command -v "$1") || { echo "run-emulated.sh: no $1" >&2; exit 127; }
 export QEMU_LD_PREFIX="$2" MI_TEST_NO_RSS=1 MI_TEST_EMULATED=1
 shift 2
+{ echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null
 
 # Class, byte order and machine as the program's header has them; any kind of system, and position-independent or not.
 rule() {

@@ -4,7 +4,7 @@
   scripts/run-tests.py quick      what `make test` runs: the release build
   scripts/run-tests.py rest       everything else that continuous integration runs
   scripts/run-tests.py PART ...   single parts, by name or group
-  scripts/run-tests.py --list     the parts, and what they run
+  scripts/run-tests.py --list     the parts and what they run, and the groups
   scripts/run-tests.py --record PART ...   notes the results in docs/platforms.md, too
 
 Each part is one call of ctest in the build of one preset of CMakePresets.json, which is configured and built first.  Tools that
@@ -47,6 +47,7 @@ class Part:
     options: tuple = ()  # of cmake, for platforms
     script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
     build: str = ""  # of another platform, which this one runs in another environment
+    toolchain: str = ""  # a file in cmake/toolchains, if that has not the name of the build
     environment: tuple = ()  # (name, value)
 
 
@@ -92,10 +93,30 @@ def cross(name, triple, packages, what, **more):
                 (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]), platform=True, options=(KINDS,), **more)
 
 
+# With clang and lld in place of GCC and its linker, and again with programs and library optimised together.
+CLANG_TESTS = ("-L", "override|preload|stress", "-E", "cliffs|thread-keys|unload|dlopen")
+
+
+def cross_clang(name, triple, packages, what, lto):
+    return Part(f"{name}-clang{'-lto' if lto else ''}", "platforms", f"{name}-clang{'-lto' if lto else ''}",
+                f"{what}, clang and lld{', thin LTO' if lto else ''}", CLANG_TESTS,
+                ("python3", "qemu-user:qemu-aarch64", f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:], CLANG[0], *LTO),
+                platform=True, toolchain=name,
+                options=("-DMI_TEST_KINDS=override;preload;stress", "-DMI_CROSS_CLANG=ON", f"-DCMAKE_INTERPROCEDURAL_OPTIMIZATION={'ON' if lto else 'OFF'}"))
+
+
 ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross")
+RISCV64 = ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross")
+ARMHF = ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross")
+S390X = ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross")
 POWER = ("gcc-powerpc64le-linux-gnu", "g++-powerpc64le-linux-gnu", "libc6-dev-ppc64el-cross")
 X86_32 = ("python3", "gcc-12-multilib", "g++-12-multilib", "libc6-dev-i386")
 MUSL = ("python3", "musl-tools:musl-gcc")
+WASM_TESTS = ("-L", "unit|api|override|stress|fuzz")
+WASI = ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
+        "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
+        "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32")
+EMSCRIPTEN = ("python3", "nodejs:node", "emscripten:emcc")
 PLATFORMS = [
     Part("x86-32", "rest", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS, X86_32, platform=True, options=(KINDS,), is_optional=True),
     Part("musl", "rest", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, MUSL, platform=True, options=(KINDS,), is_optional=True),
@@ -106,19 +127,38 @@ PLATFORMS = [
     cross("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
     cross("arm64-16k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 16 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "16384"),)),
     cross("arm64-64k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 64 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "65536"),)),
-    cross("riscv64", "riscv64-linux-gnu", ("gcc-riscv64-linux-gnu", "g++-riscv64-linux-gnu", "libc6-dev-riscv64-cross"),
-          "Linux, RISC-V 64, emulated"),
-    cross("armhf", "arm-linux-gnueabihf", ("gcc-arm-linux-gnueabihf", "g++-arm-linux-gnueabihf", "libc6-dev-armhf-cross"),
-          "Linux, ARM 32, emulated"),
-    cross("s390x", "s390x-linux-gnu", ("gcc-s390x-linux-gnu", "g++-s390x-linux-gnu", "libc6-dev-s390x-cross"),
-          "Linux, s390x, big endian, emulated"),
+    Part("arm64-64k-secure", "platforms", "arm64-64k-secure", "Linux, AArch64, OS pages of 64 KiB, all checks of blocks, emulated", ("-L", "stress"),
+         (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
+         options=("-DMI_TEST_KINDS=stress", "-DMI_SECURE_FULL=ON"), environment=(("QEMU_PAGESIZE", "65536"),)),
+    cross("riscv64", "riscv64-linux-gnu", RISCV64, "Linux, RISC-V 64, emulated"),
+    cross("armhf", "arm-linux-gnueabihf", ARMHF, "Linux, ARM 32, emulated"),
+    cross("s390x", "s390x-linux-gnu", S390X, "Linux, s390x, big endian, emulated"),
     cross("ppc64le", "powerpc64le-linux-gnu", POWER, "Linux, POWER, emulated"),
     cross("ppc64le-64k", "powerpc64le-linux-gnu", POWER, "the same with OS pages of 64 KiB", build="ppc64le",
           environment=(("QEMU_PAGESIZE", "65536"),)),
-    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", ("-L", "unit|api|stress|fuzz"),
-         ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm-ar-19", "wasi-libc:wasi-libc",
-          "libclang-rt-19-dev-wasm32:libclang-rt-19-dev-wasm32", "libc++-19-dev-wasm32:libc++-19-dev-wasm32",
-          "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32"), platform=True),
+    Part("wasi", "platforms", "wasi", "WebAssembly under WASI, run by node", WASM_TESTS, WASI, platform=True),
+    Part("wasi-wasmtime", "platforms", "wasi", "the same, run by wasmtime (from PyPI)", WASM_TESTS, (*WASI, "python3-venv"),
+         platform=True, build="wasi", environment=(("MI_TEST_WASMTIME", "1"),)),
+    Part("emscripten", "platforms", "emscripten", "WebAssembly with Emscripten, run by node", WASM_TESTS, EMSCRIPTEN, platform=True),
+    Part("emscripten-threads", "platforms", "emscripten-threads", "the same with threads", ("-R", "^((unit|api|override|stress|fuzz)-|modes-thread-(exit|late))"),
+         EMSCRIPTEN, platform=True),
+]
+PLATFORMS += [
+    cross_clang(name, triple, packages, what, lto)
+    for name, triple, packages, what in (("arm64", "aarch64-linux-gnu", ARM64, "Linux, AArch64, emulated"),
+                                         ("riscv64", "riscv64-linux-gnu", RISCV64, "Linux, RISC-V 64, emulated"),
+                                         ("armhf", "arm-linux-gnueabihf", ARMHF, "Linux, ARM 32, emulated"),
+                                         ("s390x", "s390x-linux-gnu", S390X, "Linux, s390x, big endian, emulated"))
+    for lto in (False, True)
+]
+PLATFORMS += [
+    Part("arm64-tags", "platforms", "arm64-tags", "Linux, AArch64 with memory tags, emulated",
+         ("-L", "api|override|preload|stress|fuzz", "-E", "cliffs|dlopen"),
+         (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
+         options=("-DMI_TEST_KINDS=api;override;preload;stress;fuzz", "-DMI_MEMORY_TAGGING=ON")),
+    Part("arm64-programs", "platforms", "arm64-programs", "real programs of AArch64 with the library preloaded, emulated (uses registries)", (),
+         (*BUILD, *QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]),
+         script="test/platforms/real_programs.py"),
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [
@@ -142,6 +182,10 @@ PARTS += [
     *(Part(name, "compiled", name, what, (), ("python3", LTO[1], CLANG[0]), script=COMPILE) for name, what in (
         ("macos", "macOS, arm64 and x86-64, compiled and linked"), ("freebsd", "FreeBSD, x86-64, compiled and linked"),
         ("netbsd", "NetBSD, x86-64, compiled and linked"), ("openbsd", "OpenBSD, x86-64, compiled and linked"))),
+    Part("windows-32", "compiled", "windows-32", "Windows, x86 with 32 bits, compiled and linked, with all tests", (),
+         ("python3", LTO[1], "gcc-mingw-w64-i686-posix", "g++-mingw-w64-i686-posix"), script=COMPILE),
+    Part("msvc", "rest", "msvc", "Windows, ABI of MSVC, compiled against declarations of our own", (), ("python3", CLANG[0], LTO[1]),
+         script=COMPILE, is_optional=True),
     Part("stubs", "rest", "stubs", "Android, DragonFly, Haiku and iOS, compiled against declarations of our own", (),
          ("python3", CLANG[0]), script=COMPILE, is_optional=True),
 ]
@@ -151,6 +195,10 @@ for each in PARTS:
     NAMES.setdefault(each.group, []).append(each)
 NAMES["all"] = NAMES["quick"] + NAMES["rest"]
 NAMES["platforms"] = PLATFORMS
+# Families of platforms, for `make test-FAMILY`.
+NAMES["wasm"] = [part for part in PLATFORMS if part.name.startswith(("wasi", "emscripten"))]
+NAMES["emulated"] = [part for part in PLATFORMS if QEMU[1] in part.needs]
+NAMES["windows-all"] = [part for part in PLATFORMS if part.name.startswith(("windows", "minject"))]
 
 
 def chosen(names):
@@ -205,11 +253,15 @@ def build_of(part):
     return part.build or part.preset
 
 
+def toolchain_of(part):
+    return part.toolchain or build_of(part)
+
+
 def build(part, jobs):
     configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
     if part.platform:
         configure = ["cmake", "-S", ".", "-B", f"build/{build_of(part)}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
-                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{build_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
+                     f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{toolchain_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
                      "-DMI_BUILD_TESTS=ON", "-DMI_BUILD_BENCH=OFF", *part.options]
     if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return False
@@ -325,7 +377,7 @@ def self_test():
         "chosen": chosen(["tsan", "all", "quick"])[:2] == [NAMES["tsan"][0], PARTS[0]] and chosen(["all", "rest"]) == NAMES["all"],
         "presets": all(f'"{part.preset}"' in (ROOT / "CMakePresets.json").read_text(encoding="utf-8")
                        for part in PARTS if not part.platform and not part.script),
-        "toolchains": all((ROOT / f"cmake/toolchains/{build_of(part)}.cmake").exists() for part in PARTS if part.platform),
+        "toolchains": all((ROOT / f"cmake/toolchains/{toolchain_of(part)}.cmake").exists() for part in PARTS if part.platform),
     }.items() if not holds]
     print(f"self-test: {len(wrong)} wrong {' '.join(wrong)}")
     return 1 if wrong else 0
@@ -343,7 +395,8 @@ def main():
         return self_test()
     if args.list or not args.parts:
         for part in PARTS:
-            print(f"{part.name:<17}{part.group:<10}{part.what}")
+            print(f"{part.name:<19}{part.group:<10}{part.what}")
+        print("groups: " + ", ".join(name for name, parts in NAMES.items() if len(parts) > 1))
         return 0
     unknown = [name for name in args.parts if name not in NAMES]
     if unknown:

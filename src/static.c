@@ -19,7 +19,6 @@
 #if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
-  #include "prim/no_remap.c"
   #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
@@ -28,14 +27,27 @@
   #include "prim/windows_process.c"
   #include "prim/windows_thread.c"
 #endif
-#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID
+#if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
+  #include "prim/no_remap.c"
+#endif
+#if MI_SYSTEM_UNIX || MI_SYSTEM_ANDROID || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/unix_thread.c"
 #endif
 #if MI_SYSTEM_POSIX || (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
   #include "prim/thread_exit.c"
   #include "prim/local.c"
 #endif
+#if MI_SYSTEM_POSIX
+  #include "prim/posix_memory.c"
+  #include "prim/posix_process.c"
+#endif
 #include "prim/inject.c"
+#if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
+  #include "prim/no_advice.c"
+#endif
+#if MI_SYSTEM_BSD || MI_SYSTEM_HAIKU || MI_SYSTEM_WINDOWS
+  #include "prim/no_large.c"
+#endif
 #if MI_SYSTEM_UNIX
   #include "prim/unix_fault.c"
   #include "prim/unix_memory.c"
@@ -65,6 +77,9 @@
 #endif
 #if MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS
   #include "prim/emscripten_thread.c"
+#endif
+#if MI_SYSTEM_WASI || MI_SYSTEM_EMSCRIPTEN
+  #include "prim/wasm.c"
 #endif
 #if !MI_PRIM_VIRTUAL
   #include "prim/grown.c"

@@ -1,4 +1,4 @@
-# WebAssembly under WASI, with Debian's clang and wasi-libc; programs run under node.
+# WebAssembly under WASI, with Debian's clang and wasi-libc; programs run under node or wasmtime.
 set(CMAKE_SYSTEM_NAME WASI)
 set(CMAKE_SYSTEM_PROCESSOR wasm32)
 set(CMAKE_C_COMPILER clang-19)
@@ -9,6 +9,4 @@ set(CMAKE_SYSROOT /usr)
 set(CMAKE_AR llvm-ar-19)
 set(CMAKE_RANLIB llvm-ranlib-19)
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR}) # Platform/WASI.cmake: CMake itself does not know it
-# Fast calls of node 20 use the memory as it was before it grew, and crash.
-set(CMAKE_CROSSCOMPILING_EMULATOR node --no-warnings --no-turbo-fast-api-calls
-  ${CMAKE_CURRENT_LIST_DIR}/../../test/platforms/wasi.mjs)
+set(CMAKE_CROSSCOMPILING_EMULATOR ${CMAKE_CURRENT_LIST_DIR}/../../scripts/run-wasi.sh)

@@ -1,4 +1,4 @@
-// Calling the program's commit function.  Layer: arena.
+// Committing and decommitting slices.  Layer: arena.
 #include "commit.h"
 
 #include "../support/stat.h"
@@ -31,15 +31,23 @@ static void commit_set(mi_region_t* region, size_t slice, size_t n, bool is_done
   _mi_lock_release(&_mi_region_lock);
 }
 
-// True if the function agrees.
-static bool commit_call(mi_region_t* region, size_t slice, size_t n, bool commit) {
-  bool is_zero = false;
+// By the program's function.
+static bool commit_ask(const mi_region_t* region, void* start, size_t size, bool commit, bool* is_zero) {
   _mi_stat_count(commit ? &_mi_stat_live.commit_calls : &_mi_stat_live.purge_calls, 1);
-  if (!region->commit(commit, _mi_region_slice_start(region, slice), n * MI_SLICE_SIZE, &is_zero, region->commit_arg))
-    return false;
-  commit_set(region, slice, n, commit, commit && is_zero);
-  if (!commit) _mi_stat_count(&_mi_stat_live.purged, (int64_t)(n * MI_SLICE_SIZE));
+  if (!region->commit(commit, start, size, is_zero, region->commit_arg)) return false;
+  if (!commit) _mi_stat_count(&_mi_stat_live.purged, (int64_t)size);
   return true;
+}
+
+// False if the function, or the system, refuses.
+static bool commit_call(mi_region_t* region, size_t slice, size_t n, bool commit) {
+  void*  start = _mi_region_slice_start(region, slice);
+  size_t size = n * MI_SLICE_SIZE;
+  bool   is_zero = (region->commit == NULL), ok;
+  if (region->commit != NULL) ok = commit_ask(region, start, size, commit, &is_zero);
+  else ok = ((commit ? _mi_prim_commit(start, size) : _mi_prim_decommit(start, size)) == 0);
+  if (ok) commit_set(region, slice, n, commit, commit && is_zero);
+  return ok;
 }
 
 static bool commit_is_zero(const mi_run_t* run) {
@@ -61,9 +69,11 @@ bool _mi_commit_run(mi_run_t* run) {
   return true;
 }
 
-void _mi_commit_undo(mi_region_t* region, size_t slice, size_t n) {
+bool _mi_commit_undo(mi_region_t* region, size_t slice, size_t n) {
   size_t end = slice + n;
+  bool   ok = true;
   for (size_t at = slice; (n = commit_find(region, &at, end, true)) > 0; at += n) {
-    commit_call(region, at, n, false);
+    if (!commit_call(region, at, n, false)) ok = false;
   }
+  return ok;
 }

@@ -42,12 +42,13 @@ static mi_atomic(int64_t) purge_refused_until; // ... and until when
 static mi_chunk_hold_t purge_contents(mi_region_t* region, size_t slice, size_t n) {
   char*  start = _mi_region_slice_start(region, slice);
   size_t size = n * MI_SLICE_SIZE;
-  if (region->commit != NULL) {
-    _mi_commit_undo(region, slice, n);
+  if (region->commit == NULL && _mi_option_get_fast(mi_option_purge_decommits) == 0 &&
+      _mi_prim_discard(start, size) == 0)
     return MI_CHUNK_HOLDS_STALE;
-  }
-  if (_mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0) {
-    return MI_CHUNK_HOLDS_STALE;
+  if (region->uncommitted != NULL) {
+    bool ok = _mi_commit_undo(region, slice, n);
+    if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
+    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
   }
   int err = _mi_prim_purge(start, size);
   if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;

@@ -98,7 +98,7 @@ typedef struct mi_region_s {
   // Set before anything is handed out.
   size_t           reserved_size; // what goes back with it
   uint32_t*        uncommitted;   // of each chunk, bit i: slice i is not committed (commit.h); NULL: what is open is
-  mi_commit_fun_t* commit;        // commits and decommits; NULL: the system does
+  mi_commit_fun_t* commit;        // commits and decommits for the program; NULL: the system does
   void*            commit_arg;
   int              numa_node;    // -1: none in particular
   uint8_t          origin;       // mi_region_origin_t

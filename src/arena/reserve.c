@@ -20,9 +20,8 @@ mi_reserve_layout_t _mi_reserve_layout(size_t n_chunks, bool has_commit) {
   mi_reserve_layout_t at;
   at.chunks = mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_DESCRIPTOR_SIZE, page);
   at.bits = at.chunks + mi_align_up(n_chunks * sizeof(mi_chunk_t), page);
-  // Words that say what is not committed lie behind the bits.
-  size_t bits = mi_div_up(n_chunks, 64) * sizeof(uint64_t) + (has_commit ? n_chunks * sizeof(uint32_t) : 0);
-  at.heap_links = at.bits + mi_align_up(bits, page);
+  at.uncommitted = at.bits + mi_align_up(mi_div_up(n_chunks, 64) * sizeof(uint64_t), page);
+  at.heap_links = at.uncommitted + mi_align_up(has_commit ? n_chunks * sizeof(uint32_t) : 0, page);
   at.end = at.heap_links + mi_align_up(n_chunks * MI_CHUNK_SLICES * MI_HEAP_LINK_SIZE, page);
   return at;
 }
@@ -32,11 +31,12 @@ bool _mi_reserve_describe(mi_region_t* region, void* base, size_t n_chunks, char
   int  err = _mi_prim_make_readable(table, at->chunks);
   bool is_readable = (err != ENOTSUP);
   if (!is_readable) err = 0;
-  if (err == 0) err = _mi_prim_commit(table + at->bits, at->heap_links - at->bits);
+  if (err == 0) err = _mi_prim_commit(table + at->bits, at->uncommitted - at->bits);
   if (err != 0) return false;
   region->n_chunks = region->n_usable = n_chunks;
   region->chunks = (mi_chunk_t*)(void*)(table + at->chunks);
   region->free_chunks = (uint64_t*)(void*)(table + at->bits);
+  region->uncommitted = (at->heap_links > at->uncommitted ? (uint32_t*)(void*)(table + at->uncommitted) : NULL);
   region->heap_links = table + at->heap_links;
   region->numa_node = -1;
   region->table = table;
@@ -47,7 +47,7 @@ bool _mi_reserve_describe(mi_region_t* region, void* base, size_t n_chunks, char
 }
 
 bool _mi_reserve(mi_region_t* region, size_t size, size_t align) {
-  mi_reserve_layout_t at = _mi_reserve_layout(size / MI_CHUNK_SIZE, false);
+  mi_reserve_layout_t at = _mi_reserve_layout(size / MI_CHUNK_SIZE, MI_PRIM_CHARGES);
   void*               start;
   if (size > SIZE_MAX - at.end || _mi_prim_reserve(size + at.end, align, &start) != 0) return false;
   if (_mi_subregion_overlaps(start, size + at.end) ||

@@ -5,7 +5,7 @@
 
 // Offsets of what describes a region, from its table on, in whole OS pages.
 typedef struct mi_reserve_layout_s {
-  size_t chunks, bits, heap_links, end;
+  size_t chunks, bits, uncommitted, heap_links, end;
 } mi_reserve_layout_t;
 
 mi_reserve_layout_t _mi_reserve_layout(size_t n_chunks, bool has_commit);

@@ -1,6 +1,4 @@
-// Handing out slices.  Layer: arena.
-//
-// One lock guards it all: it is taken once per 64 KiB or more of use.
+// Handing out slices, under one lock: it is taken once per 64 KiB or more of use.  Layer: arena.
 #include "slices.h"
 
 #include "../support/assert.h"
@@ -301,15 +299,16 @@ static mi_cold void slices_alloc_last(size_t n, size_t align, mi_chunk_kind_t ki
 
 static const mi_run_t slices_none = {NULL, 0, 0, false};
 
-// Memory that is not committed; if it cannot be, memory of our own will do, unless the request is bound.
-static mi_cold mi_run_t slices_commit(mi_run_t run, size_t align, mi_chunk_kind_t kind, size_t arena) {
-  if (_mi_commit_run(&run)) return run;
-  size_t n = run.n_slices;
-  _mi_lock_acquire(&_mi_region_lock);
-  slices_put(run.region, run.slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
-  run = slices_none;
-  if (!_mi_region_is_bound(arena)) slices_alloc_own(n, align, kind, &run);
-  _mi_lock_release(&_mi_region_lock);
+// Not all of the run may be committed.  If the program's function refuses to, memory of our own will do, unless it is bound.
+static mi_cold mi_run_t slices_commit(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
+  while (run.region != NULL && run.region->uncommitted != NULL && !_mi_commit_run(&run)) {
+    bool may_be_own = (run.region->commit != NULL && !_mi_region_is_bound(arena));
+    _mi_lock_acquire(&_mi_region_lock);
+    slices_put(run.region, run.slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+    run = slices_none;
+    if (may_be_own) slices_alloc_own(n, align, kind, &run);
+    _mi_lock_release(&_mi_region_lock);
+  }
   return run;
 }
 
@@ -327,7 +326,7 @@ mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t a
   _mi_lock_release(&_mi_region_lock);
   if (mi_unlikely(run.region == NULL) && !_mi_region_is_bound(arena)) _mi_space_report_none(n);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
-  return slices_commit(run, align, kind, arena);
+  return slices_commit(run, n, align, kind, arena);
 }
 
 // What is freed after the system has refused memory goes back at once: it may be address space that is short, and others
@@ -344,7 +343,7 @@ mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
   if (mi_unlikely(_mi_space_n_shared > 0)) slices_alloc_shared(n, align, MI_CHUNK_MIXED, arena, &run);
   _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
-  return slices_commit(run, align, MI_CHUNK_MIXED, arena);
+  return slices_commit(run, n, align, MI_CHUNK_MIXED, arena);
 }
 
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {

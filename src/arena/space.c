@@ -179,7 +179,6 @@ mi_region_t* _mi_space_add_given(void* start, size_t size, bool has_commit) {
     _mi_prim_release(table, at.end);
     return NULL;
   }
-  if (has_commit) made.uncommitted = (uint32_t*)(void*)(made.free_chunks + mi_div_up(n_chunks, 64));
   made.reserved_size = at.end;
   made.is_fixed = true;
   _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)(n_chunks * MI_CHUNK_SIZE));
@@ -253,6 +252,8 @@ static int space_cover(mi_region_t* region, size_t n) {
   int err = _mi_subregion_extend(region->table, open * per_chunk, n * per_chunk, false);
   if (err != 0) return err;
   err = _mi_subregion_extend(region->chunks, open * sizeof(mi_chunk_t), n * sizeof(mi_chunk_t), false);
+  if (err == 0 && region->uncommitted != NULL)
+    err = _mi_subregion_extend(region->uncommitted, open * sizeof(uint32_t), n * sizeof(uint32_t), false);
   if (err != 0 || region->n_slices >= n * MI_CHUNK_SLICES) return err;
   mi_store_growing(&region->n_slices, n * MI_CHUNK_SLICES); // the table can be read as far as it is committed
   if (region != &_mi_region_all[0]) _mi_region_publish(region, region->base, region->n_slices);

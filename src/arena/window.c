@@ -13,6 +13,9 @@
 // As large as the steps of a large program may be: 32 MiB.
 #define WINDOW_AHEAD_MAX ((32 * MI_MiB) / MI_SLICE_SIZE)
 
+// Requests of which it holds fewer get no memory ahead: where sizes vary, pieces of it would stay that nothing fits into.
+#define WINDOW_AHEAD_RUNS 8
+
 // The system may give memory elsewhere than behind the last, and may do so once more.
 #define WINDOW_TRIES 3
 
@@ -130,7 +133,7 @@ static bool window_add(char* start, size_t n, size_t n_run) {
 static bool window_take(size_t n, size_t n_run, size_t room) {
   size_t ahead = mi_min(mi_min(window_n_there / 8, WINDOW_AHEAD_MAX), room - n);
   void*  start;
-  if (n_run > ahead) ahead = 0;
+  if (n_run > ahead / WINDOW_AHEAD_RUNS) ahead = 0;
   int err = _mi_prim_reserve((n + ahead) * MI_SLICE_SIZE, MI_SLICE_SIZE, &start);
   if (err != 0 && ahead > 0) err = _mi_prim_reserve((n + (ahead = 0)) * MI_SLICE_SIZE, MI_SLICE_SIZE, &start);
   return err == 0 && window_add((char*)start, n + ahead, n_run);

@@ -270,7 +270,7 @@ static inline size_t _mi_page_large_size(const mi_page_t* page) {
 
 #define MI_GUARD_PAGE_MAX ((size_t)16 * 1024)
 
-#define MI_GUARD_PAGE_SIZE_MAX ((size_t)16 * MI_KiB) // of a page of one slice: OS pages are no larger
+#define MI_GUARD_PAGE_SIZE_MAX ((size_t)16 * MI_KiB) // of a page of one slice: with larger OS pages there is none
 
 // Slices that a page takes beside its own.
 static inline size_t _mi_page_guard_slices(size_t n_slices) {
@@ -280,7 +280,8 @@ static inline size_t _mi_page_guard_slices(size_t n_slices) {
 // Is it a page that has one, if there are not too many?
 static inline bool _mi_page_guard_is_wanted(const mi_page_t* page) {
   const mi_region_t* region = _mi_page_region(page);
-  return MI_HARDENED && region->origin == MI_REGION_OWN && (page->n_slices > 1 || !region->is_huge);
+  bool               has_space = (page->n_slices > 1 || _mi_prim_os_page_size() <= MI_GUARD_PAGE_SIZE_MAX);
+  return MI_HARDENED && region->origin == MI_REGION_OWN && (page->n_slices > 1 || !region->is_huge) && has_space;
 }
 
 // Bytes of a page that are for blocks.

@@ -1,19 +1,14 @@
 // What FreeBSD, NetBSD, OpenBSD and DragonFly have in common.  Layer: prim.
+#include "bsd.h"
+
 #include <errno.h>
 #include <unistd.h>
 
-#include "unix_memory.h"
+#include "posix_memory.h"
 #include "unix_process.h"
 
 bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
-  return _mi_unix_memory_find_empty(i, start, size);
-}
-
-// Where they have large OS pages, these come by themselves.
-int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
-  (void)start, (void)size, (void)os_page_size;
-  *is_lost = false;
-  return ENOTSUP;
+  return _mi_posix_memory_find_empty(i, start, size);
 }
 
 bool _mi_prim_overcommits(void) {
@@ -50,4 +45,12 @@ size_t _mi_prim_stack(void** frames, size_t max) {
 bool _mi_prim_stack_init(void) {
   void* frames[2];
   return _mi_prim_stack(frames, 2) > 0;
+}
+
+void _mi_bsd_usage(mi_process_info_t* info) {
+  struct rusage used;
+  _mi_posix_process_usage(&used, info);
+  info->rss_peak = (size_t)used.ru_maxrss * 1024;
+  info->major_faults = (size_t)used.ru_majflt;
+  info->minor_faults = (size_t)used.ru_minflt;
 }

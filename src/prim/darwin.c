@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 #include "../base/bits.h"
-#include "unix_memory.h"
+#include "posix_memory.h"
 #include "unix_process.h"
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 // Devices have few bits of addresses, and say nothing about where they put what.
 bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
-  return TARGET_OS_OSX && _mi_unix_memory_find_empty(i, start, size);
+  return TARGET_OS_OSX && _mi_posix_memory_find_empty(i, start, size);
 }
 
 #if defined(__x86_64__) && defined(VM_FLAGS_SUPERPAGE_SIZE_2MB)
@@ -65,7 +65,7 @@ bool _mi_prim_overcommits(void) {
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getentropy(&x, sizeof(x)) != 0) x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
+  if (getentropy(&x, sizeof(x)) != 0) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
@@ -100,7 +100,7 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   mach_msg_type_number_t      n = MACH_TASK_BASIC_INFO_COUNT;
   struct rusage               used;
   int                         saved = errno;
-  _mi_unix_process_usage(&used, info);
+  _mi_posix_process_usage(&used, info);
   info->elapsed_ms = darwin_elapsed_ms();
   info->rss_peak = (size_t)used.ru_maxrss; // bytes, unlike elsewhere
   info->major_faults = (size_t)used.ru_majflt;

@@ -6,24 +6,19 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "bsd.h"
 #include "unix_process.h"
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage used;
-  _mi_unix_process_usage(&used, info);
-  info->rss_peak = (size_t)used.ru_maxrss * 1024;
-  info->major_faults = (size_t)used.ru_majflt;
-  info->minor_faults = (size_t)used.ru_minflt;
+  _mi_bsd_usage(info);
 }
 
 uintptr_t _mi_prim_thread_id(void) {

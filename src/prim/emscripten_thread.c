@@ -1,43 +1,11 @@
-// Threads of Emscripten, beyond what systems with POSIX threads share (thread_exit.c).  Layer: prim.
+// Threads of Emscripten, beyond what systems with POSIX threads share.  Layer: prim.
 #include <emscripten/threading.h>
-#include <errno.h>
-#include <math.h>
+#include <limits.h>
 #include <pthread.h>
 
-#include "prim.h"
+#include "thread_exit.h"
 
 #if MI_PRIM_THREADS
-
-// Where there is no key left for it, nobody hears of the exit of a thread.
-int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
-  (void)life;
-  return ENOTSUP;
-}
-
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
-  (void)life;
-  return false;
-}
-
-void _mi_prim_thread_life_end(mi_prim_life_t* life) {
-  (void)life;
-}
-
-// The library does not stand in for pthread_create, and starts no thread.
-int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
-  (void)started, (void)ended;
-  return ENOTSUP;
-}
-
-int _mi_prim_thread_start(void (*run)(void)) {
-  (void)run;
-  return ENOTSUP;
-}
-
-void _mi_prim_thread_join(void) {}
-
-// There is no fork.
-void _mi_prim_thread_after_fork(void) {}
 
 bool _mi_prim_has_thread_storage(void) {
   return true;
@@ -51,17 +19,30 @@ bool _mi_prim_thread_is_main(void) {
   return emscripten_is_main_runtime_thread() != 0;
 }
 
-// A browser's main thread must not sleep: there this spins.
+// The first allocation is Emscripten's own, while it sets up its main thread.  A key that is made then leaves the lock of all keys
+// held for ever (seen in 3.1.6).  The main thread ends with the program, and needs none.
+__attribute__((constructor(101))) static void prim_make_key(void) {
+  _mi_thread_exit_make_key();
+}
+
+// ---- waiting ----------------------------------------------------------------------------------------------------------
+// By the machine's own instructions: emscripten_futex_wait runs what other threads have sent to the main thread, and that may
+// allocate, while the caller is in the midst of an allocation.
+
+  #if defined(__cplusplus)
+extern "C"
+  #endif
+    __attribute__((weak)) int
+    _emscripten_thread_supports_atomics_wait(void); // a browser's main thread must not sleep
+
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
-  int saved = errno;
-  emscripten_futex_wait((volatile void*)word, expected, timeout_ms < 0 ? INFINITY : (double)timeout_ms);
-  errno = saved;
+  int64_t timeout_ns = (timeout_ms < 0 ? -1 : timeout_ms * 1000000);
+  if (&_emscripten_thread_supports_atomics_wait == NULL || !_emscripten_thread_supports_atomics_wait()) return;
+  __builtin_wasm_memory_atomic_wait32((int*)(void*)word, (int)expected, timeout_ns);
 }
 
 void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
-  int saved = errno;
-  emscripten_futex_wake((volatile void*)word, all ? INT32_MAX : 1);
-  errno = saved;
+  __builtin_wasm_memory_atomic_notify((int*)(void*)word, all ? UINT_MAX : 1);
 }
 
 #endif

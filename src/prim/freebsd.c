@@ -10,28 +10,23 @@
 #include <sys/user.h>
 #include <unistd.h>
 
+#include "bsd.h"
 #include "unix_process.h"
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct kinfo_proc process;
-  struct rusage     used;
   size_t            size = sizeof(process);
   int               saved = errno;
   int               name[] = {CTL_KERN, KERN_PROC, KERN_PROC_PID, getpid()};
-  _mi_unix_process_usage(&used, info);
-  info->rss_peak = (size_t)used.ru_maxrss * 1024;
-  info->major_faults = (size_t)used.ru_majflt;
-  info->minor_faults = (size_t)used.ru_minflt;
+  _mi_bsd_usage(info);
   if (sysctl(name, 4, &process, &size, NULL, 0) == 0 && size == sizeof(process)) {
     info->rss_current = (size_t)process.ki_rssize * _mi_prim_os_page_size();
     info->elapsed_ms = _mi_unix_process_since_ms(&process.ki_start);
@@ -50,7 +45,7 @@ bool _mi_prim_thread_is_main(void) {
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   struct timespec timeout;
   int             saved = errno;
-  _umtx_op((void*)word, UMTX_OP_WAIT_UINT_PRIVATE, expected, NULL, _mi_unix_process_timeout(timeout_ms, &timeout));
+  _umtx_op((void*)word, UMTX_OP_WAIT_UINT_PRIVATE, expected, NULL, _mi_posix_process_timeout(timeout_ms, &timeout));
   errno = saved;
 }
 

@@ -4,17 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "unix_memory.h"
+#include "posix_memory.h"
 #include "unix_process.h"
 
 bool _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size) {
-  return _mi_unix_memory_find_empty(i, start, size);
-}
-
-int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
-  (void)start, (void)size, (void)os_page_size;
-  *is_lost = false;
-  return ENOTSUP;
+  return _mi_posix_memory_find_empty(i, start, size);
 }
 
 bool _mi_prim_overcommits(void) {
@@ -25,9 +19,7 @@ uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
   int      fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-  if (fd < 0 || read(fd, &x, sizeof(x)) != (ssize_t)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (fd < 0 || read(fd, &x, sizeof(x)) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   if (fd >= 0) close(fd);
   errno = saved;
   return x;
@@ -51,7 +43,7 @@ bool _mi_prim_is_privileged(void) {
 
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct rusage used;
-  _mi_unix_process_usage(&used, info);
+  _mi_posix_process_usage(&used, info);
 }
 
 uintptr_t _mi_prim_thread_id(void) {

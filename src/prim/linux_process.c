@@ -1,47 +1,23 @@
-// The operating system interface on Linux: time, identity and environment of the process, processors, threads.  Layer: prim.
+// The operating system interface on Linux: identity and environment of the process, processors, threads.  Layer: prim.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
-#include "prim.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/resource.h>
-#include <sys/time.h>
-#include <time.h>
 
+#include "posix_process.h"
 #include "syscall.h"
 
-// ---- time, identity, environment ------------------------------------------------------------------------------------
-
-static int64_t prim_clock_ns(clockid_t clock) {
-  struct timespec t;
-  clock_gettime(clock, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int64_t _mi_prim_clock_ns(void) {
-  return prim_clock_ns(CLOCK_MONOTONIC);
-}
-
-int64_t _mi_prim_clock_ms(void) {
-  return prim_clock_ns(CLOCK_MONOTONIC) / 1000000;
-}
-
-int64_t _mi_prim_cpu_time_ms(void) {
-  return prim_clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1000000;
-}
+// ---- identity, environment ------------------------------------------------------------------------------------------
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (syscall(SYS_getrandom, &x, sizeof(x), 1 /* GRND_NONBLOCK */) != (long)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ms() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (syscall(SYS_getrandom, &x, sizeof(x), 1 /* GRND_NONBLOCK */) != (long)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
@@ -68,27 +44,6 @@ void _mi_prim_write_stderr(const char* text, size_t length) {
     text += n;
     length -= (size_t)n;
   }
-}
-
-void _mi_prim_abort(void) {
-  abort();
-}
-
-bool _mi_prim_is_ending(void) {
-  return false; // threads run on until the last moment
-}
-
-char* _mi_prim_real_path(const char* name, char* path) {
-  return realpath(name, path);
-}
-
-const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
-  (void)name;
-  return NULL;
-}
-
-static int64_t prim_timeval_ms(const struct timeval* t) {
-  return (int64_t)t->tv_sec * 1000 + t->tv_usec / 1000;
 }
 
 // The beginning of a file, as a string; empty if it cannot be read.
@@ -124,17 +79,15 @@ static int64_t prim_elapsed_ms(void) {
   for (int field = 2; s != NULL && field < 22; field++) s = strchr(s + 1, ' ');
   if (s == NULL) return 0;
   int64_t started_ms = (int64_t)strtoull(s + 1, NULL, 10) * 1000 / sysconf(_SC_CLK_TCK);
-  int64_t elapsed_ms = prim_clock_ns(CLOCK_BOOTTIME) / 1000000 - started_ms;
+  int64_t elapsed_ms = _mi_posix_process_clock_ns(CLOCK_BOOTTIME) / 1000000 - started_ms;
   return elapsed_ms < 0 ? 0 : elapsed_ms;
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct rusage usage;
   int           saved = errno;
-  getrusage(RUSAGE_SELF, &usage);
+  _mi_posix_process_usage(&usage, info);
   info->elapsed_ms = prim_elapsed_ms();
-  info->user_ms = prim_timeval_ms(&usage.ru_utime);
-  info->system_ms = prim_timeval_ms(&usage.ru_stime);
   info->rss_current = prim_resident();
   info->rss_peak = (size_t)usage.ru_maxrss * 1024;
   info->major_faults = (size_t)usage.ru_majflt;
@@ -142,15 +95,7 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   errno = saved;
 }
 
-// ---- limits, processors ----------------------------------------------------------------------------------------------
-
-size_t _mi_prim_address_space_limit(void) {
-  struct rlimit limit;
-  int           saved = errno;
-  bool          known = (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
-  errno = saved;
-  return known ? (size_t)limit.rlim_cur : SIZE_MAX;
-}
+// ---- processors -----------------------------------------------------------------------------------------------------
 
 size_t _mi_prim_numa_node_count(void) {
   size_t n = 0;
@@ -240,9 +185,7 @@ bool _mi_prim_has_thread_storage(void) {
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   struct timespec t;
   int             saved = errno;
-  t.tv_sec = (time_t)(timeout_ms / 1000);
-  t.tv_nsec = (long)(timeout_ms % 1000) * 1000000;
-  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAIT, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
+  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAIT, expected, _mi_posix_process_timeout(timeout_ms, &t), NULL, 0);
   errno = saved;
 }
 
@@ -252,7 +195,7 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   errno = saved;
 }
 
-// ---- guarded blocks: stacks --------------------------------------------------------------------------------------------
+// ---- guarded blocks: stacks -----------------------------------------------------------------------------------------
 
 uintptr_t _mi_prim_thread_id(void) {
   return (uintptr_t)syscall(SYS_gettid);

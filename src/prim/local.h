@@ -19,39 +19,42 @@
   #endif
 #endif
 
-#if MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
+// Emscripten allocates them with malloc, and the thread itself frees them before it is done with malloc.  So they are found by a
+// variable of the worker that runs the thread (local.c).
+#define MI_LOCAL_BY_WORKER (MI_SYSTEM_EMSCRIPTEN && MI_PRIM_THREADS)
+
+// In both cases each thread has a copy of a section that has the variables as they are declared.
+#define MI_LOCAL_COPIED (MI_LOCAL_BY_KEY || MI_LOCAL_BY_WORKER)
+
+#if MI_SYSTEM_WINDOWS && defined(__MINGW32__) && (defined(__x86_64__) || defined(__i386__))
 
 // GCC emulates them there, and allocates.  So they are put where the linker collects what the system copies for each thread
-// (the name must come before .tls$ZZZ, its end), and are found as other compilers find them.
+// (the name must come before .tls$ZZZ, its end), and are found by the distance of the copy.  Their offset in the section, as
+// clang has it in its code, is no constant in a module that the system has moved: linkers of binutils 2.40 let it be moved too.
 extern unsigned int _tls_index;
+extern char*        _tls_start; // the beginning of the section
 
-static mi_always_inline char* _mi_local_base(void) {
+static mi_always_inline uintptr_t _mi_local_distance(void) {
   char** bases;
   #if defined(__x86_64__)
   __asm__("movq %%gs:0x58, %0" : "=r"(bases));
-  #elif defined(__i386__)
-  __asm__("movl %%fs:0x2C, %0" : "=r"(bases));
   #else
-    #error "GCC has no usable thread-local variables for Windows on this processor: build with clang"
+  __asm__("movl %%fs:0x2C, %0" : "=r"(bases));
   #endif
-  return bases[_tls_index];
+  return (uintptr_t)bases[_tls_index] - (uintptr_t)&_tls_start;
 }
 
   #define MI_LOCAL(type, name) __attribute__((section(".tls$MI"))) type name
-  #define mi_local(name) \
-    (*__extension__({ \
-      __typeof__(name)* local_; \
-      __asm__("lea %c1@secrel32(%2), %0" : "=r"(local_) : "i"(&name), "r"(_mi_local_base())); \
-      local_; \
-    }))
+  #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
 
+#elif MI_SYSTEM_WINDOWS && defined(__GNUC__) && !defined(__clang__)
+  #error "GCC has no usable thread-local variables for Windows on this processor: build with clang"
 #elif MI_LOCAL_BY_KEY
 
   #include <pthread.h>
 
   #include "../base/atomic.h"
 
-  // The variables as they are declared lie in a section of their own.  Each thread has a copy of it.
   #if defined(__APPLE__)
     #define MI_LOCAL_SECTION "__DATA,__mi_local"
   #else
@@ -92,9 +95,34 @@ static mi_always_inline uintptr_t _mi_local_distance(void) {
 
   #define MI_LOCAL(type, name) __attribute__((section(MI_LOCAL_SECTION))) type name
   #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
+
+#elif MI_LOCAL_BY_WORKER
+
+  #define MI_LOCAL_SECTION "mi_local"
+
+  // A variable of the machine, of which each worker has one: how far the copy of the thread that it runs is from the section.
+  // 0: the thread has none yet, or has ended.
+  #if defined(__wasm64__)
+__asm__(".globaltype _mi_local_worker, i64");
+  #else
+__asm__(".globaltype _mi_local_worker, i32");
+  #endif
+
+mi_cold uintptr_t _mi_local_make(void);
+
+static mi_always_inline uintptr_t _mi_local_distance(void) {
+  uintptr_t distance;
+  __asm__ volatile("global.get _mi_local_worker\n\tlocal.set %0" : "=r"(distance));
+  return mi_likely(distance != 0) ? distance : _mi_local_make();
+}
+
+  #define MI_LOCAL(type, name) __attribute__((section(MI_LOCAL_SECTION))) type name
+  #define mi_local(name)       (*(__typeof__(name)*)((uintptr_t)&(name) + _mi_local_distance()))
+
 #elif defined(_MSC_VER)
 
-  #define MI_LOCAL(type, name) __declspec(thread) type name
+  // Not __declspec(thread): with that, clang asks before each use whether a constructor is still to run.
+  #define MI_LOCAL(type, name) __thread type name
   #define mi_local(name)       name
 
 #else
@@ -110,7 +138,7 @@ static mi_always_inline uintptr_t _mi_local_distance(void) {
 #endif
 
 // The thread has no theap any more, and never will: what it still has is given back.  And in the child of a fork.
-#if MI_LOCAL_BY_KEY
+#if MI_LOCAL_COPIED
 void _mi_local_end(void);
 void _mi_local_after_fork(void);
 #else

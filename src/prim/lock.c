@@ -1,9 +1,13 @@
 // The slow half of the mutex: spin, then sleep.  Layer: prim.
 #include "lock.h"
 
+#if MI_LOCAL_COPIED
+  #include <pthread.h>
+#endif
+
 mi_atomic(uintptr_t) _mi_lock_forker;
 
-#if MI_LOCAL_BY_KEY // threads that have ended share their variables (local.c)
+#if MI_LOCAL_COPIED // threads that have ended share their variables (local.c)
 uintptr_t _mi_lock_self(void) {
   return (uintptr_t)pthread_self();
 }

@@ -8,28 +8,23 @@
 #include <sys/sysctl.h>
 #include <unistd.h>
 
+#include "bsd.h"
 #include "unix_process.h"
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) {
-    x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
-  }
+  if (getrandom(&x, sizeof(x), GRND_NONBLOCK) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
 
 void _mi_prim_process_info(mi_process_info_t* info) {
   struct kinfo_proc2 process;
-  struct rusage      used;
   size_t             size = sizeof(process);
   int                saved = errno;
   int                name[] = {CTL_KERN, KERN_PROC2, KERN_PROC_PID, getpid(), (int)sizeof(process), 1};
-  _mi_unix_process_usage(&used, info);
-  info->rss_peak = (size_t)used.ru_maxrss * 1024;
-  info->major_faults = (size_t)used.ru_majflt;
-  info->minor_faults = (size_t)used.ru_minflt;
+  _mi_bsd_usage(info);
   if (sysctl(name, 6, &process, &size, NULL, 0) == 0 && size == sizeof(process)) {
     struct timeval start = {(time_t)process.p_ustart_sec, (suseconds_t)process.p_ustart_usec};
     info->rss_current = (size_t)process.p_vm_rssize * _mi_prim_os_page_size();
@@ -51,7 +46,7 @@ void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout
   struct timespec timeout;
   int             saved = errno;
   int             op = FUTEX_WAIT | FUTEX_PRIVATE_FLAG;
-  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_unix_process_timeout(timeout_ms, &timeout), NULL, 0,
+  if (syscall(SYS___futex, (void*)word, op, (int)expected, _mi_posix_process_timeout(timeout_ms, &timeout), NULL, 0,
               0) != 0 &&
       errno == ENOSYS)
     _mi_unix_process_nap(timeout_ms);

@@ -8,23 +8,20 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "bsd.h"
 #include "unix_process.h"
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   int      saved = errno;
-  if (getentropy(&x, sizeof(x)) != 0) x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16);
+  if (getentropy(&x, sizeof(x)) != 0) x = _mi_posix_process_guess();
   errno = saved;
   return x;
 }
 
 // When the process was started, and what it has in memory now, is known to those only who may ask about any process.
 void _mi_prim_process_info(mi_process_info_t* info) {
-  struct rusage used;
-  _mi_unix_process_usage(&used, info);
-  info->rss_peak = (size_t)used.ru_maxrss * 1024;
-  info->major_faults = (size_t)used.ru_majflt;
-  info->minor_faults = (size_t)used.ru_minflt;
+  _mi_bsd_usage(info);
 }
 
 uintptr_t _mi_prim_thread_id(void) {
@@ -39,7 +36,7 @@ void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout
   struct timespec timeout;
   int             saved = errno;
   futex((volatile uint32_t*)(void*)word, FUTEX_WAIT_PRIVATE, (int)expected,
-        _mi_unix_process_timeout(timeout_ms, &timeout), NULL);
+        _mi_posix_process_timeout(timeout_ms, &timeout), NULL);
   errno = saved;
 }
 

@@ -52,7 +52,8 @@ int         _mi_prim_resize(void** start, size_t size, size_t new_size);
 int         _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start);
 // Makes reserved memory usable; it reads as zero.  ENOMEM when the system's commit limit is reached.
 int         _mi_prim_commit(void* start, size_t size);
-// Gives the contents back but keeps the range usable; it reads as zero afterwards.
+// Gives the contents back but keeps the range usable; it reads as zero afterwards.  ENOTSUP where the system cannot clear what
+// stays usable: then it reads as anything.
 int         _mi_prim_purge(void* start, size_t size);
 // The memory of what could not be released, whatever state it is in, goes back; it is not going to be used any more.
 void        _mi_prim_give_up(void* start, size_t size);

@@ -108,5 +108,12 @@
 // Can a part of what was reserved or mapped be given back, or be mapped anew?
 #define MI_PRIM_HAS_PARTS (!MI_SYSTEM_WINDOWS)
 
+// Is memory charged from when it is committed, used or not, and not when it is not?  Then a purge decommits slices, and they
+// are committed again before they are used.
+#define MI_PRIM_CHARGES MI_SYSTEM_WINDOWS
+
 // Is there an environment in wide characters?
 #define MI_PRIM_HAS_WIDE_VARIABLES MI_SYSTEM_WINDOWS
+
+// Must a key of thread-specific data not be made as early as the first allocation?
+#define MI_PRIM_KEYS_LATE MI_SYSTEM_EMSCRIPTEN

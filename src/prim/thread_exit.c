@@ -83,9 +83,13 @@ int _mi_thread_exit_arm(bool is_watched) {
   return pthread_setspecific(thread_exit_key, (void*)state);
 }
 
+void _mi_thread_exit_make_key(void) {
+  thread_exit_has_key = (pthread_key_create(&thread_exit_key, &thread_exit_destructor) == 0);
+}
+
 void _mi_prim_thread_exit_init(void (*done)(void)) {
   thread_exit_done = done;
-  thread_exit_has_key = (pthread_key_create(&thread_exit_key, &thread_exit_destructor) == 0);
+  if (!MI_PRIM_KEYS_LATE) _mi_thread_exit_make_key();
   thread_exit_knows_main = _mi_prim_thread_is_main();
   thread_exit_main = pthread_self();
 }

@@ -9,6 +9,7 @@
 
 // Is there a key for that?  Systems have a few hundred, and other libraries may have taken all of them.
 bool _mi_thread_exit_has_key(void);
+void _mi_thread_exit_make_key(void);
 
 // As _mi_prim_thread_exit_arm, also for a thread that is watched: one that was counted by _mi_thread_exit_count.
 int _mi_thread_exit_arm(bool is_watched);

@@ -1,9 +1,8 @@
 // The operating system interface on Windows: memory.  Layer: prim.
 //
 // WM1  What is reserved is released as a whole: the system cannot split it.
-// WM2  Committed memory is charged at once.  Purged memory stays committed, so that it can be used again at any time: it is
-//      decommitted, which clears it, and committed again.  What others may take in between is missing then; the purge waits
-//      for it, and ends the process if it does not come.
+// WM2  Committed memory is charged at once, and others may take what is decommitted.  So a purge, after which memory must be
+//      usable, leaves it committed; what the arena layer can do without until a commit succeeds, it decommits (commit.h).
 // WM3  GetLastError stays as it was, because the callers of malloc see it.  errno is the C runtime's, which is not called here.
 #include "prim.h"
 
@@ -14,16 +13,9 @@
 #include "inject.h"
 #include "windows_calls.h"
 
-// Where reservations begin.
-#define PRIM_GRANULARITY (64 * MI_KiB)
-
-#define PRIM_PAGE_SIZE 4096 // of all processors that Windows runs on
-
-// How often an address that was just free is tried.
-#define PRIM_ALIGN_TRIES 16
-
-// How often it is tried to commit again what was purged, a millisecond each.
-#define PRIM_COMMIT_TRIES 2000
+#define PRIM_GRANULARITY (64 * MI_KiB) // where reservations begin
+#define PRIM_PAGE_SIZE   4096          // of all processors that Windows runs on
+#define PRIM_ALIGN_TRIES 16            // how often an address that was just free is tried
 
 // ---- calls of the system ----------------------------------------------------------------------------------------------
 
@@ -68,7 +60,7 @@ static int prim_alloc_at(void* start, size_t size, DWORD type, DWORD protection)
 }
 
 // Where there is more than enough space now there is an aligned part of it a moment later, as a rule.
-static int prim_reserve_aligned(size_t size, size_t align, void** start) {
+static int prim_reserve_aligned_old(size_t size, size_t align, void** start) {
   int err = ENOMEM;
   for (int i = 0; i < PRIM_ALIGN_TRIES; i++) {
     void* p;
@@ -80,6 +72,20 @@ static int prim_reserve_aligned(size_t size, size_t align, void** start) {
     if (err != EEXIST) return err;
   }
   return ENOMEM;
+}
+
+// Windows 10 finds an aligned place itself.
+static int prim_reserve_aligned(size_t size, size_t align, void** start) {
+  MEM_ADDRESS_REQUIREMENTS place = {NULL, NULL, align};
+  MEM_EXTENDED_PARAMETER   parameter;
+  DWORD                    saved = GetLastError();
+  if (_mi_windows_calls.alloc == NULL) return prim_reserve_aligned_old(size, align, start);
+  memset(&parameter, 0, sizeof(parameter));
+  parameter.Type = MemExtendedParameterAddressRequirements;
+  parameter.Pointer = &place;
+  mi_fetch_add_relaxed(&_mi_prim_calls.map, 1);
+  *start = _mi_windows_calls.alloc(GetCurrentProcess(), NULL, size, MEM_RESERVE, PAGE_NOACCESS, &parameter, 1);
+  return prim_result(*start != NULL, saved);
 }
 
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
@@ -126,40 +132,20 @@ int _mi_prim_map(size_t size, void** start) {
 
 // ---- what the system cannot do -------------------------------------------------------------------------------------------
 
-int _mi_prim_populate(void* start, size_t size) {
-  (void)start, (void)size;
-  return EINVAL;
-}
-
-int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
-  (void)start, (void)size, (void)enable;
-  return ENOTSUP;
-}
-
 // Memory that can be read is charged like any other.
 int _mi_prim_make_readable(void* start, size_t size) {
   (void)start, (void)size;
   return _mi_prim_must_fail() ? ENOMEM : ENOTSUP;
 }
 
-// A node is chosen when address space is reserved, and not any more afterwards.
-int _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) {
-  (void)start, (void)size, (void)node, (void)only;
-  return ENOTSUP;
-}
-
-void _mi_prim_hide(void* start, size_t size) {
-  (void)start, (void)size;
-}
-
 // ---- use --------------------------------------------------------------------------------------------------------------
 
+// Also of what is committed: then it changes the protection.
 int _mi_prim_commit(void* start, size_t size) {
   void* p;
   if (_mi_prim_must_fail()) return ENOMEM;
   mi_fetch_add_relaxed(&_mi_prim_calls.commit, 1);
-  return prim_alloc(start, size, MEM_COMMIT, PAGE_READWRITE,
-                    &p); // also of what is committed: then it changes the protection
+  return prim_alloc(start, size, MEM_COMMIT, PAGE_READWRITE, &p);
 }
 
 int _mi_prim_protect(void* start, size_t size) {
@@ -168,34 +154,14 @@ int _mi_prim_protect(void* start, size_t size) {
   return prim_result(VirtualProtect(start, size, PAGE_NOACCESS, &before) != 0, saved);
 }
 
-// WM2
-int _mi_prim_purge(void* start, size_t size) {
-  void* p;
-  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
-  int err = (_mi_prim_must_fail() ? ENOMEM : prim_free(start, size, MEM_DECOMMIT));
-  if (err != 0) return err;
-  for (int i = 0; prim_alloc(start, size, MEM_COMMIT, PAGE_READWRITE, &p) != 0; i++) {
-    if (i == PRIM_COMMIT_TRIES) {
-      static const char text[] = "mimalloc: the system does not return memory that was purged\n";
-      _mi_prim_write_stderr(text, sizeof(text) - 1);
-      _mi_prim_abort();
-    }
-    Sleep(1);
-  }
-  mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
-  return 0;
-}
-
 void _mi_prim_give_up(void* start, size_t size) {
   prim_free(start, size, MEM_DECOMMIT);
 }
 
 // The second call takes the pages from the process right away; it fails where none was locked, which is what we want.
-int _mi_prim_discard(void* start, size_t size) {
+static int prim_reset(void* start, size_t size) {
   void* p;
-  mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
-  if (_mi_prim_must_fail()) return ENOMEM;
-  int err = prim_alloc(start, size, MEM_RESET, PAGE_READWRITE, &p);
+  int   err = (_mi_prim_must_fail() ? ENOMEM : prim_alloc(start, size, MEM_RESET, PAGE_READWRITE, &p));
   if (err != 0) return err;
   DWORD saved = GetLastError();
   VirtualUnlock(start, size);
@@ -204,28 +170,32 @@ int _mi_prim_discard(void* start, size_t size) {
   return 0;
 }
 
+int _mi_prim_discard(void* start, size_t size) {
+  mi_fetch_add_relaxed(&_mi_prim_calls.discard, 1);
+  return prim_reset(start, size);
+}
+
+// WM2: memory that stays committed is not cleared.
+int _mi_prim_purge(void* start, size_t size) {
+  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
+  int err = prim_reset(start, size);
+  return err == 0 ? ENOTSUP : err;
+}
+
 int _mi_prim_decommit(void* start, size_t size) {
-  return _mi_prim_must_fail() ? ENOMEM : prim_free(start, size, MEM_DECOMMIT);
+  mi_fetch_add_relaxed(&_mi_prim_calls.purge, 1);
+  int err = (_mi_prim_must_fail() ? ENOMEM : prim_free(start, size, MEM_DECOMMIT));
+  if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
+  return err;
 }
 
 // ---- large OS pages -----------------------------------------------------------------------------------------------------
 
-// A part of a reservation cannot be made of them.
-int _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost) {
-  (void)start, (void)size, (void)os_page_size;
-  *is_lost = false;
-  return _mi_prim_must_fail() ? ENOMEM : ENOTSUP;
-}
-
 // The right to lock memory, which the account must have, and which is off until somebody asks.
 static bool prim_may_lock(void) {
-  TOKEN_PRIVILEGES wanted;
+  TOKEN_PRIVILEGES wanted = {1, {{{4, 0}, SE_PRIVILEGE_ENABLED}}}; // 4: SE_LOCK_MEMORY_PRIVILEGE, on every system
   HANDLE           token;
   if (!OpenProcessToken(GetCurrentProcess(), TOKEN_ADJUST_PRIVILEGES, &token)) return false;
-  wanted.PrivilegeCount = 1;
-  wanted.Privileges[0].Luid.LowPart = 4; // SE_LOCK_MEMORY_PRIVILEGE, the same on every system
-  wanted.Privileges[0].Luid.HighPart = 0;
-  wanted.Privileges[0].Attributes = SE_PRIVILEGE_ENABLED;
   bool ok = AdjustTokenPrivileges(token, FALSE, &wanted, 0, NULL, NULL) && GetLastError() == ERROR_SUCCESS;
   CloseHandle(token);
   return ok;

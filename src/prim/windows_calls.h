@@ -1,4 +1,4 @@
-// <windows.h> for the files of this system, and the functions of Windows that are looked up at run time.  Layer: prim.
+// <windows.h> for the files of this system, and what is looked up when the library is loaded.  Layer: prim.
 //
 // Windows 7 is the oldest version for which everything else is there.
 #pragma once
@@ -20,6 +20,9 @@
 
 // NULL: this Windows does not have it.
 typedef struct mi_windows_calls_s {
+  PVOID(WINAPI* alloc)
+  (HANDLE process, PVOID at, SIZE_T size, ULONG type, ULONG protection, MEM_EXTENDED_PARAMETER* parameters,
+   ULONG n);                                                                                 // VirtualAlloc2
   BOOL(WINAPI* wait)(volatile VOID* address, PVOID compared, SIZE_T size, DWORD timeout_ms); // WaitOnAddress
   VOID(WINAPI* wake_one)(PVOID address);                                                     // WakeByAddressSingle
   VOID(WINAPI* wake_all)(PVOID address);                                                     // WakeByAddressAll

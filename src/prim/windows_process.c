@@ -45,7 +45,7 @@ int64_t _mi_prim_cpu_time_ms(void) {
   return prim_time_ms(times.system) + prim_time_ms(times.user);
 }
 
-// ---- identity, environment ------------------------------------------------------------------------------------------------
+// ---- identity -------------------------------------------------------------------------------------------------------------
 
 // The system keeps its state in the process: this neither blocks nor allocates.
 uint64_t _mi_prim_random(void) {
@@ -56,57 +56,6 @@ uint64_t _mi_prim_random(void) {
     x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16) ^ ((uint64_t)GetCurrentProcessId() << 40);
   SetLastError(saved);
   return x;
-}
-
-// The environment is in UTF-16, and moves when somebody changes it.  So what may be ours is copied, once: the entries whose
-// names begin with MIMALLOC_ or mimalloc_, after an empty one, which says that there is an environment.
-#define PRIM_ENTRIES_MAX 128
-#define PRIM_TEXT_MAX    8192
-
-enum { PRIM_UNREAD, PRIM_READING, PRIM_READ };
-
-static struct {
-  mi_atomic(uint32_t) state;
-  const char*         entries[PRIM_ENTRIES_MAX + 1];
-  char                text[PRIM_TEXT_MAX];
-} prim_environment;
-
-static bool prim_is_ours(const wchar_t* entry) {
-  static const char name[] = "MIMALLOC_";
-  for (size_t i = 0; i + 1 < sizeof(name); i++) {
-    if (entry[i] != (wchar_t)name[i] && entry[i] != (wchar_t)(name[i] | 0x20)) return false;
-  }
-  return true;
-}
-
-// An entry for which there is no room is left out.
-static void prim_copy_environment(const wchar_t* block) {
-  size_t n = 1, used = 1;
-  prim_environment.entries[0] = prim_environment.text;
-  for (; *block != 0 && n < PRIM_ENTRIES_MAX; block += wcslen(block) + 1) {
-    char* to = prim_environment.text + used;
-    if (!prim_is_ours(block)) continue;
-    int length = WideCharToMultiByte(CP_UTF8, 0, block, -1, to, (int)(PRIM_TEXT_MAX - used), NULL, NULL);
-    if (length <= 0) continue;
-    prim_environment.entries[n++] = to;
-    used += (size_t)length;
-  }
-}
-
-const char* _mi_prim_environment_entry(size_t i) {
-  uint32_t state = PRIM_UNREAD;
-  if (mi_unlikely(mi_load_acquire(&prim_environment.state) != PRIM_READ)) {
-    if (!mi_cas_strong(&prim_environment.state, &state, (uint32_t)PRIM_READING, acquire, acquire)) {
-      return state == PRIM_READ ? prim_environment.entries[i] : NULL; // not there yet: another thread is at it
-    }
-    DWORD    saved = GetLastError();
-    wchar_t* block = GetEnvironmentStringsW();
-    if (block != NULL) prim_copy_environment(block);
-    if (block != NULL) FreeEnvironmentStringsW(block);
-    SetLastError(saved);
-    mi_store_release(&prim_environment.state, (uint32_t)PRIM_READ);
-  }
-  return i < PRIM_ENTRIES_MAX ? prim_environment.entries[i] : NULL;
 }
 
 // Nothing is left to destructors: the table that the loader calls when threads end goes with the module (windows_thread.c, WT1),

@@ -136,50 +136,19 @@ bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
 
 // ---- waiting ------------------------------------------------------------------------------------------------------------
 
-// Windows 7: words share a few places to sleep at, and those that were meant for another word sleep on.
-typedef struct prim_bed_s {
-  SRWLOCK            lock;
-  CONDITION_VARIABLE woken;
-} prim_bed_t;
-
-#define PRIM_BEDS 64
-
-static prim_bed_t prim_beds[PRIM_BEDS]; // all zero is their initial state
-
-static prim_bed_t* prim_bed_of(const void* word) {
-  return &prim_beds[(uintptr_t)word / 64 % PRIM_BEDS];
-}
-
-static void prim_wait_old(mi_atomic(uint32_t)* word, uint32_t expected, DWORD timeout_ms) {
-  prim_bed_t* bed = prim_bed_of(word);
-  AcquireSRWLockExclusive(&bed->lock);
-  if (mi_load_acquire(word) == expected) SleepConditionVariableSRW(&bed->woken, &bed->lock, timeout_ms, 0);
-  ReleaseSRWLockExclusive(&bed->lock);
-}
-
-// Under the lock: whoever is about to sleep has looked at the word before, and sleeps, or looks afterwards.
-static void prim_wake_old(const void* word) {
-  prim_bed_t* bed = prim_bed_of(word);
-  if (_mi_prim_is_ending()) return; // nobody is left, and the lock may be that of a thread that was ended
-  AcquireSRWLockExclusive(&bed->lock);
-  ReleaseSRWLockExclusive(&bed->lock);
-  WakeAllConditionVariable(&bed->woken);
-}
-
+// Windows 7 cannot wait for a word: there whoever waits looks again after a millisecond, or whatever the system takes for one.
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
   DWORD saved = GetLastError();
   DWORD ms = (timeout_ms < 0 || timeout_ms >= (int64_t)INFINITE ? INFINITE : (DWORD)timeout_ms);
   if (_mi_prim_is_ending()) return;
   if (_mi_windows_calls.wait != NULL) _mi_windows_calls.wait((volatile VOID*)word, &expected, sizeof(expected), ms);
-  else prim_wait_old(word, expected, ms);
+  else Sleep(ms > 0 ? 1 : 0);
   SetLastError(saved);
 }
 
 void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   DWORD saved = GetLastError();
-  if (_mi_windows_calls.wait == NULL) prim_wake_old((const void*)word);
-  else if (all) _mi_windows_calls.wake_all((PVOID)word);
-  else _mi_windows_calls.wake_one((PVOID)word);
+  if (_mi_windows_calls.wait != NULL) (all ? _mi_windows_calls.wake_all : _mi_windows_calls.wake_one)((PVOID)word);
   SetLastError(saved);
 }
 

@@ -169,11 +169,10 @@ static void check_refused(void) {
   }
 }
 
-// The largest alignments need address space only; a refusal must be a clean one.  An emulator needs memory for each OS page of
-// what is reserved.
+// The largest alignments need address space only; a refusal must be a clean one.
 static void check_huge_alignments(void) {
   if (sizeof(void*) < 8) return;
-  for (size_t bits = 27; bits <= (test_env("MI_TEST_EMULATED", 0) != 0 ? 33 : 40); bits++) {
+  for (size_t bits = 27; bits <= 40 && POWER_OF_TWO(bits) <= test_largest_alignment(); bits++) {
     size_t alignment = (size_t)1 << (bits & 63);
     errno = 0;
     uint8_t* p = (uint8_t*)mi_malloc_aligned(1000, hidden(alignment));

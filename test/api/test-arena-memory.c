@@ -13,10 +13,12 @@ static const mi_arena_id_t no_id = NULL;
 static const mi_arena_id_t no_id = -1;
 #endif
 
+// From a multiple of the alignment of arenas on: the system promises no more than an OS page.
 static char* map_memory(size_t size, int protection) {
-  char* p = (char*)mmap(NULL, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  size_t align = mi_arena_min_alignment();
+  char*  p = (char*)mmap(NULL, size + align, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(p != (char*)MAP_FAILED);
-  return p;
+  return p + (align - (uintptr_t)p % align) % align;
 }
 
 enum { block_bytes = (1 << 20) - MI_PADDING_SIZE }; // of 1 MiB, where they have padding in it

@@ -1,6 +1,7 @@
 // Proves: arenas serve the heaps that were made for them and nobody else if they are exclusive; memory of the program's own
 // is used as it says, within its bounds, and made usable by its own function; what cannot be had is refused cleanly.
 #include "../check.h"
+#include "../tags.h"
 #include "entries.h"
 #include <pthread.h>
 #include <sys/mman.h>
@@ -15,7 +16,7 @@ enum { n_max = 4096 };
 static void* held[n_max];
 
 static bool is_within(const void* p, size_t size, const void* start, size_t length) {
-  uintptr_t a = (uintptr_t)p, b = (uintptr_t)start;
+  uintptr_t a = address_of(p), b = (uintptr_t)start;
   return a >= b && a + size <= b + length;
 }
 

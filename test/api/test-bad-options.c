@@ -14,13 +14,6 @@
   #define MOST_KIB "2147483647K"
 #endif
 
-// KiB of the largest size that a number can say, which is more than there are addresses.
-#if LONG_MAX > 2147483647L
-  #define MOST_KIB "9223372036854775807K"
-#else
-  #define MOST_KIB "2147483647K"
-#endif
-
 #define WORDS_80 "12345678901234567890123456789012345678901234567890123456789012345678901234567890"
 
 typedef struct case_s {
@@ -141,7 +134,11 @@ static size_t count(const char* text, const char* word) {
 static void check_case(const case_t* c) {
   static char text[64 * 1024];
   char        value[64];
-  bool        is_valid_size = (strstr(c->entry, "=" MOST_KIB) != NULL); // more KiB than there are addresses
+  if (strchr(c->entry, '=') == NULL && test_env("MI_TEST_EMULATED", 0) != 0) {
+    test_skip("an entry of the environment without a value", "the emulator drops it");
+    return;
+  }
+  bool is_valid_size = (strstr(c->entry, "=" MOST_KIB) != NULL); // more KiB than there are addresses
   snprintf(value, sizeof(value), "value %ld\n", (int)c->option == no_option ? 0 : mi_option_get(c->option));
   run_child(c->entry, c->option, "MIMALLOC_SHOW_ERRORS=1", text, sizeof(text));
   if (!is_valid_size) CHECK_FOR(strstr(text, value) != NULL, "%s: no '%s' in '%s'", c->entry, value, text);

@@ -161,7 +161,8 @@ static void check_bad_alignments(mi_heap_t* heap) {
 
 // The smallest power of two that is refused is one for lack of address space, not of the range of a type.
 static void check_large_alignments(mi_heap_t* heap) {
-  for (size_t alignment = 16; alignment != 0; alignment *= 2) {
+  size_t last = test_largest_alignment();
+  for (size_t alignment = 16; alignment != 0 && alignment <= last; alignment *= 2) {
     void* p = mi_heap_malloc_aligned(heap, 1, alignment);
     if (p == NULL && alignment > (sizeof(void*) > 4 ? 1 * GiB : 256 * MiB)) break;
     CHECK_FOR(p != NULL && is_aligned(p, alignment) && mi_heap_contains(heap, p), "alignment %zu", alignment);

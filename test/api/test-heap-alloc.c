@@ -182,7 +182,7 @@ static void check_strings(void) {
     CHECK(mi_heap_strdup(heap, (char*)hidden_pointer(NULL)) == NULL);
     CHECK(mi_heap_strndup(heap, (char*)hidden_pointer(NULL), 3) == NULL);
     if (!TEST_HAS_REALPATH) continue;
-    s = mi_heap_realpath(heap, "/usr/../", NULL);
+    s = mi_heap_realpath(heap, "/dev/../", NULL);
     CHECK(is_in(heap, s) && is_root(s));
     mi_free(s);
     static char path[4096]; // PATH_MAX

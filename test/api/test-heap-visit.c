@@ -2,6 +2,7 @@
 // on its page, on the way back from another thread), nor what was never handed out; areas add up; visits can be ended, and
 // survive a visitor that breaks the rules; blocks of no thread; pages that data should move away from.
 #include "../check.h"
+#include "../tags.h"
 #include <mimalloc-stats.h>
 #include <mimalloc.h>
 #include <pthread.h>
@@ -71,7 +72,7 @@ static bool on_block(const mi_heap_t* heap, const mi_heap_area_t* area, void* bl
     return true;
   }
   CHECK(memcmp(area, &v->area, sizeof(*area)) == 0);
-  size_t offset = (size_t)((char*)block - (char*)area->blocks);
+  size_t offset = address_of(block) - address_of(area->blocks);
   CHECK(offset % area->full_block_size == 0 && offset < area->reserved);
   v->n_blocks++;
   v->n_in_area++;

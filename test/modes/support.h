@@ -68,6 +68,13 @@
   #define TEST_HAS_REALPATH 1
 #endif
 
+// With Emscripten the time of the processor is the time of day.
+#if defined(__EMSCRIPTEN__)
+  #define TEST_HAS_CPU_TIME 0
+#else
+  #define TEST_HAS_CPU_TIME 1
+#endif
+
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 // The compiler must not know this value: no folding, and no warning about an absurd size.
@@ -93,6 +100,12 @@ static inline size_t test_scale(void) {
   return scale == 0 ? 1 : scale;
 }
 
+// The largest alignment for which tests ask for blocks.  QEMU takes 24 bytes for each OS page of what a program maps, touched or
+// not: for a block whose alignment is 1 TiB, 12 GiB.
+static inline size_t test_largest_alignment(void) {
+  return POWER_OF_TWO(test_env("MI_TEST_EMULATED", 0) != 0 ? 33 : 63);
+}
+
 // Chosen, printed, and the only source of chance in a test.
 static inline uint64_t test_seed(int argc, char** argv) {
   uint64_t seed = test_env("MI_TEST_SEED", 20401);
@@ -106,6 +119,11 @@ enum { skip_code = 77 }; // what main returns when nothing could be tested
 
 static inline void test_skip(const char* what, const char* why) {
   printf("skipped: %s: %s\n", what, why);
+}
+
+// Can the child of a process with threads start threads?  Under QEMU (7.2) it ends: "qemu_plugin_vcpu_init_hook: assertion failed".
+static inline bool test_can_thread_in_child(void) {
+  return test_env("MI_TEST_EMULATED", 0) == 0;
 }
 
 // ---- the program again --------------------------------------------------------------------------------------------------
@@ -295,7 +313,8 @@ static inline void watchdog_bark(int signal_number) {
 // Ends the process (not its children: each needs its own) with status 124 after so many seconds; 0 switches it off.
 static inline void watchdog(unsigned seconds) {
   signal(SIGALRM, watchdog_bark);
-  alarm(seconds * (unsigned)test_scale() * (TEST_SANITIZED ? 10 : 1));
+  unsigned factor = (TEST_SANITIZED || test_env("MI_TEST_EMULATED", 0) != 0 ? 10 : 1);
+  alarm(seconds * (unsigned)test_scale() * factor);
 }
 
 // ---- what the system says -------------------------------------------------------------------------------------------

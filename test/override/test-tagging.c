@@ -41,7 +41,7 @@ static bool faults(volatile char* p, bool is_write) {
   if (sigsetjmp(fault_back, 1) == 0) {
     if (is_write) *p = 1;
     else sink = *p;
-    return false;
+    return false; // fault_code stays 0
   }
   return fault_code == CODE_TAG_FAULT;
 }
@@ -189,6 +189,27 @@ static void check_given_memory(void) {
   mi_free(p);
 }
 
+// Large blocks have no tags, but can be guarded, beside small ones that have tags.
+static void check_guarded(void) {
+  enum { n = 20 };
+  const size_t size = 1 << 20;
+  mi_option_set(mi_option_guarded_min, 512 * 1024 + 1);
+  mi_option_set(mi_option_guarded_sample_rate, 1);
+  for (size_t i = 0; i < n; i++) {
+    char* small = (char*)mi_malloc(100);
+    char* p = (char*)mi_malloc(size);
+    memset(p, 9, size);
+    CHECK((tag_of(small) != 0) == has_tags && tag_of(p) == 0);
+    CHECK(!has_tags || faults(small + 112, true));
+    CHECK(!faults(p + size, true) && fault_code != 0 && fault_code != CODE_TAG_FAULT);
+    mi_free(p);
+    CHECK(!faults(p + 5, true) && fault_code != 0 && fault_code != CODE_TAG_FAULT);
+    CHECK_EQ(error_of_free(p), EAGAIN);
+    mi_free(small);
+  }
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+}
+
 static void* free_all(void* arg) {
   void** blocks = (void**)arg;
   for (size_t i = 0; i < 1000; i++) {
@@ -238,6 +259,7 @@ int main(void) {
   check_heap();
   check_given_memory();
   check_threads_and_system();
+  check_guarded();
   for (size_t i = 0; i < N_SIZES; i++) check_block(sizes[i]);
   return check_result();
 }

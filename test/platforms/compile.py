@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compiles and links the library for systems that no machine of the tests runs, and looks into what comes out.
 
-  test/platforms/compile.py macos|freebsd|netbsd|openbsd|stubs ...
+  test/platforms/compile.py macos|freebsd|netbsd|openbsd|windows-32|msvc|stubs ...
 
 The first four use zig, which has headers and lists of symbols of these systems; it is installed into build/venv if it is not
-there.  `stubs` needs clang-19 only: it checks the sources for other systems against declarations of our own (test/stubs).
-Nothing is run.  Prints a line for each check, and writes build/<system>/Testing/results-<system>.xml.  The exit status is 1 if a
+there.  `windows-32` is for Windows with 32 bits, with MinGW's gcc; it builds all tests too.  `stubs` and `msvc` need clang-19
+only: they check the sources against declarations of our own (test/stubs), for systems without a toolchain here, and for the
+ABI of Microsoft's compilers.  Nothing is run.  Prints a line for each check, and writes build/<system>/Testing/results-<system>.xml.  The exit status is 1 if a
 check failed."""
 
 import pathlib
@@ -45,6 +46,14 @@ PAIRS = [("mi_malloc", "malloc"), ("mi_calloc", "calloc"), ("darwin_realloc", "r
          ("darwin_free", "free"), ("mi_valloc", "valloc"), ("mi_aligned_alloc", "aligned_alloc"),
          ("mi_posix_memalign", "posix_memalign"), ("darwin_size", "malloc_size"), ("mi_good_size", "malloc_good_size")]
 ZONE = ["malloc_zone_register", "malloc_zone_unregister", "malloc_zone_from_ptr", "malloc_zone_free", "malloc_get_all_zones"]
+MSVC = {  # processor: what C puts before a name
+    "x86_64": "",
+    "i686": "_",
+    "aarch64": "",
+}
+MSVC_FLAGS = ["-nostdinc", *[flag for flag in FLAGS if flag not in ("-fPIC", "-ftls-model=initial-exec", "-fvisibility=hidden")]]
+MSVC_KINDS = {"shared": SHARED, "static": [], "events": [*SHARED, "-DMI_TRACK_ETW=1", "-DMI_PADDING=1"], "debug": ["-DMI_DEBUG=3"],
+              "secure": ["-DMI_SECURE=5", "-DMI_SECURE_FULL=1"]}
 STUBS = {  # system: the compiler's target, further flags
     "android": ("aarch64-linux-android24", []),
     "dragonfly": ("x86_64-unknown-dragonfly", []),
@@ -221,6 +230,59 @@ def bsd(system):
         system.check("x86_64-symbols", check_elf, system.name, library)
 
 
+def header(file, field):
+    """The names that llvm-readobj gives in a list of an image: of its libraries, or of what it exports."""
+    options = {"imports": "--coff-imports", "exports": "--coff-exports"}
+    return re.findall(r"^  Name: (\S+)$", run(tool("llvm-readobj"), options[field], file), re.M)
+
+
+def check_dll(file):
+    """The names are those that programs call, without what a convention of calls puts around them."""
+    names, libraries = set(header(file, "exports")), {name.lower() for name in header(file, "imports")}
+    has_all(names, ["mi_malloc", "mi_free", "mi_heap_new", "mi_stats_print", "mi_is_redirected"], "the library")
+    inside = sorted(name for name in names if name.startswith("_") or "@" in name)
+    expect(not inside, f"names that are not the interface's are exported: {inside}")
+    expect(libraries <= {"kernel32.dll", "msvcrt.dll", "advapi32.dll"}, f"DLLs that it needs: {sorted(libraries)}")
+    thread = sorted(name for name in undefined(file) if "emutls" in name)
+    expect(not thread, f"calls for thread-local variables, which may allocate: {thread}")
+    tls = re.search(r"TLSTableRVA: 0x([0-9A-F]+)", run(tool("llvm-readobj"), "--file-headers", file))
+    expect(tls and int(tls[1], 16) != 0, "it has no table of callbacks at the end of threads")
+
+
+def windows_32(system):
+    build = system.out / "build"
+    if system.check("configures", run, "cmake", "-S", ROOT, "-B", build, "-DMI_DEV_WARNINGS=ON",
+                    f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/toolchains/windows-32.cmake"):
+        for target in ("mimalloc", "mimalloc-static", "mimalloc-obj", "mimalloc-test", "all"):
+            system.check("tests-link" if target == "all" else f"{target}-compiles", run, "cmake", "--build", build, "--target", target, "-j2")
+        system.check("symbols", check_dll, build / "mimalloc.dll")
+
+
+def check_msvc(file, prefix, is_shared):
+    """What the object asks for is there in each Windows; and it asks the linker for what it needs."""
+    wanted = {name.removeprefix(prefix) for name in undefined(file)}
+    lacking = sorted(name for name in wanted if "emutls" in name or name in ("__tls_guard", "__dyn_tls_on_demand_init"))
+    expect(not lacking, f"calls for thread-local variables: {lacking}")
+    expect(not any(name.startswith("mi_") or name.startswith("_mi_") for name in wanted), "it lacks functions of its own")
+    said = run(tool("llvm-readobj"), "--coff-directives", "--sections", file)
+    for name in ("_tls_used", "_mi_prim_tls_event"):
+        expect(f"/include:{prefix}{name}" in said, f"the linker is not asked to keep {name}")
+    expect("Name: .CRT$XLY" in said, "there is no entry in the table of callbacks")
+    has_all(exported(file), [f"{prefix}_mi_prim_tls_event", f"{prefix}mi_malloc"], "the object")
+    expect((f"/EXPORT:{prefix}mi_malloc " in said) == is_shared, "the names of the interface are exported by DLLs only")
+
+
+def msvc(system):
+    builtin = pathlib.Path(run("clang-19", "-print-resource-dir").strip()) / "include"
+    for processor, prefix in MSVC.items():
+        for kind, more in MSVC_KINDS.items():
+            file = system.out / f"{processor}-{kind}.obj"
+            command = ["clang-19", f"--target={processor}-pc-windows-msvc", *MSVC_FLAGS, *more, "-isystem", ROOT / "test/stubs/windows",
+                       "-isystem", builtin, "-c", "src/static.c", "-o", file]
+            if system.check(f"{processor}-{kind}-compiles", run, *command):
+                system.check(f"{processor}-{kind}-symbols", check_msvc, file, prefix, more[:2] == SHARED)
+
+
 def stubs(system):
     builtin = pathlib.Path(run("clang-19", "-print-resource-dir").strip()) / "include"
     for name, (target, flags) in STUBS.items():
@@ -232,7 +294,8 @@ def stubs(system):
 
 def main():
     names = sys.argv[1:]
-    known = {"macos": macos, "freebsd": bsd, "netbsd": bsd, "openbsd": bsd, "stubs": stubs}
+    known = {"macos": macos, "freebsd": bsd, "netbsd": bsd, "openbsd": bsd, "windows-32": windows_32, "msvc": msvc,
+             "stubs": stubs}
     if not names or any(name not in known for name in names):
         print(__doc__, file=sys.stderr)
         return 2

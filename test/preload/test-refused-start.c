@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "../check.h"
 #include <dlfcn.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include "../modes/support.h"
@@ -13,10 +14,13 @@ enum { exit_served = 40, exit_refused = 41, exit_alone = 42 }; // what a child s
 
 // ---- the system as the library sees it ----------------------------------------------------------------------------------
 
-// The library asks this program's sysconf.  libc does not: it has the size from the kernel.
+// The library asks this program's sysconf, in the midst of its first malloc: so no memory may be allocated here for the size of OS
+// pages, as dlsym may do.  libc asks nobody: it has the size from the kernel.
 long sysconf(int name) {
-  const char* fake = (name == _SC_PAGESIZE ? getenv("MI_TEST_PAGE") : NULL);
-  if (fake != NULL) return strtol(fake, NULL, 10);
+  if (name == _SC_PAGESIZE) {
+    const char* fake = getenv("MI_TEST_PAGE");
+    return fake != NULL ? strtol(fake, NULL, 10) : (long)getauxval(AT_PAGESZ);
+  }
   long (*next)(int) = NULL;
   void* symbol = dlsym(RTLD_NEXT, "sysconf");
   memcpy(&next, &symbol, sizeof(next));

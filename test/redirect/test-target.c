@@ -16,6 +16,17 @@
 #include <process.h>
 #include <windows.h>
 
+// As C++ has them: size_t is another type with 32 bits.
+#if defined(_WIN64)
+  #define NAME_SET_HANDLER "?_set_new_handler@@YAP6AH_K@ZP6AH0@Z@Z"
+  #define NAME_NEW         "??2@YAPEAX_K@Z"
+  #define NAME_DELETE      "??_V@YAXPEAX@Z"
+#else
+  #define NAME_SET_HANDLER "?_set_new_handler@@YAP6AHI@ZP6AHI@Z@Z"
+  #define NAME_NEW         "??2@YAPAXI@Z"
+  #define NAME_DELETE      "??_V@YAXPAX@Z"
+#endif
+
 #if defined(_UCRT) // the header lacks it
 _CRTIMP size_t _aligned_msize(void* p, size_t align, size_t offset);
 #endif
@@ -152,8 +163,7 @@ static void test_new_handler(HMODULE runtime) {
   mode_fun_t    set_mode = (mode_fun_t)(void*)GetProcAddress(runtime, "_set_new_mode");
   handler_fun_t set_handler = (handler_fun_t)(void*)GetProcAddress(runtime, "_set_new_handler");
   if (set_mode == NULL) set_mode = (mode_fun_t)(void*)GetProcAddress(runtime, "?_set_new_mode@@YAHH@Z");
-  if (set_handler == NULL)
-    set_handler = (handler_fun_t)(void*)GetProcAddress(runtime, "?_set_new_handler@@YAP6AH_K@ZP6AH0@Z@Z");
+  if (set_handler == NULL) set_handler = (handler_fun_t)(void*)GetProcAddress(runtime, NAME_SET_HANDLER);
   if (set_mode == NULL || set_handler == NULL) return;
   set_handler(handle_new);
   set_mode(1);
@@ -184,8 +194,8 @@ static void test_other_runtime(void) {
   if (other == NULL) return;
   malloc_t m = (malloc_t)(void*)GetProcAddress(other, "malloc");
   free_t   f = (free_t)(void*)GetProcAddress(other, "free");
-  malloc_t make = (malloc_t)(void*)GetProcAddress(other, "??2@YAPEAX_K@Z");
-  free_t   drop = (free_t)(void*)GetProcAddress(other, "??_V@YAXPEAX@Z");
+  malloc_t make = (malloc_t)(void*)GetProcAddress(other, NAME_NEW);
+  free_t   drop = (free_t)(void*)GetProcAddress(other, NAME_DELETE);
   void* (*working_directory)(void*, int) = (void* (*)(void*, int))(void*)GetProcAddress(other, "_getcwd");
   void* p = m(100);
   void* q = make(100);

@@ -15,6 +15,11 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT CMAKE_C_FLAGS MATCHES "_UCRT")
   list(APPEND redirect_runtimes ucrt)
 endif()
 
+set(redirect_prefix "") # of names of C
+if(CMAKE_SIZEOF_VOID_P EQUAL 4)
+  set(redirect_prefix _)
+endif()
+
 foreach(runtime IN LISTS redirect_runtimes)
   foreach(program target running)
     set(name redirect-${program}-${runtime})
@@ -29,7 +34,7 @@ foreach(runtime IN LISTS redirect_runtimes)
   endforeach()
   # It imports the library, as documented for programs that are linked with it, and calls nothing of it.
   target_link_libraries(redirect-target-${runtime} PRIVATE mimalloc)
-  target_link_options(redirect-target-${runtime} PRIVATE -Wl,--require-defined=mi_version)
+  target_link_options(redirect-target-${runtime} PRIVATE -Wl,--require-defined=${redirect_prefix}mi_version)
   add_dependencies(redirect-running-${runtime} mimalloc)
 endforeach()
 

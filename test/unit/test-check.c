@@ -72,8 +72,11 @@ static void build(void) {
     if (state_of(page) == MI_PAGE_PARKED) parked = page;
   }
   queued = _mi_page_of(blocks[n_blocks - 1]);
-  for (size_t i = n_blocks - 200; i < n_blocks - 1; i++) {
-    if (_mi_page_of(blocks[i]) == queued) mi_free(blocks[i]);
+  size_t n_freed = 0;
+  for (size_t i = n_blocks - 1; i-- > 1 && n_freed < 199;) { // more than the bin takes
+    if (_mi_page_of(blocks[i]) != queued) continue;
+    mi_free(blocks[i]);
+    n_freed++;
   }
   pthread_create(&thread, NULL, &leave_blocks, NULL);
   pthread_join(thread, NULL);
@@ -103,12 +106,17 @@ static mi_page_heap_link_t* owner_of(mi_page_t* page) {
 
 static bool case_is_global; // it is not in one heap only
 
+// Where the low bytes of a number are.
+static const char* low_bytes(const uint64_t* value, size_t width) {
+  return (const char*)value + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? sizeof(*value) - width : 0);
+}
+
 // `text`: what must be said, among other things.
 static void damage(const char* name, void* at, uint64_t value, size_t width, const char* text) {
   uint64_t saved = 0;
   if (MI_TRACK) mi_track_readable(at, width);
   memcpy(&saved, at, width);
-  memcpy(at, &value, width);
+  memcpy(at, low_bytes(&value, width), width);
   bool heap_is_well = check_quietly(heap);
   bool all_is_well = check_quietly(NULL);
   if (MI_TRACK) mi_track_writable(at, width);
@@ -379,6 +387,11 @@ static mi_theap_t* find_other(void) {
 
 int main(void) {
   pthread_t thread;
+  if (_mi_prim_os_page_size() > 4096) {
+    test_skip("damaged pages",
+              "with larger OS pages all blocks of a page are made at once, and the bin takes what is freed");
+    return skip_code;
+  }
   watchdog(60);
   mi_option_set(mi_option_purge_delay, -1);
   mi_option_set(mi_option_max_errors, -1);

@@ -106,7 +106,7 @@ static void check_sleep(void) {
   double before = cpu_seconds();
   sleep_ms(200);
   double spent = cpu_seconds() - before;
-  CHECK_FOR(spent < 0.1 || TEST_SANITIZED, "%.3f s of processor time while all sleep", spent);
+  CHECK_FOR(spent < 0.1 || TEST_SANITIZED || !TEST_HAS_CPU_TIME, "%.3f s of processor time while all sleep", spent);
   CHECK_EQ(total, 0);
   CHECK_EQ(lock_state(), 2);
   _mi_lock_release(&lock);

@@ -27,6 +27,12 @@ static size_t count(const char* text, const char* word) {
 }
 
 // Runs `run` in a child process; its stderr goes to text.  Returns how it ended.
+// What QEMU says of a program that ends by a signal, which is not what the program says.
+static void drop_emulators_line(char* text) {
+  char* line = strstr(text, "qemu: uncaught target signal");
+  if (line != NULL) *line = 0;
+}
+
 static int in_child(void (*run)(void), char* text, size_t size) {
   int fds[2];
   if (pipe(fds) != 0) return -1;
@@ -42,6 +48,7 @@ static int in_child(void (*run)(void), char* text, size_t size) {
   ssize_t n;
   while (length < size - 1 && (n = read(fds[0], text + length, size - 1 - length)) > 0) length += (size_t)n;
   text[length] = 0;
+  drop_emulators_line(text);
   close(fds[0]);
   int status = -1;
   waitpid(pid, &status, 0);
@@ -261,6 +268,7 @@ static void check_thread_prefix(void) {
   size_t    id = 0;
   char      want[128];
   _mi_message_init();
+  mi_register_output(&sink_write, &sink);
   sink_clear(&sink);
   _mi_message_error(harmless, "here");
   CHECK_FOR(strcmp(sink.text, "mimalloc: error: here\n") == 0, "%.99s", sink.text);
@@ -347,7 +355,7 @@ int main(int argc, char** argv) {
   check_limits();
   check_handler();
   check_default_actions();
+  check_changes(); // before there is a thread: under QEMU (7.2) the child of a process with threads cannot start any
   check_thread_prefix();
-  check_changes();
   return check_result();
 }

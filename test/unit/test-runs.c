@@ -131,7 +131,7 @@ static void check_cost_of_finding(void) {
 #if UINTPTR_MAX > UINT32_MAX
 enum { many_chunks = 32 * 1024, n_freed = 1024, n_refused_frees = 1000, n_together = 2000, n_in_arena = 4096 };
 #else
-enum { many_chunks = 512, n_freed = 16, n_refused_frees = 500, n_together = 500, n_in_arena = 500 };
+enum { many_chunks = 512, n_freed = 16, n_refused_frees = 500, n_together = 500, n_in_arena = 300 };
 #endif
 static mi_run_t runs[many_chunks];
 

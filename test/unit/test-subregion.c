@@ -336,6 +336,8 @@ static void check_neighbour(void) {
   CHECK(whole->n_usable == whole->n_open && whole->n_open <= open + 3);
   CHECK_EQ(_mi_region_count(), MI_REGION_HUGE + 2);
   check_places();
+  CHECK(is_untouched(foreign));
+  if (!_mi_region_may_be_huge()) return;
   // The same where pages in huge-page chunks lie.
   mi_region_t* dense = &_mi_region_all[MI_REGION_HUGE];
   char*        foreign_huge = map_foreign(dense->base + (dense->n_open + 1) * MI_CHUNK_SIZE);

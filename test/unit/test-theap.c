@@ -4,6 +4,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
+#include "arena/window.h"
 #include "heap/bin.h"
 #include "heap/queue.h"
 #include "heap/theap.h"
@@ -418,6 +419,7 @@ int main(int argc, char** argv) {
   rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
   mi_free(mi_malloc(1));
+  if (!MI_PRIM_VIRTUAL) _mi_window_open(); // pages are made here without a request for a block
   check_bins_random(&r);
   mi_collect(true);
   check_overflow();

@@ -1,5 +1,5 @@
 // Proves, where memory only grows: a program whose live memory is bounded stops growing, whatever sizes it asks for, and has a
-// small multiple of what was live at most; no slice is lost (WI1, WI2).
+// small multiple of what was live at most; large blocks bring no memory ahead; no slice is lost (WI1, WI2).
 #include "../check.h"
 #include "../modes/support.h"
 #include "large.h"
@@ -113,10 +113,25 @@ static void check_slices(rng_t* r) {
   CHECK_EQ(slices_in_use(), before);
 }
 
+// A block that is large beside what is there brings no memory but its own.
+static void check_large(void) {
+  size_t n_grown = 0;
+  for (size_t i = 0; i < 40; i++) {
+    size_t before = memory_size();
+    add_block(MiB);
+    size_t grown = memory_size() - before;
+    n_grown += (grown > 0);
+    CHECK_FOR(grown <= MiB + 128 * KiB, "%zu KiB more", grown / KiB);
+  }
+  CHECK(n_grown > 0);
+  free_blocks();
+}
+
 int main(int argc, char** argv) {
   rng_t r = rng_make(test_seed(argc, argv));
   check_steady();
   check_bound(&r);
   check_slices(&r);
+  check_large();
   return check_result();
 }

@@ -10,7 +10,7 @@ static mi_windows_calls_t no_calls;
 #include "../check.h"
 #include "../modes/support.h"
 
-enum { n_threads = 4, n_steps = 20000 };
+enum { n_threads = 4, n_steps = 400 };
 
 static mi_atomic(uint32_t) turn;
 
@@ -31,11 +31,9 @@ int main(void) {
   for (uintptr_t i = 0; i < n_threads; i++) threads[i] = CreateThread(NULL, 0, &take_turns, (void*)i, 0, NULL);
   CHECK_EQ(WaitForMultipleObjects(n_threads, threads, TRUE, 50000), WAIT_OBJECT_0);
   CHECK_EQ(mi_load_relaxed(&turn), n_steps);
-  double start = now_seconds();
   SetLastError(99);
-  _mi_prim_wait(&turn, n_steps, 50); // nobody wakes us
+  _mi_prim_wait(&turn, n_steps, -1); // nobody wakes us: it looks again by itself
   CHECK_EQ(GetLastError(), 99);
-  CHECK(now_seconds() - start >= 0.03);
   _mi_prim_wait(&turn, n_steps + 1, -1); // it is another value already
   return check_result();
 }

@@ -1,7 +1,7 @@
 # Tests on Windows.  Those that use only a little of POSIX get it from windows/posix, the others are skipped.
 add_library(test-posix STATIC EXCLUDE_FROM_ALL windows/posix/posix.c)
 target_compile_options(test-posix INTERFACE -include ${CMAKE_CURRENT_SOURCE_DIR}/windows/posix/posix.h)
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
   target_compile_options(test-posix INTERFACE -mcmodel=small) # as the library
 endif()
 target_compile_definitions(test-posix INTERFACE __USE_MINGW_ANSI_STDIO=1) # the formats of C99

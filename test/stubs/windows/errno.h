@@ -1,0 +1,16 @@
+#pragma once
+
+#define EPERM     1
+#define ENOENT    2
+#define EINTR     4
+#define EAGAIN    11
+#define ENOMEM    12
+#define EFAULT    14
+#define EEXIST    17
+#define EINVAL    22
+#define ERANGE    34
+#define ENOTSUP   129
+#define EOVERFLOW 132
+
+int* _errno(void);
+#define errno (*_errno())

@@ -1,0 +1,3 @@
+#pragma once
+
+int _access(const char* name, int mode);
