@@ -59,6 +59,7 @@ static int run(size_t limit, const char* page, char* said, size_t size) {
     char*         arguments[] = {(char*)"refused-start", NULL};
     dup2(ends[1], 2);
     setenv("MI_TEST_CHILD", "1", 1);
+    setenv("MIMALLOC_SHOW_ERRORS", "0", 1); // which a debug build would show beside the reason
     if (page != NULL) setenv("MI_TEST_PAGE", page, 1);
     if (limit == 0 || setrlimit(RLIMIT_AS, &r) == 0) test_exec(arguments, environ);
     _exit(99);
