@@ -13,3 +13,5 @@ set(CMAKE_C_STANDARD_LIBRARIES "-lc -L/usr/lib/gcc/x86_64-linux-gnu/12 -lgcc")
 set(CMAKE_CXX_COMPILER clang-19)
 set(CMAKE_CXX_COMPILER_WORKS ON)
 set(MI_TEST_NO_CXX ON)
+set(MI_TEST_STATIC -Wl,--no-dynamic-linker)
+set(MI_TEST_STATIC_PIE NO) # it would have the start of a program that is linked dynamically

@@ -18,12 +18,14 @@
 
 // ---- system calls ---------------------------------------------------------------------------------------------------
 
+typedef long long __attribute__((aligned(8))) counter_t; // as atomic operations want it, with pointers of 32 bits too
+
 static struct {
-  long long map, commit, purge, discard, n_purged, n_discarded; // atomically
+  counter_t map, commit, purge, discard, n_purged, n_discarded; // atomically
 } calls;
 
 #if !TEST_TSAN && !TEST_ASAN
-static void count(long long* n, long long added) {
+static void count(counter_t* n, long long added) {
   __atomic_add_fetch(n, added, __ATOMIC_RELAXED);
 }
 
