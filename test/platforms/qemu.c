@@ -5,9 +5,13 @@
 // memory has tags), and MADV_DONTNEED does nothing there.  A program of ten lines that maps 2 MiB, moves their contents away, and
 // clears them, fails.  A new mapping there, as empty as the old one is, sets the tables right.
 //
+// With -p, its tables lack what follows the contents of a file in the last OS page of a mapping, and the same instructions end the
+// program there.  To protect that part anew sets the tables right.
+//
 // The instruction DC ZVA, by which memset of glibc clears, ends the program where memory has tags.  A handler of SIGSEGV does what
 // the instruction should have done.
 #define _GNU_SOURCE
+#include <link.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -32,6 +36,28 @@ void* mremap(void* start, size_t size, size_t new_size, int flags, ...) {
     mmap(start, size, PROT_READ | PROT_WRITE, flags_again, -1, 0);
   return p;
 }
+
+// The variables of a module without contents in its file begin there.
+static int mend_module(struct dl_phdr_info* module, size_t size, void* arg) {
+  (void)size;
+  (void)arg;
+  const uintptr_t known = 4096, page = (uintptr_t)getpagesize();
+  for (size_t i = 0; i < module->dlpi_phnum; i++) {
+    const ElfW(Phdr)* part = &module->dlpi_phdr[i];
+    if (part->p_type != PT_LOAD || (part->p_flags & PF_W) == 0) continue;
+    uintptr_t end = (uintptr_t)(module->dlpi_addr + part->p_vaddr + part->p_filesz);
+    uintptr_t from = (end + known - 1) / known * known, to = (end + page - 1) / page * page;
+    if (from < to) mprotect((void*)from, to - from, PROT_READ | PROT_WRITE);
+  }
+  return 0;
+}
+
+// Before the constructors of all libraries.
+static void mend_modules(void) {
+  dl_iterate_phdr(&mend_module, NULL);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(void) = &mend_modules;
 
 #if MI_TEST_TAGS
 
