@@ -37,6 +37,9 @@ EFFECTIVE = {
     "keep_deepbind": "leave RTLD_DEEPBIND in calls of dlopen",
     "memory_tagging": "tag memory where the processor can",
     "publish": "publish statistics: 1 of this process, 2 also of forks",
+    "limit": "memory that the program may have",
+    "limit_soft": "memory beyond which free memory is given back",
+    "retain": "free memory that may stay",
 }
 
 # Texts, which are in no table of the library.

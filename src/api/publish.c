@@ -12,7 +12,8 @@
 #include "../support/options.h"
 #include "stats.h"
 
-#define PUBLISH_MS       100 // between two updates
+#define PUBLISH_MS       10  // between two updates at least; the library's thread makes its rounds less often
+#define PUBLISH_CHILD_MS 100 // after a fork; most children are another program by then
 #define PUBLISH_COST     50  // an update takes no more than one part of so many of the time
 #define PUBLISH_PATH_MAX 256
 #define PUBLISH_FILES    4096 // names that are looked at for files of processes that have ended
@@ -211,7 +212,7 @@ static void publish_leave_parent(void) {
   if (publish_page != NULL) _mi_prim_release(publish_page, publish_size);
   publish_page = NULL;
   publish_is_child = (publish_mode == 2);
-  publish_due_ms = _mi_prim_clock_ms() + PUBLISH_MS; // most children are another program by then
+  publish_due_ms = _mi_prim_clock_ms() + PUBLISH_CHILD_MS;
   if (!publish_is_child) _mi_background_observe(NULL);
 }
 

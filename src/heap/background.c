@@ -189,8 +189,10 @@ static bool background_is_due(int64_t now) {
 // passes through all others.
 static void background_by_clock(void) {
   int64_t now = _mi_prim_clock_ms();
-  if (!background_is_due(now) || !_mi_lock_try(&background_lock)) return;
+  bool    is_observed = (mi_load_relaxed(&background_observer) != NULL);
+  if (!(background_is_due(now) || is_observed) || !_mi_lock_try(&background_lock)) return;
   if (background_is_due(now)) background_do_round(); // or another has just made one
+  else background_tell(MI_BACKGROUND_ROUND);
   _mi_lock_release(&background_lock);
 }
 

@@ -27,7 +27,7 @@ void _mi_background_unlock(void);
 
 void _mi_background_after_fork(void);
 
-// BG6: told of each round, by whoever makes it, and of a fork in its child.
+// BG6: told of each round, by whoever makes it; without a thread, also of work between rounds; and of a fork in its child.
 typedef enum mi_background_event_e { MI_BACKGROUND_ROUND, MI_BACKGROUND_CHILD } mi_background_event_t;
 void _mi_background_observe(void (*observer)(mi_background_event_t event)); // NULL: no longer
 
