@@ -38,11 +38,12 @@ def version():
 def compile_libraries(target):
     if os.environ.get("MIMALLOC_TOOLS_NO_BUILD") == "1" or not sys.platform.startswith("linux"):
         return False
+    more = shlex.split(os.environ.get("CFLAGS", ""))
     compiler = shlex.split(os.environ.get("CC", "")) or [shutil.which("gcc") or shutil.which("clang") or "cc"]
     target.mkdir(parents=True, exist_ok=True)
     try:
         for name, flags in LIBRARIES.items():
-            command = [*compiler, *FLAGS, *flags, f"-I{TREE / 'include'}", str(TREE / "src" / "static.c"), "-o", str(target / name), "-ldl"]
+            command = [*compiler, *FLAGS, *flags, *more, f"-I{TREE / 'include'}", str(TREE / "src" / "static.c"), "-o", str(target / name), "-ldl"]
             print(shlex.join(command))
             subprocess.run(command, check=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -40,6 +40,8 @@ EFFECTIVE = {
     "limit": "memory that the program may have",
     "limit_soft": "memory beyond which free memory is given back",
     "retain": "free memory that may stay",
+    "profile": "write a heap profile",
+    "profile_signal": "the signal on which the profile is written",
 }
 
 # Texts, which are in no table of the library.
@@ -68,6 +70,7 @@ RUN_GUARD = "guarded_sample_rate"
 RUN_PUBLISH = "publish"
 RUN_ERRORS = "show_errors"
 RUN_PROFILE = "profile"
+PROFILE_SIGNAL = "profile_signal"   # on which a process writes its profile
 RUN_LIMIT = "limit"
 
 

@@ -110,7 +110,8 @@ def test_options_are_those_of_the_library(served):
     printed = {line.split("'")[1] for line in run.stderr.splitlines() if line.startswith("mimalloc: option '") or line.startswith("option '")}
     assert len(printed) > 30
     assert printed <= options.known()
-    assert set(options.EFFECTIVE) <= printed | {options.RUN_PROFILE, options.RUN_LIMIT}
+    # Those that a library without limits or profiles lacks.
+    assert {name for name in options.EFFECTIVE if not name.startswith((options.RUN_PROFILE, options.RUN_LIMIT))} - {"retain"} <= printed
 
 
 def test_misspelt_options_have_a_nearest_name():
@@ -121,3 +122,60 @@ def test_misspelt_options_have_a_nearest_name():
     assert ("MIMALLOC_XYZ", "is no option", None) in found
     assert ("MIMALLOC_OS_TAG", "has no effect", None) in found
     assert len(found) == 4
+
+
+# ---- profile PID ----------------------------------------------------------------------------------------------------
+
+WRITES = r"""
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void on_signal(int sig) {
+  (void)sig;
+  FILE* file = fopen(getenv("MIMALLOC_PROFILE"), "w");
+  fputs("profile", file);
+  fclose(file);
+}
+int main(int argc, char** argv) {
+  if (argc > 1) signal(SIGUSR2, &on_signal);
+  puts("ready");
+  fflush(stdout);
+  for (;;) pause();
+  (void)argv;
+}
+"""
+
+
+@pytest.fixture
+def profiled(tmp_path, env):
+    """A program that writes a file on a signal, as a profiled one does."""
+    program = compile_c(tmp_path, "writes", WRITES)
+    started = []
+
+    def start(*args, **settings):
+        started.append(subprocess.Popen([program, *args], env={**env, **settings}, stdout=subprocess.PIPE, text=True))
+        started[-1].stdout.readline()
+        return started[-1].pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate(timeout=60)
+
+
+def test_profile_of_a_process(command, profiled, tmp_path):
+    target = tmp_path / "heap.pb"
+    pid = profiled("handler", MIMALLOC_PROFILE=str(target), MIMALLOC_PROFILE_SIGNAL="USR2")
+    assert command("profile", pid).stdout.strip() == str(target) and target.read_text() == "profile"
+    assert json.loads(command("profile", pid, "--json").stdout) == [str(target)]
+
+
+def test_profile_refuses_what_would_end_the_process(command, profiled, tmp_path):
+    pid = profiled(MIMALLOC_PROFILE=str(tmp_path / "p"), MIMALLOC_PROFILE_SIGNAL="12")
+    assert "has no handler for SIGUSR2, which would end it" in command("profile", pid, status=2).stderr
+    os.kill(pid, 0)
+    assert "makes no profile" in command("profile", profiled(), status=2).stderr
+    assert "is no signal" in command("profile", profiled(MIMALLOC_PROFILE="x", MIMALLOC_PROFILE_SIGNAL="loud"), status=2).stderr
+    assert "writes its profile when it ends" in command("profile", profiled(MIMALLOC_PROFILE="x"), status=2).stderr
+    assert "There is no process" in command("profile", "4194305", status=2).stderr
