@@ -148,8 +148,7 @@ def _symbolise_module(mapping, locations):
     module = Module(mapping)
     if module.path is None:
         return
-    # Frames hold return addresses: the call lies before them.
-    addresses = [module.address(loc.address - 1) for loc in locations]
+    addresses = [module.address(loc.address) for loc in locations]  # within the call, as the format demands
     table = None
     for loc, address, lines in zip(locations, addresses, _by_tool(module.path, addresses)):
         lines = [line for line in lines if line.function]
