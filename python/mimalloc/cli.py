@@ -1,5 +1,6 @@
 """The command line.  Each command's work is in a module of its own, which is imported when the command runs."""
 
+import importlib.metadata
 import os
 import signal
 import sys
@@ -50,6 +51,14 @@ class SizeType(click.ParamType):
         return n
 
 
+def _version():
+    """Of the package; a checkout that is not installed has none."""
+    try:
+        return importlib.metadata.version("mimalloc-tools")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
 class SignalType(click.ParamType):
     name = "signal"
 
@@ -62,7 +71,7 @@ class SignalType(click.ParamType):
 
 
 @click.group(cls=Group, context_settings=CONTEXT)
-@click.version_option(package_name="mimalloc-tools", prog_name="mimalloc", message="%(prog)s (mimalloc-tools %(version)s)")
+@click.version_option(version=_version(), prog_name="mimalloc", message="%(prog)s (mimalloc-tools %(version)s)")
 def cli():
     """Runs programs with the mimalloc allocator, and shows what they do with memory."""
 
