@@ -201,22 +201,26 @@ static void check_forks(void) {
   }
 }
 
+static volatile bool is_over;
+
 static void* sleep_in_thread(void* arg) {
   mi_free(mi_malloc(10));
-  sleep_ms(1200);
+  while (!is_over) sleep_ms(5);
   return arg;
 }
 
-// The library's thread publishes while the program does nothing.
+// The library's thread publishes while the program does nothing, for longer than it would look for work.
 static void check_threads(void) {
   pthread_t thread;
   CHECK(map_page());
   if (pthread_create(&thread, NULL, &sleep_in_thread, NULL) != 0) return;
   if (library_task_comes()) {
+    sleep_ms(2000);
     uint64_t n = n_updates();
     for (int i = 0; i < 1000 && n_updates() < n + 2; i++) sleep_ms(10);
     CHECK(n_updates() >= n + 2);
   }
+  is_over = true;
   pthread_join(thread, NULL);
 }
 
