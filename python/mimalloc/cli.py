@@ -1,5 +1,6 @@
 """The command line.  Each command's work is in a module of its own, which is imported when the command runs."""
 
+import importlib.metadata
 import os
 import signal
 import sys
@@ -50,8 +51,27 @@ class SizeType(click.ParamType):
         return n
 
 
+def _version():
+    """Of the package; a checkout that is not installed has none."""
+    try:
+        return importlib.metadata.version("mimalloc-tools")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+class SignalType(click.ParamType):
+    name = "signal"
+
+    def convert(self, value, param, ctx):
+        from .trigger import signal_number
+        number = signal_number(str(value))
+        if number is None:
+            self.fail(f"{value!r} is no signal: write USR2, or a number.", param, ctx)
+        return number
+
+
 @click.group(cls=Group, context_settings=CONTEXT)
-@click.version_option(package_name="mimalloc-tools", prog_name="mimalloc", message="%(prog)s (mimalloc-tools %(version)s)")
+@click.version_option(version=_version(), prog_name="mimalloc", message="%(prog)s (mimalloc-tools %(version)s)")
 def cli():
     """Runs programs with the mimalloc allocator, and shows what they do with memory."""
 
@@ -60,7 +80,8 @@ def cli():
 @click.option("--secure", is_flag=True, help="Use the library that checks blocks.")
 @click.option("--stats", is_flag=True, help="Print statistics when the program ends.")
 @click.option("--guard", type=click.IntRange(min=1), metavar="N", help="Guard one block in N: report overflows and uses after free.")
-@click.option("--profile", type=click.Path(dir_okay=False), metavar="FILE", help="Write a heap profile.")
+@click.option("--profile", metavar="PREFIX", help="Write a heap profile at the end, to PREFIX.PID.NUMBER.pb.")
+@click.option("--profile-signal", type=SignalType(), metavar="SIGNAL", help="Start and write the profile on this signal (`mimalloc profile`).")
 @click.option("--limit", type=SizeType(), metavar="SIZE", help="Let the program have so much memory: 512M, 2G.")
 @click.option("--publish", type=click.Choice(["process", "forks", "off"]), default="off", show_default=True,
               help="Publish statistics for `top` and `export`.")
@@ -109,12 +130,15 @@ def export(once, address, port, dashboard, as_json):
 
 @cli.command()
 @click.argument("pid", type=int)
-@click.option("--wait", type=float, default=10.0, show_default=True, help="Seconds to wait for the profile.")
+@click.option("--start", "action", flag_value="start", help="Start the profile.")
+@click.option("--stop", "action", flag_value="stop", help="Take no samples any more.")
+@click.option("--write", "action", flag_value="write", default="write", help="Write the profile (the default).")
+@click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Seconds to wait for the file.")
 @with_json
-def profile(pid, wait, as_json):
-    """Makes a running process write its heap profile."""
+def profile(pid, action, wait, as_json):
+    """Makes a running process write its heap profile.  It was started by `run --profile-signal`."""
     from .trigger import trigger
-    trigger(pid, wait, as_json)
+    trigger(pid, action or "write", wait, as_json)
 
 
 def _with_profile(command):

@@ -40,13 +40,15 @@ EFFECTIVE = {
     "limit": "memory that the program may have",
     "limit_soft": "memory beyond which free memory is given back",
     "retain": "free memory that may stay",
-    "profile": "write a heap profile",
-    "profile_signal": "the signal on which the profile is written",
+    "profile_rate": "mean distance of the samples of the heap profile, in bytes",
+    "profile_signal": "the signal that starts and writes the heap profile",
+    "profile_leaks": "print so many stacks with the most bytes in use at the end",
 }
 
 # Texts, which are in no table of the library.
 TEXTS = {
     "publish_dir": "the directory of published pages",
+    "profile": "write heap profiles to files with this prefix",
     "redirect": "on Windows: how malloc is replaced",
     "disable_redirect": "on Windows: do not replace malloc",
 }
@@ -69,9 +71,11 @@ RUN_STATS = "show_stats"
 RUN_GUARD = "guarded_sample_rate"
 RUN_PUBLISH = "publish"
 RUN_ERRORS = "show_errors"
-RUN_PROFILE = "profile"
-PROFILE_SIGNAL = "profile_signal"   # on which a process writes its profile
 RUN_LIMIT = "limit"
+RUN_PROFILE = "profile"
+RUN_PROFILE_SIGNAL = "profile_signal"
+# Which option shows that the library has profiles, or limits: to set it to 0 has no effect.
+PROOF = {RUN_PROFILE: "profile_rate", RUN_PROFILE_SIGNAL: "profile_signal", RUN_LIMIT: "limit"}
 
 
 def variable(option):

@@ -25,13 +25,14 @@ def as_command(program):
     return [sys.executable, *program] if path.suffix == ".py" and path.is_file() else program
 
 
-def environment(base, profile=None, limit=None, stats=False, guard=None, publish="off"):
+def environment(base, profile=None, profile_signal=None, limit=None, stats=False, guard=None, publish="off"):
     """The variables that the options stand for."""
     env = dict(base)
     wanted = {
         options.RUN_STATS: "1" if stats else None,
         options.RUN_GUARD: guard,
         options.RUN_PROFILE: str(pathlib.Path(profile).resolve()) if profile else None,
+        options.RUN_PROFILE_SIGNAL: profile_signal,
         options.RUN_LIMIT: limit,
         options.RUN_PUBLISH: PUBLISH.get(publish),
     }
@@ -44,15 +45,14 @@ def environment(base, profile=None, limit=None, stats=False, guard=None, publish
 
 
 def _missing_option(lib, names):
-    """The first of these options that the library does not know."""
-    _, said = library.probe(lib, {options.variable(name): "0" for name in names})
-    for name in names:
-        if f"{options.variable(name)}=" in said and "is not known" in said:
-            return name
-    return None
+    """The first of these options that the library does not have."""
+    if not names:
+        return None
+    _, said = library.probe(lib, {options.variable(options.PROOF[name]): "0" for name in names})
+    return next((name for name in names if f"option '{options.PROOF[name]}'" not in said), None)
 
 
-def run(program, secure=False, profile=None, limit=None, **settings):
+def run(program, secure=False, **settings):
     lib = library.find("secure" if secure else "release")
     command = as_command(program)
     path = shutil.which(command[0])
@@ -63,10 +63,10 @@ def run(program, secure=False, profile=None, limit=None, **settings):
     problem = library.obstacle(path)
     if problem:
         raise ToolError(problem)
-    missing = _missing_option(lib, [name for name, value in ((options.RUN_PROFILE, profile), (options.RUN_LIMIT, limit)) if value])
+    missing = _missing_option(lib, [name for name in options.PROOF if settings.get(name)])
     if missing:
         raise ToolError(f"The library {lib} has no option {options.variable(missing)}: it is older than this command.")
-    env = library.preload(environment(os.environ, profile, limit, **settings), lib)
+    env = library.preload(environment(os.environ, **settings), lib)
     if is_python(path):
         env.setdefault("PYTHONMALLOC", "malloc")
     sys.stdout.flush()

@@ -95,6 +95,7 @@ def _parse(text, n):
 def _line(function, place):
     file, _, rest = place.partition(":")
     number = rest.split(":")[0].split(" ")[0]
+    function = function.split("@GLIBC")[0]  # the version of a symbol
     return Line("" if function == "??" else function, "" if file == "??" else file, int(number) if number.isdigit() else 0)
 
 
@@ -141,6 +142,7 @@ class SymbolTable:
         if i < 0:
             return ""
         size, name = self.found[self.starts[i]]
+        name = name.split("@GLIBC")[0]
         return name if size == 0 or address < self.starts[i] + size else ""
 
 
@@ -148,8 +150,7 @@ def _symbolise_module(mapping, locations):
     module = Module(mapping)
     if module.path is None:
         return
-    # Frames hold return addresses: the call lies before them.
-    addresses = [module.address(loc.address - 1) for loc in locations]
+    addresses = [module.address(loc.address) for loc in locations]  # within the call, as the format demands
     table = None
     for loc, address, lines in zip(locations, addresses, _by_tool(module.path, addresses)):
         lines = [line for line in lines if line.function]

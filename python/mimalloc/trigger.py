@@ -1,5 +1,7 @@
-"""Makes a running process write its heap profile: by the signal that it was started with."""
+"""Makes a running process write its heap profile: by the signal that it was started for.  mimalloc-profile.h says what its values
+mean."""
 
+import ctypes
 import os
 import pathlib
 import signal
@@ -8,14 +10,17 @@ import time
 from . import options, output, page, proc
 from .errors import ToolError
 
+VALUES = {"start": 1, "stop": 2, "write": 3}
+PREFIX = "mimalloc"     # of files, if MIMALLOC_PROFILE does not say
 
-def _signal(text, pid):
-    """The number of a signal that is given by number or by name."""
+
+def signal_number(text):
+    """Of a number or a name: 12, USR2, SIGUSR2.  None: it is no signal."""
     name = text.strip().upper()
     try:
-        return signal.Signals(int(name)) if name.isdigit() else signal.Signals["SIG" + name.removeprefix("SIG")]
-    except (ValueError, KeyError) as error:
-        raise ToolError(f"Process {pid} has {options.variable(options.PROFILE_SIGNAL)}={text}, which is no signal.") from error
+        return int(signal.Signals(int(name)) if name.isdigit() else signal.Signals["SIG" + name.removeprefix("SIG")])
+    except (ValueError, KeyError):
+        return None
 
 
 def is_caught(pid, number):
@@ -26,52 +31,63 @@ def is_caught(pid, number):
     return False
 
 
-def _files(base):
-    """The files whose names begin with that of the profile: (path: when it was written)."""
-    base = pathlib.Path(base)
+def _send(pid, number, value):
+    """A signal with a value, which Python has no function for."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.sigqueue.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_void_p]
+    if libc.sigqueue(pid, number, value) != 0:
+        raise ToolError(f"Process {pid} cannot be sent a signal: {os.strerror(ctypes.get_errno())}.")
+
+
+def _files(base, pid):
+    """The profiles of the process."""
     try:
-        return {path: path.stat().st_mtime_ns for path in base.parent.glob(f"{base.name}*") if path.is_file()}
+        return set(base.parent.glob(f"{base.name}.{pid}.*.pb"))
     except OSError:
-        return {}
+        return set()
 
 
-def _written(base, before, seconds):
+def _written(base, pid, before, seconds):
+    """A new one: it is empty until it is complete."""
     end = time.monotonic() + seconds
-    while True:
-        new = [path for path, at in _files(base).items() if before.get(path) != at]
+    while time.monotonic() < end:
+        new = [path for path in sorted(_files(base, pid) - before) if path.stat().st_size > 0]
         if new:
-            sizes = None
-            while sizes != (sizes := [path.stat().st_size for path in new]):    # until it does not grow any more
-                time.sleep(0.1)
-            return sorted(new)
-        if time.monotonic() > end:
-            return []
-        time.sleep(0.05)
+            return new[0]
+        time.sleep(0.02)
+    return None
 
 
-def trigger(pid, seconds, as_json):
+def _settings(pid):
+    """(the signal, the beginning of the names of files) that a process was started with."""
     if page.started_of(pid) is None:
         raise ToolError(f"There is no process {pid}.")
     env = proc.environment(pid)
     if env is None:
         raise ToolError(f"Process {pid} is another user's.")
     env = {name.upper(): value for name, value in env.items()}
-    target, number = env.get(options.variable(options.RUN_PROFILE)), env.get(options.variable(options.PROFILE_SIGNAL))
-    if not target:
-        raise ToolError(f"Process {pid} makes no profile: start it by `mimalloc run --profile FILE`.")
-    if not number:
-        raise ToolError(f"Process {pid} writes its profile when it ends. To ask for it before, start it with "
-                        f"{options.variable(options.PROFILE_SIGNAL)}=USR2, or another signal that the program does not use.")
-    number = _signal(number, pid)
+    text = env.get(options.variable(options.RUN_PROFILE_SIGNAL))
+    if not text:
+        raise ToolError(f"Process {pid} waits for no signal: start it by `mimalloc run --profile-signal USR2`, or another signal that "
+                        "the program does not use.")
+    number = signal_number(text)
+    if number is None:
+        raise ToolError(f"Process {pid} has {options.variable(options.RUN_PROFILE_SIGNAL)}={text}, which is no signal.")
     if not is_caught(pid, number):
-        raise ToolError(f"Process {pid} has no handler for {number.name}, which would end it. Nothing was sent.")
-    base = pathlib.Path(target if os.path.isabs(target) else os.path.join(os.readlink(f"/proc/{pid}/cwd"), target))
-    before = _files(base)
-    os.kill(pid, number)
-    written = _written(base, before, seconds)
-    if not written:
-        raise ToolError(f"Process {pid} has got {number.name}, and {base} was not written within {seconds:g} seconds.")
-    if as_json:
-        output.print_json([str(path) for path in written])
-    else:
-        print(*written, sep="\n")
+        raise ToolError(f"Process {pid} has no handler for {signal.Signals(number).name}, which would end it. Nothing was sent.")
+    return number, env.get(options.variable(options.RUN_PROFILE)) or PREFIX
+
+
+def trigger(pid, action, seconds, as_json):
+    number, prefix = _settings(pid)
+    base = pathlib.Path(os.readlink(f"/proc/{pid}/cwd")) / prefix
+    before = _files(base, pid)
+    _send(pid, number, VALUES[action])
+    if action != "write":
+        output.print_json({"pid": pid, "sent": action}) if as_json else print(f"Process {pid} was told to {action} its profile.")
+        return
+    path = _written(base, pid, before, seconds)
+    if path is None:
+        raise ToolError(f"Process {pid} has written no profile to {base}.{pid}.*.pb within {seconds:g} seconds. It writes one if the "
+                        f"profile was started (mimalloc profile {pid} --start), and when it next allocates.")
+    output.print_json({"pid": pid, "file": str(path)}) if as_json else print(path)

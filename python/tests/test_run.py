@@ -126,56 +126,103 @@ def test_misspelt_options_have_a_nearest_name():
 
 # ---- profile PID ----------------------------------------------------------------------------------------------------
 
-WRITES = r"""
-#include <signal.h>
+WORKS = r"""
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-static void on_signal(int sig) {
-  (void)sig;
-  FILE* file = fopen(getenv("MIMALLOC_PROFILE"), "w");
-  fputs("profile", file);
-  fclose(file);
-}
+__attribute__((noinline)) void* keep_some(size_t n) { return memset(malloc(n), 1, n); }
 int main(int argc, char** argv) {
-  if (argc > 1) signal(SIGUSR2, &on_signal);
-  puts("ready");
+  printf("ready\n");
   fflush(stdout);
-  for (;;) pause();
+  for (int i = 0; i < (argc > 1 ? atoi(argv[1]) : 6000); i++) {
+    keep_some(30000);
+    if (argc == 1) usleep(10000);
+  }
   (void)argv;
+  return 0;
 }
 """
 
 
 @pytest.fixture
-def profiled(tmp_path, env):
-    """A program that writes a file on a signal, as a profiled one does."""
-    program = compile_c(tmp_path, "writes", WRITES)
-    started = []
+def works(tmp_path):
+    return compile_c(tmp_path, "works", WORKS)
+
+
+@pytest.fixture
+def has(served):
+    """Skips a test if the library lacks an option."""
+    run = subprocess.run(["/bin/true"], env={**served, "MIMALLOC_VERBOSE": "1"}, capture_output=True, text=True, timeout=60, check=True)
+
+    def check(option):
+        if f"option '{option}'" not in run.stderr:
+            pytest.skip(f"the library has no option {option}")
+
+    return check
+
+
+@pytest.fixture
+def started(env):
+    processes = []
 
     def start(*args, **settings):
-        started.append(subprocess.Popen([program, *args], env={**env, **settings}, stdout=subprocess.PIPE, text=True))
-        started[-1].stdout.readline()
-        return started[-1].pid
+        processes.append(subprocess.Popen(list(map(str, args)), env={**env, **settings}, stdout=subprocess.PIPE, text=True))
+        processes[-1].stdout.readline()
+        return processes[-1].pid
 
     yield start
-    for process in started:
+    for process in processes:
         process.kill()
         process.communicate(timeout=60)
 
 
-def test_profile_of_a_process(command, profiled, tmp_path):
-    target = tmp_path / "heap.pb"
-    pid = profiled("handler", MIMALLOC_PROFILE=str(target), MIMALLOC_PROFILE_SIGNAL="USR2")
-    assert command("profile", pid).stdout.strip() == str(target) and target.read_text() == "profile"
-    assert json.loads(command("profile", pid, "--json").stdout) == [str(target)]
+def test_profile_at_the_end(command, works, tmp_path, has):
+    has("profile_rate")
+    command("run", "--profile", tmp_path / "heap", "--", works, "2000")
+    found = list(tmp_path.glob("heap.*.pb"))
+    assert len(found) == 1
+    rows = json.loads(command("leaks", found[0], "--json").stdout)
+    stack = rows["stacks"][0]["stack"]
+    assert stack[:2] == ["keep_some", "main"], stack
+    assert 30e6 < rows["bytes"] < 90e6      # of 60 MB
+    assert "keep_some" in command("folded", found[0]).stdout
 
 
-def test_profile_refuses_what_would_end_the_process(command, profiled, tmp_path):
-    pid = profiled(MIMALLOC_PROFILE=str(tmp_path / "p"), MIMALLOC_PROFILE_SIGNAL="12")
+def test_profile_of_a_process(command, works, tmp_path, has, started):
+    has("profile_signal")
+    pid = started(sys.executable, "-m", "mimalloc", "run", "--profile", tmp_path / "live", "--profile-signal", "USR2", "--", works)
+    assert "writes one if the profile was started" in command("profile", pid, "--wait", "1", status=2).stderr
+    assert "was told to start" in command("profile", pid, "--start").stdout
+    first = command("profile", pid).stdout.strip()
+    second = json.loads(command("profile", pid, "--json").stdout)["file"]
+    assert first != second and first.startswith(f"{tmp_path}/live.{pid}.")
+    command("diff", first, second)
+
+
+def test_profile_refuses_what_would_end_the_process(command, works, started):
+    pid = started(works, MIMALLOC_PROFILE_SIGNAL="12")
     assert "has no handler for SIGUSR2, which would end it" in command("profile", pid, status=2).stderr
     os.kill(pid, 0)
-    assert "makes no profile" in command("profile", profiled(), status=2).stderr
-    assert "is no signal" in command("profile", profiled(MIMALLOC_PROFILE="x", MIMALLOC_PROFILE_SIGNAL="loud"), status=2).stderr
-    assert "writes its profile when it ends" in command("profile", profiled(MIMALLOC_PROFILE="x"), status=2).stderr
+    assert "waits for no signal" in command("profile", started(works), status=2).stderr
+    assert "is no signal" in command("profile", started(works, MIMALLOC_PROFILE_SIGNAL="loud"), status=2).stderr
     assert "There is no process" in command("profile", "4194305", status=2).stderr
+    assert "is no signal" in command("run", "--profile-signal", "99", "true", status=2).stderr
+
+
+def test_options_that_the_library_lacks_are_named(command, env, tmp_path):
+    """An older library: it would ignore them."""
+    run = subprocess.run(["/bin/true"], env={**env, "LD_PRELOAD": env["MIMALLOC_LIBRARY"], "MIMALLOC_VERBOSE": "1"}, capture_output=True,
+                         text=True, timeout=60, check=True)
+    for option, proof, value in (("limit", "limit", "1G"), ("profile", "profile_rate", tmp_path / "p")):
+        if f"option '{proof}'" in run.stderr:
+            command("run", f"--{option}", value, "true")
+        else:
+            assert f"has no option MIMALLOC_{option.upper()}" in command("run", f"--{option}", value, "true", status=2).stderr
+
+
+def test_limit(command, works, has):
+    has("limit")
+    code = "import sys\ntry:\n    x = bytearray(400 << 20)\nexcept MemoryError:\n    sys.exit(33)"
+    command("run", "--limit", "100M", "--", sys.executable, "-c", code, status=33)
+    command("run", "--limit", "1G", "--", sys.executable, "-c", code, status=0)

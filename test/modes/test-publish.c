@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <mimalloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -127,6 +128,45 @@ static void check_one_thread(void) {
   CHECK_EQ(task_count(), n_threads);
 }
 
+static char*             own_page; // as the library has it
+static volatile uint32_t sequence_inside;
+
+// The write of a value: it is allowed from now on.
+static void on_write(int sig) {
+  uint32_t sequence;
+  (void)sig;
+  memcpy(&sequence, own_page + 24, sizeof(sequence));
+  sequence_inside = sequence;
+  mprotect(own_page, page_size, PROT_READ | PROT_WRITE);
+}
+
+static char* find_own_page(void) {
+  char  line[512];
+  char* start = NULL;
+  FILE* maps = fopen("/proc/self/maps", "r");
+  while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+    bool is_shared = (strstr(line, " rw-s ") != NULL && strstr(line, ".stats") != NULL);
+    if (is_shared) start = (char*)(uintptr_t)strtoull(line, NULL, 16);
+  }
+  if (maps != NULL) fclose(maps);
+  return start;
+}
+
+// While values are written the sequence is odd.
+static void check_sequence(void) {
+  size_t os_page = (size_t)sysconf(_SC_PAGESIZE);
+  own_page = find_own_page();
+  CHECK(own_page != NULL);
+  if (own_page == NULL || page_size < 2 * os_page) return; // the header has no OS page without values
+  CHECK_EQ(number_at(24, 4) % 2, 0);
+  signal(SIGSEGV, &on_write);
+  sequence_inside = 0;
+  mprotect(own_page + os_page, page_size - os_page, PROT_READ);
+  CHECK(work_until_updated());
+  signal(SIGSEGV, SIG_DFL);
+  CHECK_EQ(sequence_inside % 2, 1);
+}
+
 // What the exit status of a child says: how many files there were.
 static int files_with_child(bool by_exit) {
   int   status = 0;
@@ -161,22 +201,26 @@ static void check_forks(void) {
   }
 }
 
+static volatile bool is_over;
+
 static void* sleep_in_thread(void* arg) {
   mi_free(mi_malloc(10));
-  sleep_ms(1200);
+  while (!is_over) sleep_ms(5);
   return arg;
 }
 
-// The library's thread publishes while the program does nothing.
+// The library's thread publishes while the program does nothing, for longer than it would look for work.
 static void check_threads(void) {
   pthread_t thread;
   CHECK(map_page());
   if (pthread_create(&thread, NULL, &sleep_in_thread, NULL) != 0) return;
   if (library_task_comes()) {
+    sleep_ms(2000);
     uint64_t n = n_updates();
     for (int i = 0; i < 1000 && n_updates() < n + 2; i++) sleep_ms(10);
     CHECK(n_updates() >= n + 2);
   }
+  is_over = true;
   pthread_join(thread, NULL);
 }
 
@@ -184,6 +228,7 @@ static int check_inside(const char* where) {
   snprintf(directory, sizeof(directory), "%s", where);
   check_one_thread();
   if (page == NULL) return check_result();
+  check_sequence();
   check_forks();
   check_threads();
   mi_option_set(mi_option_publish, 0);
