@@ -57,7 +57,7 @@
 //! | `no_thp` | no transparent huge pages, unless the option asks for them |
 //! | `xmalloc` | the process aborts when there is no memory |
 //! | `local_dynamic_tls` | for a library that is opened with `dlopen` in processes where static thread-local storage is used up |
-//! | `extended` | [`raw`](https://docs.rs/mimalloc-compat/latest/mimalloc_compat/raw), the C interface |
+//! | `extended` | the module `raw`, the C interface |
 //! | `level3` | the C interface is that of mimalloc 3; the rest of the crate is the same |
 //! | `allocator_api` | nightly compilers: implements `core::alloc::Allocator` for the heaps and for [`MiMalloc`] |
 //! | `v2`, `win_direct_tls` | no effect, for programs that name them: level 2 is the default |

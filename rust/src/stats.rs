@@ -6,7 +6,7 @@
 //! ```
 //! let before = mimalloc_compat::stats::process();
 //! let heap = mimalloc_compat::Heap::new().unwrap();
-//! let _block = heap.boxed([0u8; 3 << 20]).unwrap();
+//! let _block = heap.boxed_slice(3 << 20, |_| 0u8).unwrap();
 //! let after = mimalloc_compat::stats::process();
 //! assert!(after.malloc_huge.current - before.malloc_huge.current >= 3 << 20);
 //!

@@ -131,7 +131,7 @@ fn without_a_handler() {
         let value = 1u64;
         let address: *const u64 = &value;
         unsafe { MiMalloc.dealloc(address as *mut u8, Layout::new::<u64>()) };
-        println!("{}", "went on");
+        println!("went on");
         return;
     }
     let output = common::run_again("without_a_handler", &[("MIMALLOC_SHOW_ERRORS", "1")]);
@@ -147,7 +147,7 @@ fn a_handler_that_panics() {
     if common::is_child() {
         set_error_handler(Some(|_| panic!("in the handler")));
         assert!(unsafe { MiMalloc.alloc(layout(isize::MAX as usize, 1)) }.is_null());
-        println!("{}", "went on");
+        println!("went on");
         return;
     }
     let output = common::run_again("a_handler_that_panics", &[]);

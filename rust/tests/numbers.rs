@@ -20,7 +20,7 @@ fn header(name: &str) -> String {
 /// The number behind `"name": {` ... `"key":` or behind `"name":` in a JSON text.
 fn number_in(json: &str, name: &str, key: &str) -> Option<i64> {
     let rest = &json[json.find(&format!("\"{name}\":"))? + name.len() + 3..];
-    let end = rest.find(|c| c == '}' || c == '\n').unwrap_or(rest.len());
+    let end = rest.find(&['}', '\n'][..]).unwrap_or(rest.len());
     let rest = &rest[..end];
     let rest = match rest.find(&format!("\"{key}\":")) {
         Some(at) => &rest[at + key.len() + 3..],
@@ -100,7 +100,7 @@ fn the_statistics_of_the_process() {
     drop((blocks, large));
     let info = process_info();
     assert!(info.rss > 1 << 20 && info.peak_rss >= info.rss / 2 && info.committed > 0);
-    assert_eq!(stats::Stats::bin_size(0).is_some(), true);
+    assert!(stats::Stats::bin_size(0).is_some());
     assert_eq!(stats::Stats::bin_size(10_000), None);
     assert_eq!(stats::Stats::bin_size(stats::LAST_BIN), Some(isize::MAX as usize));
 }
@@ -187,7 +187,7 @@ fn options_come_from_the_environment() {
         assert_eq!((Opt::PurgeDelay.get(), Opt::MaxErrors.get()), (77, 5));
         Opt::MaxErrors.set_default(6);
         assert_eq!(Opt::MaxErrors.get(), 5, "the environment comes first");
-        println!("{}", "read");
+        println!("read");
         return;
     }
     let variables = [("MIMALLOC_PURGE_DELAY", "77"), ("mimalloc_max_errors", "5")];
@@ -204,7 +204,10 @@ fn output_goes_to_a_function() {
         let output = common::run_again("output_goes_to_a_function", &[("MIMALLOC_VERBOSE", "1")]);
         assert!(output.status.success(), "{output:?}");
         let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(!errors.contains("9223372036854775807"), "the warning went to the function: {errors}");
+        assert!(
+            !errors.contains("9223372036854775807"),
+            "the warning went to the function: {errors}"
+        );
         return;
     }
     set_output(Some(|text| {
