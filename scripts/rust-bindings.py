@@ -190,7 +190,7 @@ def stats_file():
 pub struct mi_stats_t {{
     /// The size of this structure in bytes.
     pub size: usize,
-    /// [`MI_STAT_VERSION`].
+    /// `MI_STAT_VERSION`.
     pub version: usize,
 {"".join(body)}    /// Always 0: for fields to come.
     pub _stat_reserved: [mi_stat_count_t; 4],

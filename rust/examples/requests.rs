@@ -64,5 +64,5 @@ fn main() {
         heap.stats().blocks_in_use()
     );
     drop(heap);
-    assert_eq!(kept[9].as_deref(), Some("DOES (of 5 words)")); // still there: the heap was deleted, not destroyed
+    assert_eq!(kept[9].as_deref(), Some("TAKE (of 5 words)")); // still there: the heap was deleted, not destroyed
 }

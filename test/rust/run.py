@@ -10,7 +10,6 @@ cargo that is used."""
 
 import filecmp
 import functools
-import json
 import os
 import pathlib
 import re
@@ -122,11 +121,11 @@ def unpacked():
     try:
         cargo("package", "--no-verify", "--allow-dirty", cwd=here / "rust")
     except Failed as why:
-        if DEBIAN not in [pathlib.Path(p) for p in (str(DEBIAN),) if any(DEBIAN.glob("cc-*"))] and "no matching package" in str(why):
+        if "no matching package" in str(why):
             raise Skipped("the crate `cc` is neither in Debian's registry nor in Cargo's cache") from why
         raise
     archive, = (cargo.target / "package").glob(f"{NAME}-*.crate")
-    call("tar", "xzf", archive, "-C", here)
+    call("tar", "xzmf", archive, "-C", here)  # -m: files in a package have one date, by which Cargo would not see changes
     shutil.rmtree(here / "rust")
     for directory in ("src", "include"):
         shutil.rmtree(here / directory)
@@ -188,7 +187,7 @@ def package():
 @case("rust")
 def tests():
     """All tests, examples and examples in the documentation."""
-    return passed(offline()("test", "--no-fail-fast", "--features", "extended", cwd=unpacked(), timeout=1800), 70)
+    return passed(offline()("test", "--no-fail-fast", "--features", "extended", cwd=unpacked(), timeout=1800), 65)
 
 
 @case("rust")
@@ -222,7 +221,7 @@ def clippy():
 
 @case("rust")
 def features():
-    return "; ".join(f"{some}: {test(offline(), some, names, 3)}" for some, names in FEATURES)
+    return "; ".join(f"{some}: {test(offline(), some, names, 2)}" for some, names in FEATURES)
 
 
 @case("rust")
@@ -354,7 +353,7 @@ def debian():
         raise Skipped("Debian's packages cargo and librust-cc-dev are not installed")
     cargo = Cargo("/usr/bin/cargo", "debian", DEBIAN)
     cargo.env["PATH"] = f"/usr/bin:{CLEAN['PATH']}"
-    said = passed(cargo("test", "--no-fail-fast", "--features", "extended", cwd=unpacked(), timeout=1800), 70)
+    said = passed(cargo("test", "--no-fail-fast", "--features", "extended", cwd=unpacked(), timeout=1800), 65)
     return f"Rust {cargo.version[0]}.{cargo.version[1]}: {said}"
 
 

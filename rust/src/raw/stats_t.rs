@@ -8,7 +8,7 @@ use super::*;
 pub struct mi_stats_t {
     /// The size of this structure in bytes.
     pub size: usize,
-    /// [`MI_STAT_VERSION`].
+    /// `MI_STAT_VERSION`.
     pub version: usize,
     /// Pages: runs of memory with blocks of one size.
     pub pages: mi_stat_count_t,
