@@ -49,7 +49,7 @@
 //! |---|---|
 //! | `secure` | blocks are checked: overflows, double and invalid frees, and layouts that are not those of the block |
 //! | `secure_full` | also clears, quarantines and separates freed memory |
-//! | `debug` | all checks, also those of the library itself; `debug_in_debug`: in the profiles with debug assertions or symbols only |
+//! | `debug` | all checks, also those of the library itself; `debug_in_debug`: in profiles with debug information only |
 //! | `guarded` | one block in 4000 ends where memory is inaccessible; at run time, [`Opt::GuardedSampleRate`] does it in every build |
 //! | `valgrind` | tells Valgrind about blocks; needs its header `valgrind/memcheck.h` |
 //! | `override` | `malloc` and its relatives are this allocator, too, for C code in the process |

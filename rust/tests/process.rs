@@ -28,7 +28,9 @@ fn malloc_of_c() {
 #[test]
 fn defaults_of_features() {
     assert_eq!(Opt::AllowThp.get(), if cfg!(feature = "no_thp") { 0 } else { 1 });
-    if !cfg!(feature = "debug") {
+    let is_debug = cfg!(any(feature = "debug", feature = "debug_in_debug"));
+    assert_eq!(Opt::ShowErrors.get(), i64::from(is_debug));
+    if !is_debug {
         let rate = if cfg!(feature = "guarded") { 4000 } else { 0 };
         assert_eq!(Opt::GuardedSampleRate.get(), rate);
     }
