@@ -31,6 +31,7 @@ unsafe fn resized(
     slice(new, || resize(block.as_ptr(), new))
 }
 
+/// The last expression stands inside an `unsafe` block, the caller's promise.
 macro_rules! allocator {
     ($type:ty, $self:ident, $alloc:expr, $alloc_zeroed:expr, $realloc:expr) => {
         // Safety: a block stays valid until it is deallocated or its heap is dropped, which owns or outlives the allocator.
@@ -73,9 +74,11 @@ macro_rules! allocator {
     };
 }
 
-allocator!(MiMalloc, self, block::alloc, block::alloc_zeroed, |b, new: Layout| unsafe {
-    block::realloc(b, new, new.size())
-});
+allocator!(MiMalloc, self, block::alloc, block::alloc_zeroed, |b, new: Layout| block::realloc(
+    b,
+    new,
+    new.size()
+));
 
 macro_rules! heap_allocator {
     ($type:ty) => {
@@ -84,7 +87,7 @@ macro_rules! heap_allocator {
             self,
             |layout| unsafe { block::heap_alloc(self.as_raw(), layout) },
             |layout| unsafe { block::heap_alloc_zeroed(self.as_raw(), layout) },
-            |b, new: Layout| unsafe { block::heap_realloc(self.as_raw(), b, new, new.size()) }
+            |b, new: Layout| block::heap_realloc(self.as_raw(), b, new, new.size())
         );
     };
 }
