@@ -231,14 +231,14 @@ def debian():
 
 @case("rust-registry")
 def windows():
-    """The tests on Windows, under wine, with Debian's library of Rust for it."""
+    """The tests of the global allocator on Windows, under wine, with Debian's library of Rust for it."""
     if not pathlib.Path("/usr/lib/rustlib/x86_64-pc-windows-gnu").exists() or shutil.which("wine") is None:
         raise Skipped("libstd-rust-dev-windows or wine is not installed")
     cargo = Cargo("/usr/bin/cargo", "windows", DEBIAN)
     cargo.env["PATH"] = f"/usr/bin:{CLEAN['PATH']}"
     runner = {"CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER": "wine", "WINEDEBUG": "-all", "WINEPREFIX": str(WORK / "wine")}
-    return passed(cargo("test", "--no-fail-fast", "--target", "x86_64-pc-windows-gnu", "--test", "global", "--test", "heaps", cwd=unpacked(),
-                        env=runner, timeout=1800), 20)
+    return passed(cargo("test", "--no-fail-fast", "--target", "x86_64-pc-windows-gnu", "--test", "global", cwd=unpacked(),
+                        env=runner, timeout=1800), 10)
 
 
 def other_crates(name):
