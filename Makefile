@@ -38,7 +38,7 @@ bugs-peers    = $(SHOWN_BUGS:%=$(PEERS)/lib%.so)
 shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libmimalloc-secure.so \
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
-.PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-programs bench bench-scaling \
+.PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-programs bench bench-scaling \
         bench-report bench-results bench-publish soak format tidy install dist clean
 
 all: ## build the libraries into build/user
@@ -72,7 +72,8 @@ test-package: ## run all package tests, also those with package managers and oth
 test-bugs: ## run programs with one bug each; the detections must be those in test/bugs/table.toml
 test-tools: ## test under valgrind and the address sanitizer, also real programs; test the probes for tracers (15 minutes)
 test-command: ## test the command mimalloc, published pages and the Python package
-test-package test-bugs test-tools test-command:
+test-rust: ## test the crate for Rust, also with all features and with other crates for mimalloc (uses registries)
+test-package test-bugs test-tools test-command test-rust:
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $(@:test-%=%)
 

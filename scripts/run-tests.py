@@ -26,6 +26,8 @@ BUILD = ["cmake", "make", "gcc", "g++"]
 CLANG = ["clang-19", "libclang-rt-19-dev:libclang-rt-19-dev"]
 LTO = ["lld-19:ld.lld-19", "llvm-19:llvm-ar-19"]
 TRACE = ["systemtap-sdt-dev", "gdb"]
+CARGO = ("python3", "cargo", "librust-cc-dev:librust-cc-dev")
+RUST_WANTS = (("the layout of Rust sources", ["rustfmt"]), ("clippy", ["rust-clippy:cargo-clippy"]))
 
 # Labels of tests of the release build that take minutes together.
 SLOW = "package|programs|bugs"
@@ -77,6 +79,10 @@ PARTS = [
     Part("packages", "package", "release", "packaging, also with package managers and other versions of CMake (uses registries)",
          ("-C", "long", "-R", "^package-"), ("python3", "binutils:objdump", "pkg-config"),
          (("package tests with clang", CLANG + LTO), ("package-nim", ["nim"]))),
+    Part("rust", "rest", "rust", "the crate for Rust, as its users get it, without a registry", (), CARGO, RUST_WANTS, is_optional=True,
+         script="test/rust/run.py"),
+    Part("rust-registry", "rust", "rust", "the same with other compilers, all features, and other crates for mimalloc (uses registries)", (),
+         (*BUILD, *CARGO, "binutils:readelf"), script="test/rust/run.py"),
     Part("tools-valgrind", "tools", "valgrind", "programs under valgrind", ("-C", "long", "-L", "tools"),
          ("python3", "valgrind", "binutils:readelf")),
     Part("tools-asan", "tools", "asan", "programs under the address sanitizer", ("-L", "tools"), ("python3",)),

@@ -1,0 +1,36 @@
+// Made by scripts/rust-bindings.py from the public headers: do not edit.
+
+use super::*;
+
+extern "C" {
+    /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
+    pub fn mi_subproc_main() -> mi_subproc_id_t;
+
+    /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
+    pub fn mi_subproc_current() -> mi_subproc_id_t;
+
+    /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
+    pub fn mi_subproc_new() -> mi_subproc_id_t;
+
+    /// Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess, before it allocates.
+    /// Otherwise the call has no effect and prints a warning.
+    pub fn mi_subproc_add_current_thread(subproc: mi_subproc_id_t);
+
+    /// End a subprocess with all its heaps.  While it has threads, and for [`mi_subproc_delete`](super::mi_subproc_delete) also while it has memory in use, the
+    /// call has no effect and prints a warning.  [`mi_subproc_destroy`](super::mi_subproc_destroy) frees everything in it.  The main subprocess and NULL are
+    /// ignored.  O(heaps of the subprocess and their pages).
+    pub fn mi_subproc_delete(subproc: mi_subproc_id_t);
+
+    /// End a subprocess with all its heaps.  While it has threads, and for [`mi_subproc_delete`](super::mi_subproc_delete) also while it has memory in use, the
+    /// call has no effect and prints a warning.  [`mi_subproc_destroy`](super::mi_subproc_destroy) frees everything in it.  The main subprocess and NULL are
+    /// ignored.  O(heaps of the subprocess and their pages).
+    pub fn mi_subproc_destroy(subproc: mi_subproc_id_t);
+
+    /// Calls `visitor` with each heap of the subprocess, until it returns false.  Returns false if the visitor did, or is NULL.
+    /// The visitor must not make or end heaps.  O(heaps).
+    pub fn mi_subproc_visit_heaps(
+        subproc: mi_subproc_id_t,
+        visitor: Option<mi_heap_visit_fun>,
+        arg: *mut c_void,
+    ) -> bool;
+}

@@ -1,0 +1,43 @@
+// Made by scripts/rust-bindings.py from the public headers: do not edit.
+
+use super::*;
+
+extern "C" {
+    /// Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it.  Only this
+    /// thread may use it, until the heap or the thread ends.
+    pub fn mi_heap_theap(heap: *mut mi_heap_t) -> *mut mi_theap_t;
+
+    /// The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
+    pub fn mi_theap_get_default() -> *mut mi_theap_t;
+
+    /// The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
+    pub fn mi_theap_set_default(theap: *mut mi_theap_t) -> *mut mi_theap_t;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_collect(theap: *mut mi_theap_t, force: bool);
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_malloc(theap: *mut mi_theap_t, size: usize) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_zalloc(theap: *mut mi_theap_t, size: usize) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_calloc(theap: *mut mi_theap_t, count: usize, size: usize) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_malloc_small(theap: *mut mi_theap_t, size: usize) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_zalloc_small(theap: *mut mi_theap_t, size: usize) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_malloc_aligned(
+        theap: *mut mi_theap_t,
+        size: usize,
+        alignment: usize,
+    ) -> *mut c_void;
+
+    /// The functions with _heap, for this part of the heap.
+    pub fn mi_theap_realloc(theap: *mut mi_theap_t, p: *mut c_void, newsize: usize) -> *mut c_void;
+}
