@@ -44,8 +44,10 @@ when mimallocIsDynamic:
   {.passL: "-lmimalloc".}
   const mimallocFlags = "-DMI_NIM_DYNAMIC=1"
 else:
-  # -O2 even where the program is not optimised: Nim's debug builds are slow enough.
-  const mimallocFlags = "-O3 -fvisibility=hidden -fno-builtin-malloc -fno-strict-aliasing" &
+  const mimallocFlags =
+    # Nim's debug builds are slow enough.  Others have -O3 or -Os.
+    (when compileOption("opt", "none"): "-O2 " else: "") &
+    "-fvisibility=hidden -fno-builtin-malloc -fno-strict-aliasing" &
     (when defined(mimallocDebug): " -DMI_DEBUG=2 -g" else: " -DNDEBUG -DMI_BUILD_RELEASE") &
     (when defined(mimallocSecure): " -DMI_SECURE=4" elif defined(mimallocSecureFull): " -DMI_SECURE=5" else: "") &
     (when defined(mimallocAsan): " -DMI_TRACK_ASAN=1" else: "") &
