@@ -1,7 +1,9 @@
 /* What getOccupiedMem and getTotalMem of Nim return. */
 #if __has_include("../../nim/csource/stats.c")
+  #include "../../include/mimalloc-inline.h"
   #include "../../include/mimalloc-stats.h"
 #else
+  #include "include/mimalloc-inline.h"
   #include "include/mimalloc-stats.h"
 #endif
 

