@@ -22,7 +22,8 @@ void  mi_nim_free(void* p);
 #endif
 
 static mi_always_inline void* nim_pop(size_t size) {
-  return NIM_FAST && mi_likely(size <= MI_LIFE_SMALL_MAX) ? _mi_theap_pop_fast(_mi_theap_default, _mi_size_class_small[size]) : NULL;
+  if (!NIM_FAST || mi_unlikely(size > MI_LIFE_SMALL_MAX)) return NULL;
+  return _mi_theap_pop_fast(_mi_theap_default, _mi_size_class_small[size]);
 }
 
 NIM_ENTRY void* mi_nim_malloc(size_t size) {
@@ -31,10 +32,9 @@ NIM_ENTRY void* mi_nim_malloc(size_t size) {
 }
 
 NIM_ENTRY void* mi_nim_zalloc(size_t size) {
-  if (size > MI_LIFE_SMALL_MAX) return mi_zalloc(size);
   void* p = nim_pop(size);
-  if (mi_unlikely(p == NULL)) return mi_zalloc(size);
-  return memset(p, 0, size);
+  return mi_likely(p != NULL) ? _mi_life_issue_zero(p, size, _mi_size_class_small[size] >> MI_BIN_SHIFT)
+                              : mi_zalloc(size);
 }
 
 /* A block of a page whose home is the thread's theap, but its bin is full. */

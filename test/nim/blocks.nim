@@ -50,7 +50,8 @@ proc testAlloc0() =
 proc testRealloc() =
   for old in sizes:
     for new in sizes:
-      if old > 1_000_000 and new > 1_000_000: continue # that takes long
+      # Large blocks from and to a few sizes only: to fill them takes long where the program is not optimised.
+      if max(old, new) > 1_000_000 and min(old, new) notin [1, 3_000_000]: continue
       var a = alloc(old)
       a.fill(0, old)
       a = realloc(a, new)

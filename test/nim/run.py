@@ -169,7 +169,7 @@ def refused(nim):
 @case("arc-debug")
 def arc_debug(nim):
     """A debug build of Nim with the debug build of the library."""
-    run_all(nim, "--mm:arc", "-d:mimallocDebug", cache="debug", programs=("served", "blocks", "threads"))
+    run_all(nim, "--mm:arc", "-d:mimallocDebug", cache="debug", programs=("served", "blocks"))
     program = nim.compile(HERE / "buggy.nim", *SERVE, "--mm:arc", "-d:mimallocDebug", cache="debug")
     for mistake, text in (("double", "double free"), ("overflow", "corrupted|overflow|behind"), ("none", "^done")):
         status, said = call(program, mistake, MIMALLOC_SHOW_ERRORS="1")
