@@ -31,10 +31,10 @@ NIM_ENTRY void* mi_nim_malloc(size_t size) {
   return mi_likely(p != NULL) ? p : mi_malloc(size);
 }
 
+/* Clears `size` bytes alone, which the compiler turns into stores; mi_rezalloc, which needs more, is not called on these. */
 NIM_ENTRY void* mi_nim_zalloc(size_t size) {
   void* p = nim_pop(size);
-  return mi_likely(p != NULL) ? _mi_life_issue_zero(p, size, _mi_size_class_small[size] >> MI_BIN_SHIFT)
-                              : mi_zalloc(size);
+  return mi_likely(p != NULL) ? memset(p, 0, size) : mi_zalloc(size);
 }
 
 /* A block of a page whose home is the thread's theap, but its bin is full. */
