@@ -38,7 +38,8 @@ bugs-peers    = $(SHOWN_BUGS:%=$(PEERS)/lib%.so)
 shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libmimalloc-secure.so \
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
-.PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-programs bench bench-scaling \
+.PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
+        bench-scaling bench-nim \
         bench-report bench-results bench-publish soak format tidy install dist clean
 
 all: ## build the libraries into build/user
@@ -77,6 +78,10 @@ test-package test-bugs test-tools test-command test-rust:
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $(@:test-%=%)
 
+test-nim: ## test the Nim package with Nim 1.6 and, from PyPI, Nim 2 (10 minutes); nimble test is shorter
+	@scripts/need.sh python3
+	@scripts/run-tests.py --jobs $(JOBS) nim-all
+
 test-%: ## run the tests of one platform, under its emulator: scripts/run-tests.py --list names them
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $*
@@ -93,6 +98,10 @@ bench: ## run the benchmarks; PEERS=DIR (each NAME.so there; bench/fetch-peers.s
 bench-scaling: ## measure how the CPU time of the parallel benchmarks grows with threads; takes the same variables
 	@$(bench-build)
 	@bench/bench.py scaling $(bench-options) --json $(BUILD)/bench.json
+
+bench-nim: ## measure binary trees in Nim with the Nim package and without it; DEPTH=16, NIM='NAME=COMMAND ...', PEER='NAME=DIR ...'
+	@scripts/need.sh python3 nim gcc
+	@bench/nim/run.py --depth $(or $(DEPTH),16) --rounds $(RUNS) $(if $(NIM),--nim $(NIM)) $(if $(PEER),--peer $(PEER))
 
 bench-report: ## make a page with charts of the results of bench and bench-scaling
 	@scripts/need.sh python3

@@ -32,7 +32,7 @@ ROW = re.compile(r"^\| `(src/[\w./]+\.c)` \| (.+) \|$", re.M)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 CODE = re.compile(r"`([^`\n]+)`")
 # (?!...): the directory of installed headers is no path of the tree.
-PATH = re.compile(r"(?!include/mimalloc-\d)(?:\.ci|bench|cmake|demo|docs|include|packaging|scripts|src|test)/[\w./-]+")
+PATH = re.compile(r"(?!include/mimalloc-\d)(?:\.ci|bench|cmake|demo|docs|include|nim|packaging|scripts|src|test)/[\w./-]+")
 SUFFIXES = ("", ".c", ".cpp", ".h", ".py", ".md")
 DATE = re.compile(r"Date: (\d{4}-\d{2}-\d{2})[.;]")
 

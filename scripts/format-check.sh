@@ -15,7 +15,7 @@ if ! command -v $tool > /dev/null 2>&1 && ! scripts/need.sh $tool > /dev/null 2>
   exit 77
 fi
 
-files=$(find src demo test bench tools -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
+files=$(find src demo test bench tools nim/csource/*.c -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' | sort)
 # #pragma once suffices; with a guard behind it clang-format would indent all of the file.
 twice_guarded=$(grep -l '^#pragma once$' $files | xargs -r grep -l '^#ifndef .*_H$')
 if [ "${1:-}" = --fix ]; then

@@ -53,6 +53,7 @@ class Part:
     environment: tuple = ()  # (name, value)
 
 
+NIM = "test/nim/run.py"
 PARTS = [
     Part("release", "quick", "release", "all tests of the library that users get, style, models and instruction counts",
          ("-LE", f"{SLOW}|command"), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
@@ -83,6 +84,10 @@ PARTS = [
          script="test/rust/run.py"),
     Part("rust-registry", "rust", "rust", "the same with other compilers, all features, and other crates for mimalloc (uses registries)", (),
          (*BUILD, *CARGO, "binutils:readelf"), script="test/rust/run.py"),
+    Part("nim", "rest", "nim", "the Nim package with Nim 1.6 and 2 (from PyPI): installed, in release builds, with LTO, secure", (),
+         ("python3", "nim", "git"), (("Nim 2", ["python3-pip:pip3"]),), script=NIM, is_optional=True),
+    Part("nim-all", "package", "nim", "the same, and with clang, C++, musl, sanitizers, valgrind, debug builds, the shared library", (),
+         ("python3", "nim", "git", "clang-19", "valgrind", "musl-tools:musl-gcc"), (("Nim 2", ["python3-pip:pip3"]),), script=NIM),
     Part("tools-valgrind", "tools", "valgrind", "programs under valgrind", ("-C", "long", "-L", "tools"),
          ("python3", "valgrind", "binutils:readelf")),
     Part("tools-asan", "tools", "asan", "programs under the address sanitizer", ("-L", "tools"), ("python3",)),

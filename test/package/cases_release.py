@@ -22,12 +22,14 @@ def changelog_versions():
 
 @case("release-version", timeout=60)
 def release_version(ctx):
-    """The header, CHANGELOG.md and the vcpkg port name the same version; the documents name the same level."""
+    """The header, CHANGELOG.md, the vcpkg port and the Nim package name the same version; the documents name the same level."""
     version = full_version(ctx)
     level = ctx.version()
     expect(changelog_versions()[:1] == [version], f"CHANGELOG.md begins with {changelog_versions()[:1]}; the header says {version}")
     port = json.loads((ROOT / "packaging/vcpkg/mimalloc/vcpkg.json").read_text(encoding="utf-8"))
     expect(port["version"] == version, f"vcpkg.json has {port['version']}; the header says {version}")
+    nimble = (ROOT / "mimalloc.nimble").read_text(encoding="utf-8")
+    expect(re.search(rf'^version *= "{re.escape(version)}"$', nimble, re.M), f"mimalloc.nimble has another version than {version}")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     expect(f"find_package(mimalloc {level} " in readme, f"README.md asks find_package for another version than {level}")
     packaging = (ROOT / "docs/design/packaging.md").read_text(encoding="utf-8")
