@@ -109,7 +109,7 @@ static void check_counts_limited(uint64_t seed) {
 #if MI_FAULT_INJECTION
 static void scenario(void) {
   rng_t rng = rng_make(7);
-  for (size_t i = 0; i < 60; i++) step(&rng);
+  for (size_t i = 0; i < 250; i++) step(&rng);
   mi_collect(true);
 }
 
