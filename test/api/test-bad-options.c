@@ -74,6 +74,23 @@ static const case_t cases[] = {
     {"MIMALLOC_DESTROY_ON_EXIT=-1", mi_option_destroy_on_exit, "'-1' is out of range"},
     {"MIMALLOC_MAX_ERRORS=99999999999999999999", mi_option_max_errors, "is out of range"},
     {"MIMALLOC_BACKGROUND_THREAD=-1", (mi_option_t)no_option, "mimalloc_background_thread has an invalid value"},
+    // limits: a size or a share
+    {"MIMALLOC_LIMIT=12Q", (mi_option_t)no_option,
+     "mimalloc_limit has an invalid value. '12Q' has an unknown unit: it stays 0 (none)"},
+    {"MIMALLOC_LIMIT=150%", (mi_option_t)no_option, "'150%' is not between 1% and 100%: it stays 0 (none)"},
+    {"MIMALLOC_LIMIT=0%", (mi_option_t)no_option, "'0%' is not between 1% and 100%"},
+    {"MIMALLOC_LIMIT=-5%", (mi_option_t)no_option, "'-5%' is not between 1% and 100%"},
+    {"MIMALLOC_LIMIT=50%%", (mi_option_t)no_option, "'50%%' has an unknown unit"},
+    {"MIMALLOC_LIMIT=-1", (mi_option_t)no_option, "'-1' is out of range: it stays 0 (none)"},
+    {"MIMALLOC_LIMIT=", (mi_option_t)no_option, "'' is not a size"},
+    {"MIMALLOC_LIMIT=on", (mi_option_t)no_option, "'on' is not a size"},
+    {"MIMALLOC_LIMIT=%", (mi_option_t)no_option, "'%' is not a size"},
+    {"MIMALLOC_LIMIT=9999999999999999999T", (mi_option_t)no_option, "is out of range"},
+    {"MIMALLOC_LIMIT_SOFT=half", (mi_option_t)no_option, "mimalloc_limit_soft has an invalid value. 'half' is not a size"},
+    {"MIMALLOC_RETAIN=1.5M", (mi_option_t)no_option, "mimalloc_retain has an invalid value. '1.5M' has an unknown unit"},
+    {"MIMALLOC_LIMIT=off", (mi_option_t)no_option, NULL},
+    {"MIMALLOC_LIMIT=2G", (mi_option_t)no_option, NULL},
+    {"MIMALLOC_LIMIT=80%", (mi_option_t)no_option, NULL},
     // too long
     {"MIMALLOC_PURGE_DELAY=" WORDS_80, mi_option_purge_delay, "is too long"},
     // no such option

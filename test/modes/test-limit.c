@@ -6,7 +6,7 @@
 //   one size                              0.90
 //   large blocks                          0.85
 //   one size in holes of another          0.85
-//   mixed sizes                           0.70
+//   mixed sizes                           0.70, after random frees 0.65
 //   one size in holes of mixed sizes      0.60
 //   eight threads, mixed sizes            0.40: each has pages of its own for some forty sizes, of 64 to 512 KiB
 #include "../check.h"
@@ -84,7 +84,7 @@ static void check_pattern(const char* what, uint64_t seed, next_size_t* next_siz
     sizes[k] = sizes[n];
   }
   live += fill(&rng, next_size, &n);
-  check_bounds("  the same after random frees", live, share);
+  check_bounds("  the same after random frees", live, share - 0.05);
   free_all(&n);
 }
 
