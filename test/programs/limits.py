@@ -50,7 +50,9 @@ print('base', base, 'most', status('VmHWM'))
 THREADED = """
 import threading
 errors = []
+go = threading.Barrier(8)  # Python waits for ever for a thread that has no memory to start
 def work():
+    go.wait()
     for _ in range(3):
         blocks = []
         try:
