@@ -218,6 +218,9 @@ static const case_t cases[] = {
     {"guarded, some", "MIMALLOC_GUARDED_SAMPLE_RATE=50", "", 0},
     {"guarded, few", "MIMALLOC_GUARDED_SAMPLE_RATE=2000", "", 0},
     {"small regions", "MIMALLOC_ARENA_RESERVE=32M", "", 0},
+    {"a limit", "MIMALLOC_LIMIT=80%", "", 0},
+    {"a soft limit", "MIMALLOC_LIMIT_SOFT=1M", "", 0},
+    {"little retained", "MIMALLOC_RETAIN=1%", "", 0},
     {"limited", "A=1", "", GiB},
 };
 
