@@ -229,16 +229,14 @@ void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run)
   }
 }
 
-bool _mi_place_counted(size_t n, mi_run_t* run) {
+bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (kind == MI_CHUNK_HUGE) kind = MI_CHUNK_SMALL;
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL && n <= MI_CHUNK_SLICES; region = region->next) {
-    for (mi_chunk_kind_t kind = MI_CHUNK_NONE; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
-      bool is_of_slices = (kind == MI_CHUNK_SMALL || kind == MI_CHUNK_HUGE); // whose buckets say nothing about runs
-      if (is_of_slices && n > 1) continue;
-      size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
-      if (i == SIZE_MAX) continue;
-      place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, MI_CHUNK_MIXED, run);
-      return true;
-    }
+    size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+    if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+    if (i == SIZE_MAX) continue;
+    place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, kind, run);
+    return true;
   }
   return false;
 }

@@ -32,8 +32,8 @@ bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena
 // The last resort: all regions that may serve the request are looked through.
 mi_cold void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
 
-// What is free and backed, of any kind, in our own regions; up to a chunk.
-mi_cold bool _mi_place_counted(size_t n, mi_run_t* run);
+// What is free and backed, in chunks of that kind or wholly free ones of our own regions; up to a chunk.
+mi_cold bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run);
 
 // How many slices were ever taken that were not backed, and that were.
 size_t _mi_place_fresh(void);

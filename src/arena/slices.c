@@ -102,7 +102,7 @@ static mi_cold mi_run_t slices_alloc_short(size_t n, size_t align, mi_chunk_kind
     n_missing = slices_request(n, align, kind, arena, moved, &run);
   if (n_missing == 0 || align > 1 || _mi_region_is_bound(arena)) return run;
   _mi_lock_acquire(&_mi_region_lock);
-  _mi_place_counted(n, &run);
+  _mi_place_counted(n, kind, &run);
   _mi_lock_release(&_mi_region_lock);
   return run;
 }

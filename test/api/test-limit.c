@@ -121,6 +121,23 @@ static void check_refused(size_t size) {
 }
 
 // A large block grows to nearly all of the limit: its old place does not count beside the new one.
+static void check_growth_by_moves(void) {
+  set_limits(24 * MiB, 0);
+  void*  between[32];
+  size_t n = 0;
+  char*  p = (char*)mi_malloc(8 * MiB);
+  memset(p, 7, 8 * MiB);
+  for (size_t size = 9 * MiB; size <= 18 * MiB; size += MiB) {
+    between[n++] = mi_malloc(640 * KiB / 10); // so that it cannot grow where it is, as a rule
+    char* q = (char*)mi_realloc(p, size);
+    CHECK_FOR(q != NULL && q[0] == 7 && q[8 * MiB - 1] == 7, "%zu MiB", size / MiB);
+    if (q != NULL) p = q;
+  }
+  mi_free(p);
+  while (n > 0) mi_free(between[--n]);
+  mi_limit_set(0, 0);
+}
+
 static void check_growth(void) {
   set_limits(64 * MiB, 0);
   size_t size = MiB;
@@ -327,6 +344,7 @@ int main(void) {
   static const size_t sizes[] = {400, 3000, 20 * KiB, 200 * KiB, 2 * MiB};
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_refused(sizes[i]);
   check_growth();
+  if (!MI_CHECKED && !MI_TRACK) check_growth_by_moves();
   check_soft_hook();
   check_soft_again();
   if (!MI_HARDENED) check_hard_hook(); // large blocks wait there after they were freed, and are given up first

@@ -181,12 +181,12 @@ static void check_refused(void) {
 #if MI_FAULT_INJECTION
 // The system takes nothing back (the memory is locked): what is free and backed has to do.
 static void check_stays_backed(void) {
-  mi_collect(true);
-  set_limit(8 * MiB);
-  mi_run_t run = take(32, MI_CHUNK_MIXED), pages[128];
-  mi_run_t rest = take(96, MI_CHUNK_MIXED);
-  CHECK(run.region != NULL && rest.region != NULL);
-  give(run);
+  mi_run_t pages[32], low = take(32, MI_CHUNK_MIXED), high = take(32, MI_CHUNK_MIXED), rest = take(32, MI_CHUNK_MIXED);
+  CHECK(low.region != NULL && high.region != NULL && rest.region != NULL);
+  give(low);
+  mi_collect(true); // a free chunk that is not backed comes first,
+  give(high);       // and one that is behind it
+  CHECK_EQ(mi_limit_set(mi_limit_used(), 0), 0);
   size_t n = 0;
   for (; n < 32; n++) {
     _mi_prim_fail_nth(1, true);
