@@ -122,13 +122,13 @@ static void check_refused(size_t size) {
 
 // A large block grows to nearly all of the limit: its old place does not count beside the new one.
 static void check_growth_by_moves(void) {
-  set_limits(24 * MiB, 0);
+  set_limits(32 * MiB, 0);
   void*  between[32];
   size_t n = 0;
   char*  p = (char*)mi_malloc(8 * MiB);
   memset(p, 7, 8 * MiB);
-  for (size_t size = 9 * MiB; size <= 18 * MiB; size += MiB) {
-    between[n++] = mi_malloc(640 * KiB / 10); // so that it cannot grow where it is, as a rule
+  for (size_t size = 9 * MiB; size <= 20 * MiB; size += MiB) {
+    between[n++] = mi_malloc(640 * KiB); // so that it cannot grow where it is, as a rule
     char* q = (char*)mi_realloc(p, size);
     CHECK_FOR(q != NULL && q[0] == 7 && q[8 * MiB - 1] == 7, "%zu MiB", size / MiB);
     if (q != NULL) p = q;
