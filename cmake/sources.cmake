@@ -4,7 +4,7 @@
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
 set(mi_posix_sources src/prim/local.c src/prim/posix_memory.c src/prim/posix_process.c src/prim/thread_exit.c)
-set(mi_unix_sources src/prim/no_advice.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_unix_sources src/prim/no_advice.c src/prim/no_container.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
 set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
 
 # Threads of Emscripten are a flag of its compiler.
@@ -23,12 +23,13 @@ if(MI_PRIM_CUSTOM OR CMAKE_SYSTEM_NAME STREQUAL "Generic") # the program brings 
   set(mi_has_threads OFF)
   set(mi_system_sources ${mi_grown_sources} src/prim/single.c)
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/linux_thread.c ${mi_posix_sources})
+  set(mi_system_sources src/prim/linux.c src/prim/linux_container.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/linux_thread.c ${mi_posix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Android")
-  set(mi_system_sources src/prim/linux.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/unix_thread.c ${mi_posix_sources})
+  set(mi_system_sources src/prim/linux.c src/prim/linux_container.c src/prim/linux_fault.c src/prim/linux_process.c src/prim/unix_thread.c ${mi_posix_sources})
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
     src/prim/no_advice.c
+    src/prim/no_container.c
     src/prim/no_large.c
     src/prim/no_remap.c
     src/prim/no_watch.c
@@ -113,13 +114,16 @@ set(mi_sources
   src/arena/chunk.c
   src/arena/commit.c
   src/arena/hole.c
+  src/arena/limit.c
   src/arena/mapped.c
   src/arena/numa.c
+  src/arena/place.c
   src/arena/subregion.c
   src/arena/purge.c
   src/arena/range.c
   src/arena/region.c
   src/arena/reserve.c
+  src/arena/shrink.c
   src/arena/window.c
   src/arena/slices.c
   src/arena/space.c
@@ -170,6 +174,7 @@ set(mi_sources
   src/api/hooks.c
   src/api/collect.c
   src/api/life.c
+  src/api/limits.c
   src/api/alloc.c
   src/api/subproc.c
   src/api/line.c
@@ -200,5 +205,6 @@ set(mi_public_headers
   include/mimalloc-override.h
   include/mimalloc-new-delete.h
   include/mimalloc-inline.h
+  include/mimalloc-limit.h
   include/mimalloc-pmr.h
   include/mimalloc-stats.h)

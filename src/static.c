@@ -13,6 +13,7 @@
 #include "prim/system.h"
 #if MI_SYSTEM_LINUX
   #include "prim/linux.c"
+  #include "prim/linux_container.c"
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
 #endif
@@ -49,6 +50,7 @@
 #include "prim/inject.c"
 #if MI_SYSTEM_UNIX || MI_SYSTEM_WINDOWS
   #include "prim/no_advice.c"
+  #include "prim/no_container.c"
 #endif
 #if MI_SYSTEM_BSD || MI_SYSTEM_HAIKU || MI_SYSTEM_WINDOWS
   #include "prim/no_large.c"
@@ -109,13 +111,16 @@
 #include "arena/chunk.c"
 #include "arena/commit.c"
 #include "arena/hole.c"
+#include "arena/limit.c"
 #include "arena/mapped.c"
 #include "arena/numa.c"
+#include "arena/place.c"
 #include "arena/subregion.c"
 #include "arena/purge.c"
 #include "arena/range.c"
 #include "arena/region.c"
 #include "arena/reserve.c"
+#include "arena/shrink.c"
 #include "arena/window.c"
 #include "arena/slices.c"
 #include "arena/space.c"
@@ -166,6 +171,7 @@
 #include "api/hooks.c"
 #include "api/collect.c"
 #include "api/life.c"
+#include "api/limits.c"
 #include "api/alloc.c"
 #include "api/subproc.c"
 #include "api/line.c"

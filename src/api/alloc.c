@@ -21,6 +21,7 @@
 #include "../support/options.h"
 #include "hooks.h"
 #include "life.h"
+#include "limits.h"
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
@@ -81,8 +82,11 @@ static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, 
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
+static void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap);
+
 static mi_always_inline void* alloc_place(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   if (_mi_event_is_pending() || _mi_life_is_guarded(a->cls == MI_CLASS_NONE ? SIZE_MAX : a->size)) {
+    if (_mi_event_is_limit()) return alloc_after_limit(*a, heap);
     void* p = alloc_guarded(*a, heap, theap);
     if (p != NULL) return p;
   }
@@ -94,6 +98,16 @@ static mi_cold void* alloc_late(mi_alloc_t a) {
   if (_mi_theap_default != &_mi_theap_dead) return NULL;
   bool has_heap = (a.heap != NULL && _mi_heap_is_live(a.heap));
   return alloc_place(&a, has_heap ? a.heap : &_mi_heap_main, NULL);
+}
+
+// A soft limit was crossed.  The hook may do all that a program may, so that the thread may have another theap then.
+static mi_cold mi_noinline void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap) {
+  _mi_limits_attend();
+  mi_theap_t* theap = (a.heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a.heap));
+  if (theap != NULL) heap = _mi_theap_heap(theap);
+  void* p = alloc_guarded(a, heap, theap);
+  if (p != NULL) return p;
+  return a.cls == MI_CLASS_NONE ? alloc_large(&a, heap, theap) : alloc_class(&a, heap, theap);
 }
 
 static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
@@ -113,13 +127,29 @@ static mi_cold void* alloc_growing_memory(const mi_alloc_t* a) {
   return p;
 }
 
+// Is it a limit on memory that refuses?  Then others give back what they do not need, and the program may free something.
+static mi_cold void* alloc_limited(const mi_alloc_t* a) {
+  mi_theap_t* theap = _mi_thread_theap();
+  mi_heap_t*  heap = (a->heap != NULL || theap == NULL ? a->heap : _mi_theap_heap(theap));
+  void*       p = NULL;
+  size_t      n_before;
+  int         stage = 0;
+  if (heap == NULL) heap = &_mi_heap_main;
+  do {
+    n_before = _mi_limits_refusals(heap);
+    p = alloc_try(a);
+  } while (p == NULL && _mi_limits_refusals(heap) != n_before && _mi_limits_relieve(heap, stage++));
+  return p;
+}
+
 // What we hold may be what is missing.
 static mi_cold void* alloc_again(mi_alloc_t a) {
   if (a.size > PTRDIFF_MAX) return _mi_alloc_failed(a.size);
   void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
   if (p != NULL) return p;
   mi_collect(true);
-  p = (MI_PRIM_VIRTUAL ? alloc_try(&a) : alloc_growing_memory(&a));
+  p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
+  if (p == NULL) p = alloc_limited(&a);
   return p != NULL ? p : _mi_alloc_failed(a.size);
 }
 

@@ -12,6 +12,7 @@
 #include "../support/message.h"
 #include "../support/options.h"
 #include "../support/trace.h"
+#include "limits.h"
 #include "publish.h"
 #include "stats_print.h"
 
@@ -50,6 +51,7 @@ void mi_process_init(void) mi_attr_noexcept {
     mi_options_print();
     _mi_message_print(1, "process init\n");
   }
+  _mi_limits_read_options();
   _mi_arena_init_options();
   _mi_trace_init();
   if (_mi_option_get_fast(mi_option_memory_tagging) != 0 && !_mi_prim_has_tags) {

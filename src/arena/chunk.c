@@ -3,6 +3,7 @@
 
 #include "../support/assert.h"
 #include "../support/option.h"
+#include "limit.h"
 #include "space.h"
 
 static mi_atomic(size_t) chunk_n_purgeable, chunk_n_freed;
@@ -279,10 +280,17 @@ void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t
   chunk_bucket_update(region, chunk);
 }
 
+// Slices that are free and backed go with their memory.
+static void chunk_forget_backed(const mi_region_t* region, const mi_chunk_t* chunk) {
+  chunk_count_purgeable(region, chunk->dirty_bits, false);
+  if (_mi_region_is_counted(region))
+    _mi_limit_remove(&_mi_limit_process, mi_popcount32(chunk->dirty_bits) * MI_SLICE_SIZE);
+}
+
 void _mi_chunk_use_less(mi_region_t* region, size_t end) {
   for (size_t i = end; i < region->n_used; i++) {
     mi_chunk_t* chunk = &region->chunks[i];
-    chunk_count_purgeable(region, chunk->dirty_bits, false);
+    chunk_forget_backed(region, chunk);
     chunk->dirty_bits = chunk->stale_bits = 0;
     chunk_bucket_update(region, chunk);
     chunk_clear_free(region, i);
@@ -292,5 +300,5 @@ void _mi_chunk_use_less(mi_region_t* region, size_t end) {
 }
 
 void _mi_chunk_forget_all(mi_region_t* region) {
-  for (size_t i = 0; i < region->n_used; i++) chunk_count_purgeable(region, region->chunks[i].dirty_bits, false);
+  for (size_t i = 0; i < region->n_used; i++) chunk_forget_backed(region, &region->chunks[i]);
 }

@@ -7,7 +7,7 @@
 #include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "subregion.h"
+#include "limit.h"
 #include "range.h"
 #include "slices.h"
 #include "subregion.h"
@@ -244,9 +244,16 @@ static bool mapped_map(mi_range_t* range, size_t size, size_t align, char* from,
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
 
-static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) {
-  if (_mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
-  _mi_mapped_retry(MAPPED_RETRIES);
+// Of what is counted, `moved` bytes go as soon as it is there.
+static bool mapped_count_in(size_t size, size_t moved) {
+  int tries = 0;
+  while (mi_unlikely(!_mi_limit_add(&_mi_limit_process, size, moved))) {
+    if (!_mi_limit_make_room(size, moved, &tries)) return false;
+  }
+  return true;
+}
+
+static void* mapped_new_counted(size_t size, size_t align, char* from, size_t old_size) {
   mapped_slot_t* slot = mapped_take_slot();
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
@@ -263,6 +270,15 @@ static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) 
   }
   mapped_put_in(slot);
   return slot->descriptor;
+}
+
+static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) {
+  if (_mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
+  _mi_mapped_retry(MAPPED_RETRIES);
+  if (!mapped_count_in(size, old_size)) return NULL;
+  void* descriptor = mapped_new_counted(size, align, from, old_size);
+  if (descriptor == NULL) _mi_limit_remove(&_mi_limit_process, size);
+  return descriptor;
 }
 
 void* _mi_mapped_new(size_t size, size_t align) {
@@ -283,7 +299,9 @@ void _mi_mapped_free(void* descriptor, bool was_in) {
     mi_track_writable((void*)slot->range.start, slot->range.size);
     mi_track_released((void*)slot->range.start, slot->range.size);
   }
+  size_t size = slot->range.size;
   mapped_unmap(slot);
+  _mi_limit_remove(&_mi_limit_process, size); // if it is stuck, its contents went back
   _mi_mapped_retry(MAPPED_RETRIES);
 }
 
@@ -291,6 +309,8 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   mapped_slot_t* slot = mapped_slot_of(descriptor);
   void*          start = (void*)slot->range.start;
   size_t         old_size = slot->range.size;
+  size_t         n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
+  if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
   _mi_mapped_take_out(descriptor);
   int err = _mi_prim_resize(&start, old_size, size);
   if (err == 0) {
@@ -298,6 +318,7 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
     slot->range.size = size;
   }
   mapped_put_in(slot);
+  _mi_limit_remove(&_mi_limit_process, err == 0 ? n_less : n_more);
   // A block that shrinks keeps its place then, but not its memory.
   if (err != 0 && size < old_size) _mi_prim_purge((char*)start + size, old_size - size);
   return err == 0;

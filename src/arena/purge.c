@@ -5,7 +5,10 @@
 #include "../support/stat.h"
 #include "commit.h"
 #include "hole.h"
+#include "limit.h"
 #include "mapped.h"
+#include "place.h"
+#include "shrink.h"
 
 // What stays in any case: less is not worth the system calls.
 #define PURGE_MIN_SLICES (MI_MiB / MI_SLICE_SIZE)
@@ -25,15 +28,16 @@
 #define PURGE_HOLES 256
 
 static mi_atomic(bool)    purge_has_thread;
-static mi_atomic(size_t)  purge_n_kept;        // PG2
-static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
-static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
-static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
-static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
-static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
-static mi_atomic(int64_t) purge_last_ms;       // when this interval began
-static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the system takes what it is given
-static mi_atomic(int64_t) purge_refused_until; // ... and until when
+static mi_atomic(size_t)  purge_retained = SIZE_MAX; // PG5
+static mi_atomic(size_t)  purge_n_kept;              // PG2
+static mi_atomic(size_t)  purge_freed_before;        // what does not count any more of what was ever freed
+static mi_atomic(size_t)  purge_swing;               // of the last interval: what was freed and used again
+static mi_atomic(size_t)  purge_reused_before;       // of what was ever used again, before this interval
+static mi_atomic(size_t)  purge_n_given;             // by the amount, during this one
+static mi_atomic(size_t)  purge_taken_before;        // how many slices had been taken that were not backed, before that
+static mi_atomic(int64_t) purge_last_ms;             // when this interval began
+static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
+static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 
 // ---- giving slices back ---------------------------------------------------------------------------------------------
 
@@ -164,10 +168,18 @@ size_t _mi_purge_slices(size_t n) {
   return purge_slices(n, 0);
 }
 
+void _mi_purge_init(void) {
+  _mi_limit_register(&_mi_purge_slices);
+}
+
 // ---- when -----------------------------------------------------------------------------------------------------------
 
 void _mi_purge_set_has_thread(bool has_thread) {
   mi_store_relaxed(&purge_has_thread, has_thread);
+}
+
+void _mi_purge_set_retained(size_t n) {
+  mi_store_relaxed(&purge_retained, mi_max(n, PURGE_MIN_SLICES));
 }
 
 bool _mi_purge_has_thread(void) {
@@ -187,12 +199,12 @@ static size_t purge_n_freed(void) {
 
 static size_t purge_n_mistaken(void) {
   size_t given = mi_load_relaxed(&purge_n_given);
-  return given == 0 ? 0 : mi_min(given, _mi_slices_taken_fresh() - mi_load_relaxed(&purge_taken_before));
+  return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
 static size_t purge_allowance(void) {
   size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
-  return mi_clamp(n + purge_n_mistaken(), PURGE_MIN_SLICES, PURGE_MAX_SLICES);
+  return mi_clamp(n + purge_n_mistaken(), PURGE_MIN_SLICES, mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
 }
 
 size_t _mi_purge_n_backed(void) {
@@ -226,7 +238,7 @@ static bool purge_is_refused(void) {
 // Half of the allowance stays, so that the next free does not ask again.
 static void purge_down_to(size_t n) {
   size_t n_kept = mi_load_relaxed(&purge_n_kept);
-  if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_slices_taken_fresh());
+  if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_place_fresh());
   size_t given = purge_slices(SIZE_MAX, n / 2 - mi_min(n / 2, n_kept));
   mi_fetch_add_relaxed(&purge_n_given, given);
   if (given > 0 || _mi_chunk_purgeable() > n) purge_note(given); // or another thread was faster
@@ -235,7 +247,13 @@ static void purge_down_to(size_t n) {
 void _mi_purge_by_amount(void) {
   if (mi_likely(_mi_chunk_purgeable() < PURGE_MIN_SLICES)) return;
   int64_t interval = _mi_purge_interval();
-  if (interval < 0 || (interval > 0 && _mi_purge_has_thread()) || purge_is_refused()) return;
+  bool    by_clock = (interval < 0 || (interval > 0 && _mi_purge_has_thread()));
+  size_t  retained = mi_load_relaxed(&purge_retained);
+  if ((by_clock && mi_likely(_mi_purge_n_backed() <= retained)) || purge_is_refused()) return;
+  if (by_clock) {
+    purge_down_to(retained);
+    return;
+  }
   if (interval == 0) {
     size_t given = _mi_purge_slices(SIZE_MAX);
     if (given > 0 || _mi_chunk_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
@@ -251,7 +269,7 @@ void _mi_purge_by_amount(void) {
 static void purge_begin(size_t swing, int64_t last_ms) {
   bool   was_short = (mi_load_relaxed(&purge_last_ms) - last_ms < PURGE_MISTAKE_MS + _mi_purge_interval());
   size_t n_freed = purge_n_freed();
-  size_t n_reused = _mi_slices_reused() - mi_load_relaxed(&purge_reused_before);
+  size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
   mi_store_relaxed(&purge_swing, was_short ? mi_min(swing, n_reused) + purge_n_mistaken() : 0);
   mi_fetch_add_relaxed(&purge_reused_before, n_reused);
   mi_store_relaxed(&purge_n_given, (size_t)0);
@@ -270,7 +288,7 @@ void _mi_purge_round(bool is_idle) {
   size_t n = (is_idle ? _mi_chunk_purgeable() : low);
   if (n > 0) {
     purge_note(_mi_purge_slices(n));
-    _mi_slices_shrink();
+    _mi_shrink_clean();
     _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
   _mi_hole_close_filled(PURGE_HOLES);
@@ -279,7 +297,7 @@ void _mi_purge_round(bool is_idle) {
 size_t _mi_purge_to(size_t stay) {
   size_t n_given = purge_slices(SIZE_MAX, stay);
   if (n_given > 0) purge_note(n_given);
-  _mi_slices_shrink();
+  _mi_shrink_clean();
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
   return n_given;
@@ -289,7 +307,7 @@ bool _mi_purge_keep(size_t n) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
   bool   is_bounded = (interval > 0 && !_mi_purge_has_thread());
-  size_t may_stay = (is_bounded ? purge_allowance() : PURGE_MAX_SLICES);
+  size_t may_stay = (is_bounded ? purge_allowance() : mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
   size_t n_backed = (is_bounded ? _mi_purge_n_backed() : mi_load_relaxed(&purge_n_kept));
   if (n_backed + n > may_stay) return false;
   mi_fetch_add_relaxed(&purge_n_kept, n);

@@ -16,9 +16,17 @@
 //      again pays for it once, and leaves 32 MiB.
 // PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
 //      not by each free.
+// PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
+//      them, so that the next free does not purge again.
 #pragma once
 
 #include "slices.h"
+
+// Memory that is short under a limit comes from here (limit.h).
+void _mi_purge_init(void);
+
+// So many slices may stay at most; at least what is not worth the system calls (PG5).
+void _mi_purge_set_retained(size_t n);
 
 // Is there a thread that calls _mi_purge_round every interval?
 bool _mi_purge_has_thread(void);

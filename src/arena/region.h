@@ -200,6 +200,11 @@ static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
 
+// Does what it hands out count towards limits (limit.h, LI4)?
+static inline bool _mi_region_is_counted(const mi_region_t* region) {
+  return region->origin != MI_REGION_GIVEN && (region->origin == MI_REGION_OWN || !region->is_pinned);
+}
+
 // Is this region the only one that may serve a request?
 static inline bool _mi_region_is_bound(size_t arena) {
   return arena != MI_ARENA_ANY && arena < MI_REGION_COUNT;

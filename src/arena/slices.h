@@ -14,6 +14,9 @@
 // come from, or MI_ARENA_ANY, or MI_ARENA_NEAR.  Arenas of the program come before memory that is ours.
 mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena);
 
+// The same for the contents of others, `moved` bytes of which go as soon as they are there (limit.h).
+mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, size_t moved);
+
 // From arenas of the program only that are for all; the region is NULL if they have no such run.
 mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena);
 
@@ -27,21 +30,5 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 // slices that the caller has.
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
-// Regions that have nothing in use go back to the system, and so do the free chunks at the ends of bands (subregion.h); true if
-// there were any.  For when address space is short: it is what a limit on it counts.  Caller holds the arena lock.
-bool _mi_slices_release_regions(void);
-
-// Is nothing of the region in use?  Then its slices are no longer counted, and it must be removed.  Caller holds the
-// arena lock.
-mi_cold bool _mi_slices_forget(mi_region_t* region);
-
-// Free chunks at the ends of bands go back altogether if they are many and read as zero: they no longer count towards the
-// limits of the process.
-void _mi_slices_shrink(void);
-
 // Puts back slices that were taken for purging.
 void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
-
-// How many slices were ever handed out that were not backed, and that were.
-size_t _mi_slices_taken_fresh(void);
-size_t _mi_slices_reused(void);

@@ -27,6 +27,14 @@ void _mi_event_wake(void) {
   event_call(true);
 }
 
+static mi_atomic(bool) event_is_limit;
+
+void _mi_event_set_limit(bool is_crossed) {
+  if (mi_exchange_acq_rel(&event_is_limit, is_crossed) == is_crossed) return;
+  if (is_crossed) mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_LIMIT);
+  else mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_LIMIT);
+}
+
 void _mi_event_freed(void) {
   _mi_purge_by_amount();
   _mi_event_note();

@@ -1,6 +1,7 @@
 // What slow paths attend to beside their own work, as words that one load tests.  Layer: heap.
 //
-//   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), blocks to guard (sampler.h)
+//   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), blocks to guard (sampler.h), a soft
+//                       limit on memory that was crossed (arena/limit.h)
 //   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
 //   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds
 //
@@ -10,10 +11,11 @@
 #include "../base/atomic.h"
 #include "../base/compiler.h"
 
-// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS.
+// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS, a limit that was crossed MI_EVENT_LIMIT.
 extern mi_atomic(uint32_t) _mi_event_pending;
 
 #define MI_EVENT_ORPHANS (1u << 24)
+#define MI_EVENT_LIMIT   (1u << 28)
 
 static mi_always_inline bool _mi_event_is_pending(void) {
   return mi_unlikely(mi_load_relaxed(&_mi_event_pending) != 0);
@@ -22,6 +24,14 @@ static mi_always_inline bool _mi_event_is_pending(void) {
 static inline bool _mi_event_is_sampling(void) {
   return mi_load_relaxed(&_mi_event_pending) % MI_EVENT_ORPHANS != 0;
 }
+
+// Was a soft limit crossed?
+static inline bool _mi_event_is_limit(void) {
+  return mi_load_relaxed(&_mi_event_pending) / MI_EVENT_LIMIT != 0;
+}
+
+// It was, or (false) that has been attended to.
+void _mi_event_set_limit(bool is_crossed);
 
 extern mi_atomic(uint32_t) _mi_event_round;
 extern mi_atomic(bool)     _mi_event_sleeps;

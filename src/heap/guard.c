@@ -176,6 +176,16 @@ static bool guard_trim(void) {
   return guard != NULL && (guard_release_run(guard, false) || is_over);
 }
 
+bool _mi_guard_drop_freed(void) {
+  bool any = false;
+  for (mi_guard_t* guard = NULL;; any |= guard_release_run(guard, false)) {
+    _mi_lock_acquire(&_mi_guard_lock);
+    guard = (guard_n_freed > 0 ? guard_take_freed() : NULL);
+    _mi_lock_release(&_mi_guard_lock);
+    if (guard == NULL) return any;
+  }
+}
+
 void _mi_guard_explain(const mi_page_t* page) {
   const mi_guard_t* guard = page->guard;
   _mi_trace_warn("allocated", guard->block, &guard->allocated);

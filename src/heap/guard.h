@@ -76,6 +76,9 @@ bool _mi_guard_resize(mi_page_t* page, size_t size);
 // The page is of no heap any more, and nobody else has it: its block is freed.
 void _mi_guard_free(mi_page_t* page);
 
+// The runs of freed blocks go back to the arena: memory is short.  True if there were any.
+mi_cold bool _mi_guard_drop_freed(void);
+
 // Is what lies next to the block in use as it was filled (GU3)?
 bool _mi_guard_is_whole(const mi_guard_t* guard);
 

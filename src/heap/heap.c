@@ -19,6 +19,11 @@ static mi_slab_t      heap_slab;
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
 
+static size_t heap_page_size(const mi_page_t* page) {
+  return page->n_slices * MI_SLICE_SIZE;
+}
+
+// The caller has counted it.
 static void heap_link(mi_heap_t* heap, mi_page_t* page) {
   mi_page_heap_link_t* link = _mi_page_heap_link(page);
   link->next = heap->pages;
@@ -36,6 +41,7 @@ static void heap_unlink(mi_heap_t* heap, mi_page_t* page) {
   else heap->pages = link->next;
   if (link->next != NULL) _mi_page_heap_link(link->next)->prev = link->prev;
   heap->n_pages--;
+  _mi_limit_remove(&heap->limit, heap_page_size(page));
 }
 
 static void heap_remove(mi_heap_t* heap, mi_page_t* page) {
@@ -48,10 +54,11 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page) {
   if (!_mi_space_open_heap_links(_mi_page_region(page))) return false;
   _mi_lock_acquire(&heap->lock);
   bool is_live = _mi_heap_is_live(heap); // if it is, whoever ends it waits for this lock before he looks at its pages
-  if (is_live) heap_link(heap, page);
+  bool is_within = !is_live || _mi_limit_add(&heap->limit, heap_page_size(page), 0);
+  if (is_live && is_within) heap_link(heap, page);
   _mi_lock_release(&heap->lock);
-  if (is_live) _mi_page_set(page, MI_PAGE_IN_HEAP);
-  return true;
+  if (is_live && is_within) _mi_page_set(page, MI_PAGE_IN_HEAP);
+  return is_within;
 }
 
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
@@ -59,13 +66,40 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
   for (mi_heap_t* heap; (heap = _mi_heap_of(other)) != &_mi_heap_main;) {
     _mi_lock_acquire(&heap->lock);
     bool is_still = (_mi_heap_of(other) == heap); // Q2
-    if (is_still) heap_link(heap, page);
+    if (is_still) {
+      _mi_limit_force(&heap->limit, heap_page_size(page));
+      heap_link(heap, page);
+    }
     _mi_lock_release(&heap->lock);
     if (!is_still) continue;
     _mi_page_set(page, MI_PAGE_IN_HEAP);
     break;
   }
   return true;
+}
+
+bool _mi_heap_may_grow(const mi_page_t* page, size_t n) {
+  mi_heap_t* heap = _mi_heap_of(page);
+  size_t     n_more = (n - mi_min(n, page->n_slices)) * MI_SLICE_SIZE;
+  if (mi_likely(heap == &_mi_heap_main || n_more == 0 || !_mi_limit_is_set(&heap->limit))) return true;
+  bool ok = _mi_limit_add(&heap->limit, n_more, 0);
+  if (ok) _mi_limit_remove(&heap->limit, n_more); // it is counted when it is there
+  return ok;
+}
+
+void _mi_heap_resize_page(mi_page_t* page, size_t n) {
+  for (mi_heap_t* heap; (heap = _mi_heap_of(page)) != &_mi_heap_main;) {
+    _mi_lock_acquire(&heap->lock);
+    bool is_still = (_mi_heap_of(page) == heap); // Q2
+    if (is_still) {
+      _mi_limit_force(&heap->limit, n * MI_SLICE_SIZE);
+      _mi_limit_remove(&heap->limit, heap_page_size(page));
+      page->n_slices = (uint32_t)n;
+    }
+    _mi_lock_release(&heap->lock);
+    if (is_still) return;
+  }
+  page->n_slices = (uint32_t)n;
 }
 
 size_t _mi_heap_arena_of(const mi_page_t* page) {
@@ -106,6 +140,7 @@ static uint64_t heap_new_id(void) {
 void _mi_heap_init(void) {
   _mi_heap_subproc_main.main = &_mi_heap_main;
   _mi_heap_main.subproc = &_mi_heap_subproc_main;
+  _mi_limit_init(&_mi_heap_main.limit);
   mi_store_release(&_mi_heap_main.id, heap_new_id()); // MI_HEAP_MAIN_ID
   _mi_stat_increase(&_mi_stat_live.heaps, 1);
 }
@@ -154,6 +189,7 @@ mi_heap_t* _mi_heap_new(mi_subproc_t* subproc, int tag, bool allow_destroy, size
   heap->allow_destroy = allow_destroy;
   mi_store_relaxed(&heap->arena, arena);
   heap->subproc = subproc;
+  _mi_limit_init(&heap->limit);
   mi_store_release(&heap->id, heap_new_id());
   heap_enlist(heap);
   _mi_stat_increase(&_mi_stat_live.heaps, 1);

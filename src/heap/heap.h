@@ -24,6 +24,7 @@
 // the main heap's pools, guard, purge, arena, mapped.
 #pragma once
 
+#include "../arena/limit.h"
 #include "registry.h"
 
 // Shared pages of a class (pool.h).
@@ -50,6 +51,7 @@ struct mi_heap_s {
   mi_lock_t           lock;
   mi_page_t*          pages; // not of the main heap
   size_t              n_pages;
+  mi_limit_t          limit; // not of the main heap; what it counts changes with that list
   // Under the registry lock:
   mi_theap_t*         theaps;  // that a thread has, and orphans
   mi_theap_t*         vacant;  // that nobody has (vacant.h)
@@ -86,11 +88,19 @@ static inline mi_heap_t* _mi_heap_of(const mi_page_t* page) {
   return mi_load_acquire(&_mi_page_heap_link(page)->heap);
 }
 
-// Makes a new page the heap's, or the main heap's if the heap has ended.  False when there is no memory for its heap link.
+// Makes a new page the heap's, or the main heap's if the heap has ended.  False when there is no memory for its heap link, or
+// when it is more than the heap's limit allows.
 bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 
-// The same for a large block that moves from another page: the heap of that page, which may change meanwhile.
+// The same for a large block that moves from another page: the heap of that page, which may change meanwhile.  Its limit is not
+// asked: there is no way back once contents have moved (_mi_heap_may_grow).
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
+
+// May the large block of that page have n slices?  False when its heap's limit refuses.
+bool _mi_heap_may_grow(const mi_page_t* page, size_t n);
+
+// That page has n slices from now on.
+void _mi_heap_resize_page(mi_page_t* page, size_t n);
 
 // A page is about to be given back.
 void _mi_heap_remove_page(mi_page_t* page);

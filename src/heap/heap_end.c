@@ -143,6 +143,7 @@ static mi_page_t* heap_end_take_pages(mi_heap_t* heap) {
   mi_page_t* first = heap->pages;
   heap->pages = NULL;
   heap->n_pages = 0;
+  _mi_limit_init(&heap->limit);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) mi_store_relaxed(&heap->pools[cls].first, (mi_page_t*)NULL);
   _mi_lock_release(&heap->lock);
   return first;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../arena/shrink.h"
 #include "../base/probe.h"
 #include "../page/padding.h"
 #include "../support/options.h"
@@ -35,7 +36,7 @@ void* _mi_large_map(size_t n, size_t align) {
   if (descriptor != NULL) return descriptor;
   // Address space that nothing lies in is what may be missing.
   _mi_lock_acquire(&_mi_region_lock);
-  bool any = _mi_slices_release_regions();
+  bool any = _mi_shrink_regions();
   _mi_lock_release(&_mi_region_lock);
   return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
 }

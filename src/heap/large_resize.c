@@ -17,7 +17,7 @@
 
 static void resize_set_slices(mi_page_t* page, size_t n) {
   _mi_stat_change(&_mi_stat_live.malloc_huge, ((int64_t)n - (int64_t)page->n_slices) * (int64_t)MI_SLICE_SIZE);
-  page->n_slices = (uint32_t)n;
+  _mi_heap_resize_page(page, n);
 }
 
 static void* resize_shrink(mi_page_t* page, size_t n) {
@@ -92,8 +92,9 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   _mi_large_commit_reserved();
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
   size_t   arena = _mi_heap_arena_of(page);
-  mi_run_t run = _mi_slices_alloc(n + n / 8, 1, MI_CHUNK_MIXED, arena);
-  if (run.region == NULL) run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, arena);
+  size_t   size = n_old * MI_SLICE_SIZE;
+  mi_run_t run = _mi_slices_alloc_moved(n + n / 8, 1, MI_CHUNK_MIXED, arena, size);
+  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_CHUNK_MIXED, arena, size);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};
@@ -109,6 +110,7 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   }
   _mi_large_free(NULL, page);
+  _mi_limit_settle();
   return _mi_page_large_block(moved);
 }
 
@@ -154,7 +156,7 @@ void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {
   size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
   if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
   size_t n = mi_div_up(mi_max(new_size, 1) + adjust, MI_SLICE_SIZE);
-  if (n > UINT32_MAX) return NULL;
+  if (n > UINT32_MAX || !_mi_heap_may_grow(page, n)) return NULL;
   if (_mi_page_is_mapped(page)) return resize_mapped(page, n);
   if (n <= page->n_slices) return resize_shrink(page, n);
   void* moved = resize_move_out(page, n);

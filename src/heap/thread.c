@@ -2,6 +2,7 @@
 #include "thread.h"
 
 #include "../base/probe.h"
+#include "../arena/purge.h"
 #include "../arena/space.h"
 #include "../prim/tag.h"
 #include "../support/option.h"
@@ -81,6 +82,7 @@ static bool thread_process_init(void) {
       if (MI_TAGS && _mi_option_get_fast(mi_option_memory_tagging) != 0) _mi_prim_tag_init();
       bool ok = _mi_space_init();
       if (ok) {
+        _mi_purge_init();
         _mi_block_init();
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);

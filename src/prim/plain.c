@@ -15,6 +15,9 @@ MI_PRIM_DEFAULT size_t _mi_prim_numa_node_count(void) { return 1; }
 MI_PRIM_DEFAULT size_t _mi_prim_numa_node(void)       { return 0; }
 MI_PRIM_DEFAULT int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool only) { (void)start, (void)size, (void)node, (void)only; return ENOTSUP; }
 
+MI_PRIM_DEFAULT size_t _mi_prim_container_limit(void) { return 0; }
+MI_PRIM_DEFAULT size_t _mi_prim_machine_memory(void)  { return 0; }
+
 MI_PRIM_DEFAULT bool   _mi_prim_is_privileged(void)   { return false; }
 MI_PRIM_DEFAULT bool   _mi_prim_is_unloadable(void)   { return false; }
 MI_PRIM_DEFAULT bool   _mi_prim_is_ending(void)       { return false; }

@@ -83,20 +83,25 @@ typedef enum mi_remap_e {
 // Moves the contents of [from, from+size) to [to, to+size), its target.  Both ranges stay usable and the old one may be
 // anything. On failure the contents are where they were.  Where `from` is several mappings, or the system cannot do it
 // at all, that is REFUSED.
-mi_remap_t   _mi_prim_remap(void* from, void* to, size_t size);
+mi_remap_t     _mi_prim_remap(void* from, void* to, size_t size);
 // Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
-mi_remap_t   _mi_prim_unremap(void* start, size_t size);
+mi_remap_t     _mi_prim_unremap(void* start, size_t size);
 // Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are
 // the range's from then on, without being backed yet, and read as zero.  On failure the range is reserved as it was,
 // unless *is_lost: another mapping of the process may lie there now.
-mi_cold int  _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
+mi_cold int    _mi_prim_map_large(void* start, size_t size, size_t os_page_size, bool* is_lost);
 // The same as a mapping of its own, at a place that the system chooses, where large OS pages cannot be had otherwise.
-mi_cold int  _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start);
+mi_cold int    _mi_prim_map_large_apart(size_t size, size_t os_page_size, void** start);
 // The process's limit on address space in bytes, SIZE_MAX when there is none.
-size_t       _mi_prim_address_space_limit(void);
+size_t         _mi_prim_address_space_limit(void);
+// The bytes of memory that the container of the process allows it: the least limit of its control groups and those above them.
+// 0: none, or none that is known.  Opens files.
+mi_cold size_t _mi_prim_container_limit(void);
+// The bytes of memory that the machine has; 0: unknown.
+mi_cold size_t _mi_prim_machine_memory(void);
 // Does the system promise more memory than it has?
-mi_cold bool _mi_prim_overcommits(void);
+mi_cold bool   _mi_prim_overcommits(void);
 
 // ---- memory of several nodes ----------------------------------------------------------------------------------------
 

@@ -129,7 +129,10 @@
   X("debug_stacks", 0, SWITCH, EFFECT, NULL) \
   X("keep_deepbind", 0, SWITCH, EFFECT, NULL) \
   X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL) \
-  X("publish", 0, STEP, EFFECT, NULL)
+  X("publish", 0, STEP, EFFECT, NULL) \
+  X("limit", 0, LIMIT, EFFECT, NULL) \
+  X("limit_soft", 0, LIMIT, EFFECT, NULL) \
+  X("retain", 0, LIMIT, EFFECT, NULL)
 // clang-format on
 
 #define OPTION_SKIP(name, initial, kind, effect, legacy)

@@ -35,7 +35,10 @@
 #define mi_option_keep_deepbind     ((mi_option_t)(_mi_option_last + 4)) // of dlopen (override/loader.c)
 #define mi_option_memory_tagging    ((mi_option_t)(_mi_option_last + 5)) // where the processor can (prim/tag.h)
 #define mi_option_publish_row       ((mi_option_t)(_mi_option_last + 6)) // where mi_option_publish is in the table
-#define MI_OPTION_COUNT             (_mi_option_last + 7)
+#define mi_option_limit             ((mi_option_t)(_mi_option_last + 7)) // of memory (arena/limit.h), in KiB or -percent
+#define mi_option_limit_soft        ((mi_option_t)(_mi_option_last + 8))
+#define mi_option_retain            ((mi_option_t)(_mi_option_last + 9)) // what may stay of free memory (arena/purge.h)
+#define MI_OPTION_COUNT             (_mi_option_last + 10)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

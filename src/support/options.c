@@ -19,7 +19,9 @@ static void options_quote(char to[MI_VALUE_TEXT_MAX + 1], const char* text) {
 }
 
 static const char* options_unit(mi_option_t option) {
-  return _mi_option_descs[option].kind == MI_VALUE_KIB ? " KiB" : "";
+  mi_value_kind_t kind = _mi_option_descs[option].kind;
+  if (kind == MI_VALUE_LIMIT) return _mi_option_get_fast(option) == 0 ? " (none)" : " KiB";
+  return kind == MI_VALUE_KIB ? " KiB" : "";
 }
 
 static void options_warn_invalid(mi_option_t option, const char* name, const char* text, const char* what) {
@@ -246,9 +248,11 @@ void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
                   MI_MALLOC_VERSION % 100, options_build);
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     long value = _mi_option_get_fast((mi_option_t)i);
-    bool is_kib = (_mi_option_descs[i].kind == MI_VALUE_KIB), is_vain = options_is_vain((mi_option_t)i);
-    _mi_message_raw(out, arg, "%soption '%s': %ld %s%s%s\n", prefix, _mi_option_descs[i].name, value,
-                    is_kib ? "KiB" : "", is_kib && is_vain ? " " : "", is_vain ? "(no effect here)" : "");
+    bool is_limit = (_mi_option_descs[i].kind == MI_VALUE_LIMIT), is_vain = options_is_vain((mi_option_t)i);
+    bool is_kib = (is_limit || _mi_option_descs[i].kind == MI_VALUE_KIB), is_share = (is_limit && value < 0);
+    _mi_message_raw(out, arg, "%soption '%s': %ld %s%s%s\n", prefix, _mi_option_descs[i].name,
+                    is_share ? -value : value, is_share ? "%" : (is_kib ? "KiB" : ""), is_kib && is_vain ? " " : "",
+                    is_vain ? "(no effect here)" : "");
   }
   _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
   _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);

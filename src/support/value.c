@@ -10,6 +10,7 @@ bool _mi_value_is_valid(mi_value_kind_t kind, long value) {
     case MI_VALUE_STEP: return value >= 0 && value <= 2;
     case MI_VALUE_COUNT: return value >= 0 && value <= INT32_MAX;
     case MI_VALUE_OPTIONAL: return value >= -1 && value <= INT32_MAX;
+    case MI_VALUE_LIMIT: return value >= -100;
     default: return value >= 0;
   }
 }
@@ -64,6 +65,27 @@ static bool value_scale_kib(const char* suffix, long* value, bool* is_over) {
   return true;
 }
 
+// A limit is a size or a percentage of 1 to 100, and no word but those for "none": a limit of one byte is a mistake.
+static const char* value_parse_limit(const char* upper, long* value) {
+  long        x = 0;
+  bool        is_over = false;
+  const char* end = value_parse_long(upper, &x, &is_over);
+  if (end == upper) {
+    if (!value_parse_word(upper, &x) || x != 0) return "is not a size";
+  }
+  else if (strcmp(end, "%") == 0) {
+    if (is_over || x < 1 || x > 100) return "is not between 1% and 100%";
+    x = -x;
+  }
+  else {
+    if (x < 0) return "is out of range";
+    if (!value_scale_kib(end, &x, &is_over)) return "has an unknown unit";
+    if (is_over) return "is out of range";
+  }
+  *value = x;
+  return NULL;
+}
+
 const char* _mi_value_parse(mi_value_kind_t kind, const char* text, long* value) {
   char   upper[MI_VALUE_TEXT_MAX + 1];
   long   x = 0;
@@ -72,6 +94,7 @@ const char* _mi_value_parse(mi_value_kind_t kind, const char* text, long* value)
   for (; n < MI_VALUE_TEXT_MAX && text[n] != 0; n++) upper[n] = _mi_value_upper(text[n]);
   upper[n] = 0;
   if (text[n] != 0) return "is too long";
+  if (kind == MI_VALUE_LIMIT) return value_parse_limit(upper, value);
   if (value_parse_word(upper, value)) return NULL;
   const char* end = value_parse_long(upper, &x, &is_over);
   if (end == upper) return "is not a number";

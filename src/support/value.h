@@ -10,7 +10,8 @@ typedef enum mi_value_kind_e {
   MI_VALUE_COUNT,    // 0 and more, of 31 bits: products of two do not overflow
   MI_VALUE_OPTIONAL, // the same, or -1: none
   MI_VALUE_BYTES,    // 0 and more
-  MI_VALUE_KIB       // the same in KiB; the environment says bytes, or a number with a suffix
+  MI_VALUE_KIB,      // the same in KiB; the environment says bytes, or a number with a suffix
+  MI_VALUE_LIMIT     // the same, or a number with '%': that is negative then.  0: none
 } mi_value_kind_t;
 
 #define MI_VALUE_TEXT_MAX 64 // characters that a value in the environment may have

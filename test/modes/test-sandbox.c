@@ -219,6 +219,9 @@ static const case_t cases[] = {
     {"guarded, few", "MIMALLOC_GUARDED_SAMPLE_RATE=2000", "", 0},
     {"small regions", "MIMALLOC_ARENA_RESERVE=32M", "", 0},
     {"published", "MIMALLOC_PUBLISH=1", "", 0},
+    {"a limit", "MIMALLOC_LIMIT=80%", "", 0},
+    {"a soft limit", "MIMALLOC_LIMIT_SOFT=1M", "", 0},
+    {"little retained", "MIMALLOC_RETAIN=1%", "", 0},
     {"limited", "A=1", "", GiB},
 };
 

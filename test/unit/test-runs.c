@@ -10,6 +10,7 @@
 #include "arena/chunk.h"
 #include "arena/hole.h"
 #include "arena/purge.h"
+#include "arena/shrink.h"
 #include "arena/slices.h"
 #include "mimalloc.h"
 #include "support/stat.h"
@@ -268,7 +269,7 @@ static void check_closed_holes(void) {
     CHECK(region->chunks[i].has_holes != 0);
     _mi_slices_free(region, run.slice + 1, MI_CHUNK_SLICES - 1, false);
     _mi_lock_acquire(&_mi_region_lock);
-    CHECK(_mi_slices_release_regions());
+    CHECK(_mi_shrink_regions());
     _mi_lock_release(&_mi_region_lock);
     CHECK(region->n_open <= i);
     if (round == 0) continue;

@@ -9,6 +9,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "../unload.h"
+#include "arena/shrink.h"
 #include "arena/space.h"
 #include "arena/subregion.h"
 #include "base/track.h"
@@ -271,7 +272,7 @@ static void check_cover(void) {
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
   size_t purgeable = _mi_chunk_purgeable();
   _mi_lock_acquire(&_mi_region_lock);
-  CHECK(_mi_slices_release_regions());
+  CHECK(_mi_shrink_regions());
   _mi_lock_release(&_mi_region_lock);
   CHECK(whole->n_open < open && !is_mapped(whole->base + whole->n_open * MI_CHUNK_SIZE));
   CHECK(_mi_chunk_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
@@ -289,7 +290,7 @@ static void in_child(void (*check)(void)) {
   pid_t pid = fork();
   if (pid == 0) {
     _mi_lock_acquire(&_mi_region_lock);
-    _mi_slices_release_regions(); // what is free and mapped
+    _mi_shrink_regions(); // what is free and mapped
     _mi_lock_release(&_mi_region_lock);
     check();
     _exit(check_result());

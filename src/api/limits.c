@@ -1,0 +1,205 @@
+// Limits on memory: the public functions, options, the hook.  Layer: api.  limits.h has the invariants.
+#include "limits.h"
+
+#include <errno.h>
+
+#include "../arena/purge.h"
+#include "../heap/attach.h"
+#include "../heap/event.h"
+#include "../heap/guard.h"
+#include "../heap/large.h"
+#include "../heap/thread.h"
+#include "../support/message.h"
+#include "../support/options.h"
+
+// The hook is called again so much later, while requests are refused.
+#define LIMITS_REFUSED_MS 100
+
+// What is purged beside the excess over a soft limit, so that the next request does not purge again: a share of the limit.
+#define LIMITS_AHEAD_SHARE 64
+
+// What a process retains at most that knows what its container allows it: a share of that, as long as it is not less than this.
+#define LIMITS_RETAIN_SHARE 16
+#define LIMITS_RETAIN_MIN   MI_MiB
+
+static mi_atomic(mi_limit_fun*) limits_hook;
+static mi_atomic(void*)         limits_hook_arg;
+static mi_atomic(mi_heap_t*)    limits_crossed_heap; // the one that was the last to cross its soft limit
+static MI_LOCAL(bool, limits_in_hook);               // LM1
+
+// ---- the hook ---------------------------------------------------------------------------------------------------------
+
+void mi_limit_hook(mi_limit_fun* hook, void* arg) mi_attr_noexcept {
+  mi_store_release(&limits_hook_arg, arg);
+  mi_store_release(&limits_hook, hook);
+}
+
+static bool limits_call(mi_limit_event_t event, mi_limit_t* limit, mi_heap_t* heap) {
+  mi_limit_fun* hook = mi_load_acquire(&limits_hook);
+  if (hook == NULL || mi_local(limits_in_hook)) return false;
+  int saved = errno;
+  mi_local(limits_in_hook) = true;
+  hook(event, heap, _mi_limit_used(limit), mi_load_acquire(&limits_hook_arg));
+  mi_local(limits_in_hook) = false;
+  errno = saved;
+  return true;
+}
+
+// Called with locks held, maybe.
+static void limits_note_crossed(mi_limit_t* limit) {
+  if (limit != &_mi_limit_process) {
+    mi_heap_t* heap = (mi_heap_t*)(void*)((char*)limit - offsetof(mi_heap_t, limit));
+    mi_store_release(&limits_crossed_heap, heap);
+  }
+  _mi_event_set_limit(true);
+}
+
+static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
+  if (_mi_limit_excess(limit) == 0 || mi_local(limits_in_hook)) return;
+  _mi_attach_collect();
+  size_t ahead = mi_load_relaxed(&limit->soft) / LIMITS_AHEAD_SHARE;
+  if (heap == NULL) _mi_purge_slices((_mi_limit_excess(limit) + ahead) / MI_SLICE_SIZE + 1);
+  if (_mi_limit_excess(limit) == 0) return; // LM2
+  mi_store_relaxed(&limit->told_ms, _mi_prim_clock_ms());
+  mi_store_relaxed(&limit->is_above, true);
+  limits_call(mi_limit_soft, limit, heap);
+}
+
+void _mi_limits_attend(void) {
+  _mi_event_set_limit(false);
+  limits_attend_one(&_mi_limit_process, NULL);
+  mi_heap_t* heap = mi_exchange_acq_rel(&limits_crossed_heap, (mi_heap_t*)NULL);
+  if (heap != NULL && _mi_heap_is_live(heap)) limits_attend_one(&heap->limit, heap);
+}
+
+// ---- before a request is refused --------------------------------------------------------------------------------------
+
+size_t _mi_limits_refusals(mi_heap_t* heap) {
+  return mi_load_relaxed(&_mi_limit_process.n_refused) + mi_load_relaxed(&heap->limit.n_refused);
+}
+
+// What other threads keep, and what waits to be used again.
+static void limits_drop_all(void) {
+  for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) _mi_large_drop_kept(theap);
+  _mi_guard_drop_freed();
+  _mi_purge_to(0);
+  _mi_event_wake(); // other threads are asked for what they do not use: that takes some rounds
+}
+
+// Is the hook to be called for a request that is going to be refused?
+static bool limits_is_due(mi_limit_t* limit, int64_t now) {
+  bool was_told = mi_exchange_acq_rel(&limit->was_refused, true);
+  if (was_told && now - mi_load_relaxed(&limit->refused_ms) < LIMITS_REFUSED_MS) return false;
+  mi_store_relaxed(&limit->refused_ms, now);
+  return true;
+}
+
+bool _mi_limits_relieve(mi_heap_t* heap, int stage) {
+  if (stage > 1) return false;
+  if (stage == 0) {
+    limits_drop_all();
+    return true;
+  }
+  bool        is_heaps = _mi_limit_is_refused(&heap->limit);
+  mi_limit_t* limit = (is_heaps ? &heap->limit : &_mi_limit_process);
+  return limits_is_due(limit, _mi_prim_clock_ms()) && limits_call(mi_limit_hard, limit, is_heaps ? heap : NULL);
+}
+
+// ---- setting limits ---------------------------------------------------------------------------------------------------
+
+static size_t limits_or_none(size_t size) {
+  return size == 0 ? MI_LIMIT_NONE : size;
+}
+
+static int limits_set(mi_limit_t* limit, size_t hard, size_t soft) {
+  if (soft > limits_or_none(hard)) return EINVAL;
+  _mi_limit_on_crossed(&limits_note_crossed);
+  _mi_limit_set(limit, limits_or_none(hard), limits_or_none(soft));
+  return 0;
+}
+
+static void limits_get(mi_limit_t* limit, size_t* hard, size_t* soft) {
+  size_t is_hard = mi_load_relaxed(&limit->hard), is_soft = mi_load_relaxed(&limit->soft);
+  if (hard != NULL) *hard = (is_hard == MI_LIMIT_NONE ? 0 : is_hard);
+  if (soft != NULL) *soft = (is_soft == MI_LIMIT_NONE ? 0 : is_soft);
+}
+
+static bool limits_is_heap(mi_heap_t* heap) {
+  return heap != NULL && heap != &_mi_heap_main && _mi_heap_is_live(heap);
+}
+
+int mi_limit_set(size_t hard, size_t soft) mi_attr_noexcept {
+  _mi_thread_theap(); // there is something that gives back what is retained
+  return limits_set(&_mi_limit_process, hard, soft);
+}
+
+void mi_limit_get(size_t* hard, size_t* soft) mi_attr_noexcept {
+  limits_get(&_mi_limit_process, hard, soft);
+}
+
+size_t mi_limit_used(void) mi_attr_noexcept {
+  return _mi_limit_used(&_mi_limit_process);
+}
+
+int mi_heap_limit_set(mi_heap_t* heap, size_t hard, size_t soft) mi_attr_noexcept {
+  return limits_is_heap(heap) ? limits_set(&heap->limit, hard, soft) : EINVAL;
+}
+
+void mi_heap_limit_get(mi_heap_t* heap, size_t* hard, size_t* soft) mi_attr_noexcept {
+  limits_get(limits_is_heap(heap) ? &heap->limit : &_mi_heap_main.limit, hard, soft);
+}
+
+size_t mi_heap_limit_used(mi_heap_t* heap) mi_attr_noexcept {
+  return limits_is_heap(heap) ? _mi_limit_used(&heap->limit) : 0;
+}
+
+size_t mi_limit_container(void) mi_attr_noexcept {
+  return _mi_prim_container_limit();
+}
+
+// ---- options ----------------------------------------------------------------------------------------------------------
+
+// What the options take shares of: read once, if there is one.
+typedef struct limits_whole_s {
+  size_t size; // 0: unknown
+  bool   is_container;
+  bool   is_read;
+} limits_whole_t;
+
+static void limits_read_whole(limits_whole_t* whole) {
+  if (whole->is_read) return;
+  whole->size = _mi_prim_container_limit();
+  whole->is_container = (whole->size > 0);
+  whole->is_read = true;
+  if (!whole->is_container) whole->size = _mi_prim_machine_memory();
+}
+
+// Bytes; 0: none.
+static size_t limits_of_option(mi_option_t option, const char* name, limits_whole_t* whole) {
+  long value = _mi_option_get_fast(option);
+  if (value >= 0) return (size_t)value > SIZE_MAX / MI_KiB ? SIZE_MAX - 1 : (size_t)value * MI_KiB;
+  limits_read_whole(whole);
+  if (whole->size == 0) {
+    _mi_message_warning("option '%s' has no effect: how much memory there is is not known.\n", name);
+    return 0;
+  }
+  return whole->size / 100 * (size_t)-value;
+}
+
+void _mi_limits_read_options(void) {
+  limits_whole_t whole = {0, false, false};
+  size_t         hard = limits_of_option(mi_option_limit, "limit", &whole);
+  size_t         soft = limits_of_option(mi_option_limit_soft, "limit_soft", &whole);
+  size_t         retain = limits_of_option(mi_option_retain, "retain", &whole);
+  if (soft > limits_or_none(hard)) {
+    _mi_message_warning("option 'limit_soft' has no effect: %zu KiB are more than the %zu KiB of option 'limit'.\n",
+                        soft / MI_KiB, hard / MI_KiB);
+    soft = 0;
+  }
+  if (retain == 0 && whole.is_container) retain = mi_max(whole.size / LIMITS_RETAIN_SHARE, LIMITS_RETAIN_MIN);
+  if (retain > 0) _mi_purge_set_retained(retain / MI_SLICE_SIZE);
+  if (hard > 0 || soft > 0) mi_limit_set(hard, soft);
+  if (whole.is_read) {
+    _mi_message_print(1, "memory: %zu KiB (%s)\n", whole.size / MI_KiB, whole.is_container ? "container" : "machine");
+  }
+}

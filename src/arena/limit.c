@@ -1,0 +1,113 @@
+// Counting memory, and limits on it.  Layer: arena.  limit.h has the invariants.
+#include "limit.h"
+
+#include "../prim/prim.h"
+
+// After so many attempts others are faster all the time.
+#define LIMIT_TRIES 64
+
+// What is purged beside what is missing, so that the next requests find room: a share of the limit.
+#define LIMIT_AHEAD_SHARE 64
+
+// The program is told again so much later, while the soft limit is exceeded.
+#define LIMIT_AGAIN_MS 1000
+
+#define LIMIT_SLICE ((size_t)1 << 16)
+
+mi_limit_t _mi_limit_process = MI_LIMIT_INIT;
+
+typedef size_t (*limit_purge_fun_t)(size_t n_slices);
+typedef void (*limit_crossed_fun_t)(mi_limit_t* limit);
+
+static mi_atomic(limit_purge_fun_t)   limit_purge;
+static mi_atomic(limit_crossed_fun_t) limit_crossed;
+
+void _mi_limit_register(size_t (*purge)(size_t n_slices)) {
+  mi_store_release(&limit_purge, purge);
+}
+
+void _mi_limit_on_crossed(void (*crossed)(mi_limit_t* limit)) {
+  mi_store_release(&limit_crossed, crossed);
+}
+
+// ---- one limit --------------------------------------------------------------------------------------------------------
+
+void _mi_limit_init(mi_limit_t* limit) {
+  mi_store_relaxed(&limit->used, (size_t)0);
+  _mi_limit_set(limit, MI_LIMIT_NONE, MI_LIMIT_NONE);
+}
+
+void _mi_limit_set(mi_limit_t* limit, size_t hard, size_t soft) {
+  mi_store_relaxed(&limit->hard, hard);
+  mi_store_relaxed(&limit->soft, soft);
+  mi_store_relaxed(&limit->is_above, false);
+  mi_store_relaxed(&limit->was_refused, false);
+  mi_store_relaxed(&limit->is_refused, false);
+  mi_store_relaxed(&limit->least, mi_min(hard, soft));
+}
+
+// Fewer are used than when the program was told, by a sixteenth of the limit: it is told of the next crossing.
+static bool limit_is_below(size_t used, size_t soft) {
+  return used <= soft - soft / 16;
+}
+
+// The soft limit is exceeded: is the program to be told?
+static bool limit_is_due(mi_limit_t* limit) {
+  return !mi_load_relaxed(&limit->is_above) || _mi_prim_clock_ms() - mi_load_relaxed(&limit->told_ms) >= LIMIT_AGAIN_MS;
+}
+
+static void limit_note(mi_limit_t* limit, size_t before, size_t used) {
+  size_t soft = mi_load_relaxed(&limit->soft);
+  if (mi_load_relaxed(&limit->is_refused)) mi_store_relaxed(&limit->is_refused, false);
+  if (mi_load_relaxed(&limit->was_refused)) mi_store_relaxed(&limit->was_refused, false);
+  if (soft == MI_LIMIT_NONE) return;
+  if (mi_load_relaxed(&limit->is_above) && limit_is_below(before, soft)) mi_store_relaxed(&limit->is_above, false);
+  if (used <= soft || !limit_is_due(limit)) return;
+  limit_crossed_fun_t crossed = mi_load_acquire(&limit_crossed);
+  if (crossed != NULL) crossed(limit);
+}
+
+bool _mi_limit_add_within(mi_limit_t* limit, size_t n, size_t moved) {
+  size_t used = mi_load_relaxed(&limit->used);
+  do {
+    size_t hard = mi_load_relaxed(&limit->hard);
+    size_t counts = used - mi_min(used, moved);
+    if (n > moved && (counts > hard || n > hard - counts)) {
+      mi_fetch_add_relaxed(&limit->n_refused, 1);
+      mi_store_relaxed(&limit->is_refused, true);
+      return false;
+    }
+  } while (!mi_cas_weak(&limit->used, &used, used + n, relaxed, relaxed));
+  limit_note(limit, used, used + n);
+  return true;
+}
+
+size_t _mi_limit_excess(mi_limit_t* limit) {
+  size_t used = _mi_limit_used(limit), soft = mi_load_relaxed(&limit->soft);
+  return used - mi_min(used, soft);
+}
+
+// ---- the process ------------------------------------------------------------------------------------------------------
+
+bool _mi_limit_make_room(size_t n, size_t moved, int* tries) {
+  limit_purge_fun_t purge = mi_load_acquire(&limit_purge);
+  size_t            hard = mi_load_relaxed(&_mi_limit_process.hard);
+  size_t            used = _mi_limit_used(&_mi_limit_process);
+  if (n - mi_min(n, moved) > hard || purge == NULL || (*tries)++ >= LIMIT_TRIES) return false;
+  size_t wanted = used + n - moved;
+  if (wanted <= hard) return true; // somebody else gave some back
+  size_t n_given = purge((wanted - hard + hard / LIMIT_AHEAD_SHARE) / LIMIT_SLICE + 1);
+  return n_given > 0 || _mi_limit_used(&_mi_limit_process) < used;
+}
+
+void _mi_limit_settle(void) {
+  limit_purge_fun_t purge = mi_load_acquire(&limit_purge);
+  size_t            hard = mi_load_relaxed(&_mi_limit_process.hard);
+  size_t            used = _mi_limit_used(&_mi_limit_process);
+  if (mi_unlikely(used > hard) && purge != NULL) purge((used - hard) / LIMIT_SLICE + 1);
+}
+
+bool _mi_limit_has_room(size_t n) {
+  size_t hard = mi_load_relaxed(&_mi_limit_process.hard), used = _mi_limit_used(&_mi_limit_process);
+  return hard == MI_LIMIT_NONE || (used <= hard && n <= hard - used);
+}

@@ -1,0 +1,92 @@
+// Limits on memory: counting it, and refusing more.  Layer: arena.
+//
+//   process   slices in use + free slices that are backed + blocks with a mapping of their own    (what may be resident)
+//   heap      slices of its pages and large blocks, and its blocks with a mapping of their own
+//
+// LI1  Memory is counted before the caller has it, and no longer counted when nobody has it and it is not backed.  So what is in
+//      use and what is retained are never more than the hard limit together, unless that was lowered below them.
+// LI2  Counting comes first and is undone if what was counted cannot be had: two threads cannot both get the last slice.
+// LI3  Nothing is called by what counts.  Who is refused gives back what is retained (_mi_limit_make_room), without the arena
+//      lock, and asks again: as long as free memory is backed, or another thread gives back, no request fails.
+// LI4  Neither is counted: memory that the program brings, nor large OS pages that the system keeps apart (both are had
+//      before, and are not what a container limits), nor the tables of descriptors, 1/1000 of what they describe.
+#pragma once
+
+#include "../base/atomic.h"
+#include "../base/bits.h"
+
+#define MI_LIMIT_NONE SIZE_MAX
+
+typedef struct mi_limit_s {
+  mi_atomic(size_t)  used; // bytes
+  // Bytes, or MI_LIMIT_NONE:
+  mi_atomic(size_t)  hard, soft;
+  mi_atomic(size_t)  least; // of the two: more than that is looked at closely
+  // What became of requests:
+  mi_atomic(size_t)  n_refused;
+  mi_atomic(bool)    is_refused;  // the last one was
+  mi_atomic(bool)    is_above;    // the soft limit was crossed, and the program was told
+  mi_atomic(bool)    was_refused; // the program was told of one that was going to be, and none was granted since
+  mi_atomic(int64_t) told_ms, refused_ms; // when
+} mi_limit_t;
+
+#define MI_LIMIT_INIT {0, MI_LIMIT_NONE, MI_LIMIT_NONE, MI_LIMIT_NONE, 0, false, false, false, 0, 0}
+
+extern mi_limit_t _mi_limit_process;
+
+// No limits, and nothing used.
+void _mi_limit_init(mi_limit_t* limit);
+
+void _mi_limit_set(mi_limit_t* limit, size_t hard, size_t soft);
+
+static inline bool _mi_limit_is_set(mi_limit_t* limit) {
+  return mi_load_relaxed(&limit->least) != MI_LIMIT_NONE;
+}
+
+mi_cold bool _mi_limit_add_within(mi_limit_t* limit, size_t n, size_t moved);
+
+// n bytes more are used, of which `moved` are going to be the contents of others that go as soon as these are there.  False if
+// that is more than the hard limit: then they are not counted.
+static inline bool _mi_limit_add(mi_limit_t* limit, size_t n, size_t moved) {
+  if (mi_unlikely(_mi_limit_is_set(limit))) return _mi_limit_add_within(limit, n, moved);
+  mi_fetch_add_relaxed(&limit->used, n);
+  return true;
+}
+
+// The same in any case: they are there.
+static inline void _mi_limit_force(mi_limit_t* limit, size_t n) {
+  mi_fetch_add_relaxed(&limit->used, n);
+}
+
+static inline void _mi_limit_remove(mi_limit_t* limit, size_t n) {
+  mi_fetch_sub_relaxed(&limit->used, n);
+}
+
+static inline size_t _mi_limit_used(mi_limit_t* limit) {
+  return mi_load_relaxed(&limit->used);
+}
+
+// Was the last request refused?
+static inline bool _mi_limit_is_refused(mi_limit_t* limit) {
+  return mi_load_relaxed(&limit->is_refused);
+}
+
+// How many bytes there are more than the soft limit allows.
+size_t _mi_limit_excess(mi_limit_t* limit);
+
+// ---- the process ------------------------------------------------------------------------------------------------------
+
+// `purge` gives so many free slices back to the system and returns how many it gave, `crossed` is called when a soft limit was
+// crossed, maybe with locks held.
+void _mi_limit_register(size_t (*purge)(size_t n_slices));
+void _mi_limit_on_crossed(void (*crossed)(mi_limit_t* limit));
+
+// n bytes were refused: gives back what is retained.  True if it may be worth while to ask again; `tries` counts that, from 0
+// on.  Takes the purge lock.
+mi_cold bool _mi_limit_make_room(size_t n, size_t moved, int* tries);
+
+// Contents have moved, and their old place is free: gives back what is more than the limit.  Takes the purge lock.
+void _mi_limit_settle(void);
+
+// May so much be backed that is not counted before it is used?
+bool _mi_limit_has_room(size_t n);

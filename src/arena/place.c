@@ -1,0 +1,252 @@
+// Where slices come from: the choice of region and chunk.  Layer: arena.
+#include "place.h"
+
+#include "../support/assert.h"
+#include "../support/option.h"
+#include "limit.h"
+#include "numa.h"
+#include "shrink.h"
+#include "space.h"
+#include "window.h"
+
+// So many chunks of region 0 were used before the first huge-page chunk is opened.
+#define PLACE_HUGE_FROM 4
+
+// ---- taking and putting slices --------------------------------------------------------------------------------------
+
+// How many slices were ever handed out that were not backed, and that were; under the arena lock.
+static mi_atomic(size_t) place_n_fresh, place_n_reused;
+
+static void place_count(uint32_t bits, uint32_t dirty) {
+  size_t n_reused = mi_popcount32(bits & dirty), n_fresh = mi_popcount32(bits) - n_reused;
+  mi_store_relaxed(&place_n_reused, mi_load_relaxed(&place_n_reused) + n_reused);
+  if (n_fresh > 0) mi_store_relaxed(&place_n_fresh, mi_load_relaxed(&place_n_fresh) + n_fresh);
+}
+
+bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
+  bool is_zero = true;
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = _mi_place_part(slice, n, &part);
+    size_t   i = slice / MI_CHUNK_SLICES;
+    if (((region->chunks[i].dirty_bits | region->chunks[i].stale_bits) & bits) != 0) is_zero = false;
+    place_count(bits, region->chunks[i].dirty_bits);
+    _mi_chunk_take(region, i, bits, kind);
+  }
+  return is_zero;
+}
+
+// Caller holds the arena lock.
+mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = _mi_place_part(slice, n, &part);
+    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, bits, hold);
+  }
+}
+
+// ---- where ------------------------------------------------------------------------------------------------------
+
+// Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
+static size_t place_in_chunk(const mi_chunk_t* chunk, size_t n) {
+  uint32_t backed = mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
+  return mi_ctz32(backed != 0 ? backed : mi_runs32(chunk->free_bits, n));
+}
+
+// The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
+// costs no page fault, and leaves the peak of memory as it is.  But a large block that grows needs room behind it: runs of
+// any length stay together (grow: 49 MiB instead of 62), and wholly free chunks of region 0 are not broken for what is
+// backed (grow: 49 MiB instead of 145); those of huge-page regions are, since no large block looks for room there.
+static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = SIZE_MAX;
+  if (n > MI_CHUNK_SLICES) return SIZE_MAX;
+  if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+  if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
+  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_huge)
+    i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n);
+}
+
+// The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
+// before; in our own regions that is left for blocks to grow into.
+static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
+  if (i == SIZE_MAX) return SIZE_MAX;
+  size_t n_before = 0;
+  if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
+    const mi_chunk_t* before = &region->chunks[i - 1];
+    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones64((uint64_t)before->free_bits << 32);
+  }
+  return i * MI_CHUNK_SLICES - n_before;
+}
+
+// Takes n of the free slices from `slice` on, where they are aligned.
+static void place_take_run(mi_region_t* region, size_t slice, size_t n, size_t align, mi_chunk_kind_t kind,
+                           mi_run_t* run) {
+  size_t first = region->base >> MI_SLICE_SHIFT;
+  if (align > 1) slice = mi_align_up(first + slice, align) - first;
+  run->region = region;
+  run->slice = slice;
+  run->n_slices = n;
+  run->is_zero = _mi_place_take(region, slice, n, kind);
+}
+
+static bool place_try(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new, mi_run_t* run) {
+  // Within a chunk a run is where it falls; take more and give the ends back.  Chunks are aligned as they are.
+  size_t extra = align - 1;
+  size_t slice = is_new ? place_find_new(region, n + extra, kind) : place_find_used(region, n + extra, kind);
+  if (slice == SIZE_MAX) return false;
+  place_take_run(region, slice, n, align, kind, run);
+  return true;
+}
+
+// From the library's own regions: huge-page regions or the others.
+static mi_always_inline bool place_try_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
+                                            mi_run_t* run) {
+  for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
+    if (place_try(region, n, align, kind, is_new, run)) return true;
+  }
+  return false;
+}
+
+// Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
+// not help: each failure would only add another region.
+static bool place_has_space(bool is_huge, size_t n) {
+  for (const mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
+    if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
+  }
+  return false;
+}
+
+// Where somebody else's mapping is in the way of one region, the next will do.
+#define PLACE_ADD_TRIES 5
+
+static bool place_try_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (n > SIZE_MAX / MI_SLICE_SIZE - align) return false;
+  for (int i = 0; i < PLACE_ADD_TRIES && !place_has_space(is_huge, n + align - 1); i++) {
+    mi_region_t* region = _mi_space_add((n + align) * MI_SLICE_SIZE, is_huge);
+    if (region == NULL) return false;
+    if (place_try(region, n, align, kind, true, run)) return true;
+  }
+  return false;
+}
+
+// From wholly free chunks of other kinds that are backed.
+static bool place_try_backed(size_t n, mi_run_t* run) {
+  for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
+    bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
+    if (is_backed && place_try(region, n, 1, MI_CHUNK_SMALL, true, run)) return true;
+  }
+  return false;
+}
+
+// A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
+// already comes first.
+static bool place_try_huge(size_t n, mi_run_t* run) {
+  if (_mi_region_all[0].n_used < PLACE_HUGE_FROM || !_mi_region_may_be_huge()) return false;
+  return place_try_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
+         place_try_each(false, n, 1, MI_CHUNK_SMALL, false, run) || place_try_backed(n, run) ||
+         (_mi_limit_has_room(MI_CHUNK_SIZE) &&
+          (place_try_each(true, n, 1, MI_CHUNK_HUGE, true, run) || place_try_added(true, n, 1, MI_CHUNK_HUGE, run)));
+}
+
+// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else
+// is left, so is the rest of them.
+static bool place_try_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  return place_try_each(false, n, align, kind, false, run) || place_try_each(true, n, align, kind, false, run) ||
+         place_try_each(false, n, align, kind, true, run) || place_try_added(false, n, align, kind, run) ||
+         place_try_each(true, n, align, kind, true, run);
+}
+
+// Where memory only grows all that is free is looked through before there is more.
+static bool place_try_grown(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  bool may_grow =
+      (kind == MI_CHUNK_META || (_mi_window_is_open() && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0));
+  if (place_try_each(false, n, align, MI_CHUNK_MIXED, false, run)) return true;
+  do {
+    for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
+      if (_mi_place_anywhere(region, n, align, MI_CHUNK_MIXED, run)) return true;
+    }
+  } while (may_grow && n <= SIZE_MAX / MI_SLICE_SIZE - align && _mi_window_grow(n + align - 1));
+  return false;
+}
+
+// What is ours; maps more of it if need be.
+void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (!MI_PRIM_VIRTUAL) {
+    place_try_grown(n, align, kind, run);
+    return;
+  }
+  if (kind == MI_CHUNK_HUGE) {
+    if (place_try_huge(n, run)) return;
+    kind = MI_CHUNK_SMALL;
+  }
+  if (place_try_any(n, align, kind, run)) return;
+  bool may_open = (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
+  if (may_open && _mi_shrink_regions()) place_try_any(n, align, kind, run);
+}
+
+// Only from that region.
+bool _mi_place_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (kind == MI_CHUNK_HUGE && !region->is_huge) kind = MI_CHUNK_SMALL;
+  return place_try(region, n, align, kind, false, run) || place_try(region, n, align, kind, true, run);
+}
+
+// From the arenas that are for all: first those of the node, then those of none, then those of others.  They come before
+// memory of our own, since the program has paid for them already.
+bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
+  if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
+  int node = -1;
+  if (_mi_space_n_bound > 0) {
+    node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
+  }
+  for (int far = 0; far <= (node >= 0 ? 2 : 0); far++) {
+    for (size_t i = MI_REGION_HUGE + 1; i < _mi_region_count(); i++) {
+      mi_region_t* region = &_mi_region_all[i];
+      int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
+      if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;
+      if (_mi_place_bound(region, n, align, kind, run)) return true;
+    }
+  }
+  return false;
+}
+
+// ---- the last resort ------------------------------------------------------------------------------------------------
+
+bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  size_t slice = _mi_chunk_find_slices(region, n + align - 1, kind);
+  if (slice == SIZE_MAX) return false;
+  place_take_run(region, slice, n, align, kind, run);
+  return true;
+}
+
+// Before a request is refused all regions that may serve it are looked through.
+void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
+  for (size_t i = 0; i < _mi_region_count(); i++) {
+    mi_region_t* region = &_mi_region_all[i];
+    if (region->base == 0 || region->is_exclusive) continue;
+    if (_mi_region_is_arena(region) && !may_share) continue;
+    if (_mi_place_anywhere(region, n, align, kind, run)) return;
+  }
+}
+
+bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
+  if (kind == MI_CHUNK_HUGE) kind = MI_CHUNK_SMALL;
+  for (mi_region_t* region = &_mi_region_all[0]; region != NULL && n <= MI_CHUNK_SLICES; region = region->next) {
+    size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+    if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+    if (i == SIZE_MAX) continue;
+    place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, kind, run);
+    return true;
+  }
+  return false;
+}
+
+// ---- how many -------------------------------------------------------------------------------------------------------
+
+size_t _mi_place_fresh(void) {
+  return mi_load_relaxed(&place_n_fresh);
+}
+
+size_t _mi_place_reused(void) {
+  return mi_load_relaxed(&place_n_reused);
+}

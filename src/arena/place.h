@@ -1,0 +1,40 @@
+// Where slices come from: the choice of region and chunk.  Layer: arena.
+//
+// All of this under the arena lock.  slices.h says what holds of what is handed out.
+#pragma once
+
+#include "chunk.h"
+
+// The part of [slice, slice + n) that lies in the chunk of `slice`, as bits; *n_part is its length.
+static inline uint32_t _mi_place_part(size_t slice, size_t n, size_t* n_part) {
+  size_t at = slice % MI_CHUNK_SLICES;
+  *n_part = mi_min(n, MI_CHUNK_SLICES - at);
+  return mi_mask32(*n_part) << at;
+}
+
+// Takes n slices that are free, and puts them back.  Do they read as zero?
+bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind);
+void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+
+// The following take n slices, aligned to `align` slices, for that kind.
+
+// From what is ours; maps more of it if need be.
+void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
+
+// Only from that region: where its kind of chunks has room, or from wherever n slices are free.
+bool _mi_place_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
+bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
+
+// From the arenas that are for all: first those of the node, then those of none, then those of others.  They come before
+// memory of our own, since the program has paid for them already.
+bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run);
+
+// The last resort: all regions that may serve the request are looked through.
+mi_cold void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run);
+
+// What is free and backed, in chunks of that kind or wholly free ones of our own regions; up to a chunk.
+mi_cold bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run);
+
+// How many slices were ever taken that were not backed, and that were.
+size_t _mi_place_fresh(void);
+size_t _mi_place_reused(void);

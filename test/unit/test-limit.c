@@ -1,0 +1,248 @@
+// Proves: memory limits count exactly what slices and mapped blocks there are, whatever is done with them and whichever call to
+// the system fails; what is retained is given back before a request is refused; a refused request leaves everything as it was; what
+// the system does not take back is used again under the limit.
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/purge.h"
+#include "arena/shrink.h"
+#include "arena/slices.h"
+#include "counted.h"
+#include "heap/check.h"
+#include "heap/heap.h"
+#include "mimalloc-limit.h"
+#include "mimalloc.h"
+
+static mi_run_t take(size_t n, mi_chunk_kind_t kind) {
+  return _mi_slices_alloc(n, 1, kind, MI_ARENA_ANY);
+}
+
+static void give(mi_run_t run) {
+  if (run.region != NULL) _mi_slices_free(run.region, run.slice, run.n_slices, false);
+}
+
+static void check_counted(const char* after) {
+  CHECK_FOR(mi_limit_used() == counted_bytes(), "after %s: %zu, and there are %zu", after, mi_limit_used(),
+            counted_bytes());
+}
+
+static void set_limit(size_t more) {
+  mi_collect(true);
+  CHECK_EQ(mi_limit_set(mi_limit_used() + more, 0), 0);
+}
+
+// ---- counting ---------------------------------------------------------------------------------------------------------
+
+enum { n_slots = 300 };
+
+static void* blocks[n_slots];
+
+// One random step; blocks are of all kinds.
+static void step(rng_t* rng) {
+  size_t i = rng_below(rng, n_slots);
+  switch (rng_below(rng, 8)) {
+    case 0:
+    case 1:
+    case 2:
+      mi_free(blocks[i]);
+      blocks[i] = mi_malloc(rng_size(rng, 4 * MiB));
+      break;
+    case 3:
+      mi_free(blocks[i]);
+      blocks[i] = (rng_below(rng, 8) == 0 ? mi_malloc(33 * MiB + rng_below(rng, 8 * MiB)) : NULL);
+      break;
+    case 4: {
+      void* p = mi_realloc(blocks[i], rng_size(rng, rng_below(rng, 20) == 0 ? 48 * MiB : 4 * MiB));
+      if (p != NULL) blocks[i] = p;
+      break;
+    }
+    case 5:
+      mi_free(blocks[i]);
+      blocks[i] = mi_malloc_aligned(rng_size(rng, MiB), (size_t)1 << rng_below(rng, 23));
+      break;
+    case 6: mi_collect_reduce(rng_below(rng, 64 * MiB)); break;
+    default: mi_free(blocks[i]); blocks[i] = NULL;
+  }
+}
+
+static void free_all(void) {
+  for (size_t i = 0; i < n_slots; i++) {
+    mi_free(blocks[i]);
+    blocks[i] = NULL;
+  }
+}
+
+static void check_counts(uint64_t seed) {
+  rng_t rng = rng_make(seed);
+  for (size_t i = 0; i < 20000 * test_scale(); i++) {
+    step(&rng);
+    if (i % 256 == 0) check_counted("steps");
+  }
+  free_all();
+  mi_collect(true);
+  check_counted("a purge");
+  CHECK(mi_limit_used() <= 4 * MiB || MI_HARDENED); // freed guarded blocks wait
+}
+
+// The same under a limit, which is never exceeded.
+static void check_counts_limited(uint64_t seed) {
+  rng_t  rng = rng_make(seed);
+  size_t n_refused = mi_load_relaxed(&_mi_limit_process.n_refused);
+  set_limit(48 * MiB);
+  size_t hard;
+  mi_limit_get(&hard, NULL);
+  for (size_t i = 0; i < 20000 * test_scale(); i++) {
+    step(&rng);
+    // Contents that move to a mapping of their own are counted twice for a moment, but not afterwards.
+    CHECK_FOR(mi_limit_used() <= hard, "step %zu: %zu", i, mi_limit_used());
+    if (i % 256 == 0) check_counted("limited steps");
+  }
+  CHECK(mi_load_relaxed(&_mi_limit_process.n_refused) > n_refused);
+  CHECK(mi_heap_check(NULL));
+  free_all();
+  mi_limit_set(0, 0);
+  mi_collect(true);
+  check_counted("limited steps");
+}
+
+// ---- failures of the system ----------------------------------------------------------------------------------------------
+
+#if MI_FAULT_INJECTION
+static void scenario(void) {
+  rng_t rng = rng_make(7);
+  for (size_t i = 0; i < 250; i++) step(&rng);
+  mi_collect(true);
+}
+
+static void check_faults(void) {
+  mi_collect(true);
+  _mi_prim_fail_nth(SIZE_MAX, false);
+  scenario();
+  size_t n_calls = _mi_prim_fail_nth(0, false);
+  printf("%zu calls that can fail\n", n_calls);
+  free_all();
+  mi_collect(true);
+  CHECK(n_calls > 5);
+  for (size_t n = 1; n <= n_calls; n += 1 + n_calls / 200) {
+    for (int repeat = 0; repeat <= 1; repeat++) {
+      _mi_prim_fail_nth(n, repeat != 0);
+      scenario();
+      _mi_prim_fail_nth(0, false);
+      check_counted("a failure");
+      free_all();
+      mi_collect(true);
+      check_counted("a failure, and frees");
+    }
+  }
+}
+#else
+static void check_faults(void) {}
+#endif
+
+// ---- what is retained --------------------------------------------------------------------------------------------------
+
+static void check_retained_comes_first(void) {
+  set_limit(8 * MiB);
+  mi_run_t run = take(112, MI_CHUNK_MIXED); // 7 MiB
+  CHECK(run.region != NULL);
+  give(run);
+  CHECK(_mi_chunk_purgeable() >= 112); // retained: pages do not go where runs were
+  mi_run_t pages[120];
+  for (size_t i = 0; i < 120; i++) {
+    pages[i] = take(1, MI_CHUNK_SMALL);
+    CHECK_FOR(pages[i].region != NULL, "page %zu", i);
+  }
+  check_counted("pages in place of a run");
+  for (size_t i = 0; i < 120; i++) give(pages[i]);
+  run = take(120, MI_CHUNK_MIXED); // and back
+  CHECK(run.region != NULL);
+  CHECK(take(16, MI_CHUNK_MIXED).region == NULL);
+  check_counted("a refusal");
+  give(run);
+  mi_limit_set(0, 0);
+}
+
+// A refused request takes nothing, and opens nothing that stays.
+static void check_refused(void) {
+  set_limit(4 * MiB);
+  size_t before = mi_limit_used(), purgeable = _mi_chunk_purgeable();
+  for (int i = 0; i < 1000; i++) {
+    CHECK(take(100, MI_CHUNK_MIXED).region == NULL);
+    CHECK(_mi_mapped_new(64 * MiB, 1) == NULL);
+  }
+  CHECK_EQ(mi_limit_used(), before);
+  CHECK_EQ(_mi_chunk_purgeable(), purgeable);
+  check_counted("refusals");
+  mi_limit_set(0, 0);
+  mi_run_t run = take(100, MI_CHUNK_MIXED);
+  CHECK(run.region != NULL);
+  give(run);
+}
+
+#if MI_FAULT_INJECTION
+// The system takes nothing back (the memory is locked): what is free and backed has to do.
+static void check_stays_backed(void) {
+  mi_run_t pages[32], low = take(32, MI_CHUNK_MIXED), high = take(32, MI_CHUNK_MIXED), rest = take(32, MI_CHUNK_MIXED);
+  CHECK(low.region != NULL && high.region != NULL && rest.region != NULL);
+  give(low);
+  mi_collect(true); // a free chunk that is not backed comes first,
+  give(high);       // and one that is behind it
+  CHECK_EQ(mi_limit_set(mi_limit_used(), 0), 0);
+  size_t n = 0;
+  for (; n < 32; n++) {
+    _mi_prim_fail_nth(1, true);
+    pages[n] = take(1, MI_CHUNK_SMALL);
+    _mi_prim_fail_nth(0, false);
+    if (pages[n].region == NULL) break;
+  }
+  CHECK_EQ(n, 32);
+  check_counted("pages where nothing can be purged");
+  for (size_t i = 0; i < n; i++) give(pages[i]);
+  give(rest);
+  mi_limit_set(0, 0);
+  mi_collect(true);
+}
+#else
+static void check_stays_backed(void) {}
+#endif
+
+// ---- arenas --------------------------------------------------------------------------------------------------------------
+
+static void check_arenas(void) {
+  static char   memory[8 * 1024 * 1024];
+  mi_arena_id_t given;
+  size_t        before = mi_limit_used();
+  set_limit(MiB);
+  CHECK(mi_manage_os_memory_ex(memory, sizeof(memory), true, false, true, -1, true, &given));
+  mi_heap_t* heap = mi_heap_new_in_arena(given);
+  CHECK(heap != NULL);
+  void* p = mi_heap_malloc(heap, 3 * MiB); // the program's own memory does not count
+  CHECK(p != NULL);
+  check_counted("an arena of the program's memory");
+  CHECK(mi_limit_used() <= before + MiB);
+  mi_free(p);
+  CHECK_EQ(mi_reserve_os_memory(64 * MiB, false, false), 0); // this counts as it is used
+  void* q = mi_malloc(4 * MiB);
+  CHECK(q == NULL || MI_HARDENED); // which gives up what waits
+  mi_limit_set(0, 0);
+  q = mi_malloc(4 * MiB);
+  CHECK(q != NULL);
+  check_counted("a reserved arena");
+  mi_free(q);
+  mi_heap_delete(heap);
+  mi_collect(true);
+  check_counted("arenas");
+}
+
+int main(int argc, char** argv) {
+  uint64_t seed = test_seed(argc, argv);
+  watchdog(200);
+  mi_option_set(mi_option_show_errors, 0);
+  check_counts(seed);
+  check_counts_limited(seed + 1);
+  check_retained_comes_first();
+  check_refused();
+  check_stays_backed();
+  check_faults();
+  check_arenas();
+  return check_result();
+}
