@@ -95,6 +95,7 @@ set(mi_sources
   src/prim/tag.c
 
   src/support/assert.c
+  src/support/chance.c
   src/support/format.c
   src/support/message.c
   src/support/option.c
@@ -130,6 +131,7 @@ set(mi_sources
   src/heap/bin.c
   src/heap/check.c
   src/heap/check_page.c
+  src/heap/counted.c
   src/heap/directory.c
   src/heap/ended.c
   src/heap/event.c

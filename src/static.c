@@ -92,6 +92,7 @@
 #include "prim/tag.c"
 
 #include "support/assert.c"
+#include "support/chance.c"
 #include "support/format.c"
 #include "support/message.c"
 #include "support/option.c"
@@ -127,6 +128,7 @@
 #include "heap/bin.c"
 #include "heap/check.c"
 #include "heap/check_page.c"
+#include "heap/counted.c"
 #include "heap/directory.c"
 #include "heap/ended.c"
 #include "heap/event.c"

@@ -39,7 +39,8 @@ static mi_noinline void* alloc_guarded(mi_alloc_t a, mi_heap_t* heap, mi_theap_t
   void*              p = NULL;
   if (_mi_event_is_pending()) {
     _mi_fork_adopt_orphans();
-    p = _mi_sampler_malloc(theap, a.size, a.align, a.offset);
+    unsigned due = _mi_sampler_pick(theap, a.size, a.cls);
+    if ((due & MI_SAMPLER_GUARD) != 0) p = _mi_sampler_guard(theap, a.size, a.align, a.offset);
   }
   if (p != NULL || !_mi_life_is_guarded(a.cls == MI_CLASS_NONE ? SIZE_MAX : a.size)) return p;
   p = _mi_guard_malloc(heap, &request);
