@@ -100,6 +100,7 @@ set(mi_sources
   src/support/message.c
   src/support/option.c
   src/support/options.c
+  src/support/pprof.c
   src/support/stat.c
   src/support/trace.c
   src/support/value.c
@@ -150,6 +151,7 @@ set(mi_sources
   src/heap/outbox.c
   src/heap/pool.c
   src/heap/presence.c
+  src/heap/profile.c
   src/heap/quarantine.c
   src/heap/queue.c
   src/heap/refill.c
@@ -172,6 +174,8 @@ set(mi_sources
   src/api/leaks.c
   src/api/stats.c
   src/api/stats_print.c
+  src/api/profile_write.c
+  src/api/profile.c
   src/api/process.c
   src/api/malloc.c
   src/api/heap.c
@@ -196,4 +200,5 @@ set(mi_public_headers
   include/mimalloc-new-delete.h
   include/mimalloc-inline.h
   include/mimalloc-pmr.h
+  include/mimalloc-profile.h
   include/mimalloc-stats.h)

@@ -10,10 +10,11 @@
 #include "../base/atomic.h"
 #include "../base/compiler.h"
 
-// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS.
+// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS, a signal's request MI_EVENT_REQUEST.
 extern mi_atomic(uint32_t) _mi_event_pending;
 
 #define MI_EVENT_ORPHANS (1u << 24)
+#define MI_EVENT_REQUEST (1u << 30)
 
 static mi_always_inline bool _mi_event_is_pending(void) {
   return mi_unlikely(mi_load_relaxed(&_mi_event_pending) != 0);
@@ -29,6 +30,12 @@ extern mi_atomic(bool)     _mi_event_sleeps;
 // `wake`: a round is wanted although little memory is in use.
 typedef void mi_event_poll_fun(bool wake);
 void         _mi_event_register(mi_event_poll_fun* poll);
+
+// What a handler of a signal asks for: `answer` is called with its value by the next slow malloc, or by the library's thread.
+// Asking is only atomic operations; what is asked for while another request waits takes its place.
+void _mi_event_on_request(void (*answer)(int value));
+void _mi_event_request(int value);
+void _mi_event_answer(void);
 
 // All three are called without locks and outside of enter and leave.
 

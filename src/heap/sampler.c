@@ -11,6 +11,7 @@
 #include "guard_fault.h"
 #include "meta.h"
 #include "presence.h"
+#include "profile.h"
 #include "registry.h"
 
 // Of a counted theap: what is charged already is the allocation that finds the bin empty (SA5).
@@ -397,4 +398,13 @@ void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t off
     s->not_before_ns = end_ns + mi_min(end_ns - start_ns, SAMPLER_COST_MAX) * SAMPLER_TIME_SHARE;
   }
   return p;
+}
+
+void _mi_sampler_profile(mi_theap_t* theap, void* p, size_t size, size_t bytes) {
+  mi_sampler_t* s = theap->sampler;
+  if (s == NULL || s->mean == 0) return; // it was switched off meanwhile
+  s->is_busy = true;
+  size_t mean = _mi_profile_add(p, size, bytes, s->mean);
+  s->is_busy = false;
+  if (mi_unlikely(mean != s->mean)) _mi_sampler_set_mean(mean); // there were too many (profile.h, PF4)
 }

@@ -68,6 +68,9 @@ static inline size_t _mi_sampler_bytes(size_t size, size_t cls) {
 // A guarded block, NULL if there is none to be had.  It reads as zero.
 void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t offset);
 
+// The block p, in a page of its own, is one of the profile's.
+void _mi_sampler_profile(mi_theap_t* theap, void* p, size_t size, size_t bytes);
+
 typedef enum mi_sampler_turn_e { MI_SAMPLER_NOTHING, MI_SAMPLER_FILLS, MI_SAMPLER_OPENED } mi_sampler_turn_t;
 
 // Before and after a block of a class is taken otherwise.

@@ -128,7 +128,10 @@
   X("guarded_before", -1, OPTIONAL, EFFECT, NULL) \
   X("debug_stacks", 0, SWITCH, EFFECT, NULL) \
   X("keep_deepbind", 0, SWITCH, EFFECT, NULL) \
-  X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL)
+  X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL) \
+  X("profile_rate", 512L * 1024, BYTES, EFFECT, NULL) \
+  X("profile_signal", 0, COUNT, EFFECT, NULL) \
+  X("profile_leaks", 0, COUNT, EFFECT, NULL)
 // clang-format on
 
 #define OPTION_SKIP(name, initial, kind, effect, legacy)

@@ -34,7 +34,10 @@
 #define mi_option_debug_stacks      ((mi_option_t)(_mi_option_last + 3)) // who allocated which block (trace.h)
 #define mi_option_keep_deepbind     ((mi_option_t)(_mi_option_last + 4)) // of dlopen (override/loader.c)
 #define mi_option_memory_tagging    ((mi_option_t)(_mi_option_last + 5)) // where the processor can (prim/tag.h)
-#define MI_OPTION_COUNT             (_mi_option_last + 6)
+#define mi_option_profile_rate      ((mi_option_t)(_mi_option_last + 6)) // of the heap profile (mimalloc-profile.h)
+#define mi_option_profile_signal    ((mi_option_t)(_mi_option_last + 7)) // ... which switches and writes it
+#define mi_option_profile_leaks     ((mi_option_t)(_mi_option_last + 8)) // stacks that it prints at exit
+#define MI_OPTION_COUNT             (_mi_option_last + 9)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

@@ -72,7 +72,8 @@ static bool options_is_known(const char* variable) {
     const mi_option_desc_t* desc = &_mi_option_descs[i];
     if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
-  return options_is_named(variable, "disable_redirect") || options_is_named(variable, "redirect"); // of another system
+  return options_is_named(variable, "profile") || options_is_named(variable, "disable_redirect") ||
+         options_is_named(variable, "redirect"); // of another system
 }
 
 // A misspelt option would have no effect, silently.
