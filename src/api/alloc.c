@@ -58,12 +58,15 @@ static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* th
   return block;
 }
 
+static mi_always_inline void* alloc_issue(const mi_alloc_t* a, mi_block_t* block, bool is_zero) {
+  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+}
+
 static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   bool        is_zero = false;
   mi_block_t* block = (_mi_event_is_pending() ? alloc_pop_sampled(heap, theap, a->cls, &is_zero)
                                               : alloc_pop(heap, theap, a->cls, &is_zero));
-  if (mi_unlikely(block == NULL)) return NULL;
-  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+  return mi_unlikely(block == NULL) ? NULL : alloc_issue(a, block, is_zero);
 }
 
 static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
@@ -90,6 +93,10 @@ static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* th
 static mi_noinline void* alloc_watched(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
   unsigned due = 0;
   void*    p = NULL;
+  if (theap != NULL && a.cls != MI_CLASS_NONE && mi_load_relaxed(&_mi_event_pending) < MI_EVENT_ORPHANS) {
+    mi_block_t* block = _mi_sampler_next(theap, a.cls);
+    if (mi_likely(block != NULL)) return alloc_issue(&a, block, false);
+  }
   if (_mi_event_is_pending()) {
     _mi_event_answer();
     _mi_fork_adopt_orphans();

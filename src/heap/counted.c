@@ -73,36 +73,42 @@ void _mi_counted_forget(mi_theap_t* theap) {
 // So many blocks a swap takes: those that were freed last, which are in the cache.  With all that a return bin has, python had
 // 22 % more misses of the first cache (docs/decisions/021).
 #define COUNTED_SWAP_MAX   16
-#define COUNTED_SWAP_BYTES (1 * MI_KiB)
+#define COUNTED_SWAP_MIN   8
+#define COUNTED_SWAP_BYTES (2 * MI_KiB)
 
 static int32_t counted_swap_max(size_t cls) {
   size_t n = COUNTED_SWAP_BYTES / _mi_size_class_block(cls);
-  return (int32_t)mi_min(mi_max(n, 4), COUNTED_SWAP_MAX);
+  n = mi_min(mi_max(n, COUNTED_SWAP_MIN), COUNTED_SWAP_MAX);
+  return mi_min((int32_t)n, mi_max(counted_limit(cls), 1));
 }
 
-// Returns how many there were: fewer if a link was overwritten.
-static int32_t counted_move(mi_bin_t* bin, mi_bin_t* returns, int32_t n_max) {
+// Not if there are few: both bins could go on with a block each.  A refill brings new ones then.
+size_t _mi_counted_ready(const mi_theap_t* theap, size_t cls) {
+  int32_t n = counted_returned(theap, cls), n_max = counted_swap_max(cls);
+  return theap->returns[cls].head == NULL || n < n_max / 2 ? 0 : (size_t)mi_min(n, n_max);
+}
+
+size_t _mi_counted_move(mi_theap_t* theap, size_t cls, size_t n_max) {
+  mi_bin_t*   returns = &theap->returns[cls];
   mi_block_t* last = returns->head;
   mi_block_t* next = _mi_page_next_block(last);
-  int32_t     n = 1;
-  bin->head = last;
+  size_t      n = 1;
+  theap->bins[cls].head = last;
   for (; n < n_max && next != NULL; n++, next = _mi_page_next_block(next)) last = next;
   returns->head = next;
-  returns->slots += n;
+  returns->slots += (int32_t)n;
   _mi_block_set_next(last, NULL);
   return n;
 }
 
-// Not if there are few: both bins could go on with a block each.  A refill brings new ones then.  A swap does for the thread what
-// a refill does beside its work.
+// What a refill does beside its work is done here, too.
 void _mi_counted_swap(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
-  mi_bin_t* returns = &theap->returns[cls];
   _mi_presence_enter(theap);
   _mi_trim_by_round(theap);
-  int32_t n = counted_returned(theap, cls), n_max = mi_min(counted_swap_max(cls), mi_max(counted_limit(cls), 1));
-  if (bin->head == NULL && returns->head != NULL && n >= n_max / 2) {
-    n = counted_move(bin, returns, mi_min(n, n_max));
+  size_t n_max = _mi_counted_ready(theap, cls);
+  if (bin->head == NULL && n_max > 0) {
+    int32_t n = (int32_t)_mi_counted_move(theap, cls, n_max);
     bin->limit = counted_limit(cls);
     bin->slots = (n < bin->limit ? bin->limit - n : 0);
     theap->classes[cls].total = bin->slots + n;

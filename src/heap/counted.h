@@ -31,8 +31,12 @@ void _mi_counted_end(mi_theap_t* theap); // the blocks of return bins go to thei
 // Its bins are lost, with their blocks.
 void _mi_counted_forget(mi_theap_t* theap);
 
-// The empty bin gets what the return bin has, if that is worth it.
+// The empty bin gets what was freed last, if that is worth it.
 void _mi_counted_swap(mi_theap_t* theap, size_t cls);
+
+// Its parts: how many blocks there are for it, 0 if too few; and moving up to so many, without changing the bin's `slots`.
+size_t _mi_counted_ready(const mi_theap_t* theap, size_t cls);
+size_t _mi_counted_move(mi_theap_t* theap, size_t cls, size_t n_max);
 
 // How many blocks there are in a bin that was just filled, by a swap or a refill, and of which one was taken.
 size_t _mi_counted_left(mi_theap_t* theap, size_t cls);

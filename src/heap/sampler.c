@@ -357,6 +357,25 @@ static bool sampler_is_paid(const mi_theap_t* theap, const mi_sampler_t* s, size
   return (s->due[cls] & SAMPLER_PAID) != 0 && theap->bins[cls].slots == s->expected[cls];
 }
 
+mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls) {
+  mi_sampler_t* s = theap->sampler;
+  mi_bin_t*     bin = &theap->bins[cls];
+  if (!_mi_counted_is(theap) || s->due[cls] != SAMPLER_PAID || bin->slots != s->expected[cls]) return NULL;
+  if (s->version != mi_load_relaxed(&sampler_version) || theap->round != mi_load_relaxed(&_mi_event_round)) return NULL;
+  size_t  n = (bin->head == NULL ? _mi_counted_ready(theap, cls) : 0), bytes = _mi_size_class_block(cls);
+  int64_t cost = (int64_t)(n * bytes);
+  if (n == 0 || (s->rate > 0 && s->to_guard <= (int64_t)n) || (s->mean > 0 && s->to_profile <= cost)) return NULL;
+  n = _mi_counted_move(theap, cls, n); // they are the bin's, and what finds it empty again is charged
+  s->to_profile -= (int64_t)(n * bytes);
+  if (sampler_wants_class(s, cls)) s->to_guard -= (int64_t)n;
+  s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)n - 1;
+  bin->slots = MI_BIN_NO_SLOTS;
+  theap->classes[cls].round = theap->round;
+  mi_block_t* block = bin->head;
+  bin->head = _mi_page_next_block(block);
+  return block;
+}
+
 static unsigned sampler_take_due(mi_theap_t* theap, mi_sampler_t* s, size_t size, size_t cls) {
   unsigned due;
   bool     is_counted = (cls != MI_CLASS_NONE && !s->is_armed);

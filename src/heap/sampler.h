@@ -60,6 +60,10 @@ extern mi_atomic(size_t) _mi_sampler_plain_align;
 // What an allocation of the class (MI_CLASS_NONE: of a page of its own) is sampled for.
 unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls);
 
+// A block of a counted theap that was charged already, if it is not sampled, and nor is any of those that its bin gets now.  NULL:
+// what follows decides.  This is what counting costs: most slow paths of a counted theap end here.
+mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls);
+
 // What it counts in the profile.
 static inline size_t _mi_sampler_bytes(size_t size, size_t cls) {
   return cls == MI_CLASS_NONE ? mi_max(size, 1) : _mi_size_class_block(cls);

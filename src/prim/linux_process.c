@@ -12,6 +12,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "../base/bits.h"
 #include "posix_process.h"
 #include "syscall.h"
 
