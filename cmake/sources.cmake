@@ -29,6 +29,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Android")
 elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
     src/prim/no_advice.c
+    src/prim/no_files.c
     src/prim/no_large.c
     src/prim/no_remap.c
     src/prim/no_watch.c

@@ -43,7 +43,7 @@ mi_decl_export int mi_profile_start(size_t rate) mi_attr_noexcept;
 mi_decl_export void mi_profile_stop(void) mi_attr_noexcept;
 
 /* Writes a profile to a new file. NULL: to the next PREFIX.PID.NUMBER.pb. EEXIST: there is such a file. EBUSY: another thread is
-   just writing one. ENODATA: it was never started. */
+   just writing one. EINVAL: it was never started. */
 mi_decl_export int mi_profile_dump(const char* path) mi_attr_noexcept;
 
 /* The same by a function, which is called with one part after the other and returns 0, or an errno value to end it. It must not

@@ -19,6 +19,7 @@
 #if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
+  #include "prim/no_files.c"
   #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"

@@ -2,7 +2,6 @@
 #include "profile.h"
 
 #include <errno.h>
-#include <mimalloc-profile.h>
 #include <string.h>
 
 #include "../heap/event.h"
@@ -59,7 +58,7 @@ void mi_profile_get_info(mi_profile_info_t* info) mi_attr_noexcept {
 // ---- files ----------------------------------------------------------------------------------------------------------
 
 int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept {
-  if (_mi_profile_n_stacks() == 0) return ENODATA;
+  if (_mi_profile_n_stacks() == 0) return EINVAL;
   if (mi_exchange_acq_rel(&profile_is_writing, true)) return EBUSY;
   int err = _mi_profile_write(write, arg, _mi_prim_clock_ms() - mi_load_relaxed(&profile_started_ms));
   mi_store_release(&profile_is_writing, false);
@@ -101,7 +100,7 @@ static int profile_dump_next(char* path) {
 
 int mi_profile_dump(const char* path) mi_attr_noexcept {
   char next[PROFILE_PATH_MAX];
-  if (_mi_profile_n_stacks() == 0) return ENODATA;
+  if (_mi_profile_n_stacks() == 0) return EINVAL;
   if (path == NULL) return profile_dump_next(next);
   if (_mi_format_length(path) >= PROFILE_PATH_MAX) return ENAMETOOLONG;
   int err = profile_claim(path);
@@ -110,7 +109,7 @@ int mi_profile_dump(const char* path) mi_attr_noexcept {
 
 static void profile_dump_or_warn(void) {
   char path[PROFILE_PATH_MAX] = "";
-  int  err = (_mi_profile_n_stacks() == 0 ? ENODATA : profile_dump_next(path));
+  int  err = (_mi_profile_n_stacks() == 0 ? EINVAL : profile_dump_next(path));
   if (err != 0) _mi_message_warning("the heap profile %s cannot be written (error %d).\n", path, err);
   else _mi_message_print(1, "heap profile: %s\n", path);
 }

@@ -9,6 +9,7 @@
   #define MI_LIBRARY_BUILD 1
 #endif
 #include "../../include/mimalloc-inline.h"
+#include "../../include/mimalloc-profile.h"
 #include "../../include/mimalloc-stats.h"
 #include "../../include/mimalloc.h"
 

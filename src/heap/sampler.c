@@ -33,9 +33,8 @@ mi_atomic(size_t) _mi_sampler_plain_align = SAMPLER_PLAIN_ALIGN;
 static mi_atomic(uint32_t) sampler_version;  // of the options
 static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (SA4)
 static mi_atomic(size_t)   sampler_mean;     // of the profile: another one
-
-static mi_slab_t sampler_slab; // under the guard lock, as what follows
-static size_t    sampler_n_made;
+static mi_slab_t           sampler_slab;     // under the guard lock, as what follows
+static size_t              sampler_n_made;
 
 // ---- chance ---------------------------------------------------------------------------------------------------------
 
@@ -43,27 +42,15 @@ static uint64_t sampler_random(mi_sampler_t* s) {
   return mi_mix64(s->random += MI_MIX);
 }
 
-static size_t sampler_random_below(mi_sampler_t* s, size_t n) {
-  return _mi_chance_below(sampler_random(s), n);
-}
-
-// The system is asked once: a process may not be able to later.
-static uint64_t sampler_chance(void) {
-  static mi_atomic(uint64_t) chance;
-  uint64_t                   before = mi_load_relaxed(&chance);
-  if (before == 0) mi_cas_strong(&chance, &before, _mi_prim_random() | 1, relaxed, relaxed);
-  return mi_load_relaxed(&chance) ^ (uint64_t)_mi_prim_clock_ns(); // in the child of a fork, another one
-}
-
 static void sampler_seed(mi_sampler_t* s, uint64_t seed) {
   // Theaps with the same seed must not all choose at the same time.
-  s->random = (seed == 0 ? sampler_chance() : seed) + s->number * 0xD1342543DE82EF95u;
+  s->random = (seed == 0 ? _mi_chance_seed() : seed) + s->number * 0xD1342543DE82EF95u;
 }
 
 // Any number from 1 to twice the rate is equally likely: a fixed one could keep step with the program.
 static void sampler_start_interval(mi_sampler_t* s) {
   size_t rate = mi_min(s->rate, (size_t)INT32_MAX);
-  s->to_guard = (int64_t)(1 + sampler_random_below(s, 2 * rate - 1));
+  s->to_guard = (int64_t)(1 + _mi_chance_below(sampler_random(s), 2 * rate - 1));
 }
 
 static void sampler_start_distance(mi_sampler_t* s) {
@@ -113,17 +100,9 @@ void _mi_sampler_disarm(mi_theap_t* theap) {
   _mi_counted_end(theap);
 }
 
-static bool sampler_counts_all(const mi_sampler_t* s) {
-  return s->rate > 0 && s->rate < MI_SAMPLER_ALL_BELOW;
-}
-
-static bool sampler_is_off(const mi_sampler_t* s) {
-  return s->rate == 0 && s->mean == 0;
-}
-
 // Armed or counted, as its settings say; it may have had to give up its bins.
 static void sampler_settle(mi_theap_t* theap, mi_sampler_t* s) {
-  bool is_armed = sampler_counts_all(s), is_counted = (!is_armed && !sampler_is_off(s));
+  bool is_armed = _mi_sampler_counts_all(s), is_counted = (!is_armed && !_mi_sampler_is_off(s));
   if (s->is_armed == is_armed && _mi_counted_is(theap) == is_counted) return;
   _mi_sampler_disarm(theap);
   memset(s->due, 0, sizeof(s->due));
@@ -190,8 +169,7 @@ static mi_sampler_t* sampler_of(mi_theap_t* theap) {
 }
 
 static void sampler_look(mi_theap_t* theap) {
-  (void)sampler_of(theap);
-  _mi_sampler_tick(theap);
+  if (sampler_of(theap) != NULL) _mi_sampler_tick(theap);
 }
 
 // The first one starts the background thread (SA3).
@@ -276,14 +254,6 @@ void _mi_sampler_forget(mi_theap_t* theap) {
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
-static bool sampler_wants_class(const mi_sampler_t* s, size_t cls) {
-  return _mi_size_class_block(cls) >= s->min && (cls == 0 || _mi_size_class_block(cls - 1) < s->max);
-}
-
-static bool sampler_wants_size(const mi_sampler_t* s, size_t size) {
-  return size >= s->min && size <= s->max;
-}
-
 // Charges up to n allocations of so many bytes each, up to the one that is sampled: what for is in *due, 0 if none is.
 // Returns how many were charged.
 static size_t sampler_charge(mi_sampler_t* s, size_t n, size_t bytes, bool may_guard, unsigned* due) {
@@ -319,7 +289,7 @@ mi_sampler_turn_t _mi_sampler_open(mi_theap_t* theap, size_t cls) {
 static void sampler_filled(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
   unsigned due;
   size_t   left = _mi_counted_left(theap, cls);
-  size_t   n = sampler_charge(s, left + 1, _mi_size_class_block(cls), sampler_wants_class(s, cls), &due);
+  size_t   n = sampler_charge(s, left + 1, _mi_size_class_block(cls), _mi_sampler_wants_class(s, cls), &due);
   if (n <= left) {
     left = n - 1;
     _mi_counted_keep(theap, cls, left);
@@ -367,7 +337,7 @@ mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls) {
   if (n == 0 || (s->rate > 0 && s->to_guard <= (int64_t)n) || (s->mean > 0 && s->to_profile <= cost)) return NULL;
   n = _mi_counted_move(theap, cls, n); // they are the bin's, and what finds it empty again is charged
   s->to_profile -= (int64_t)(n * bytes);
-  if (sampler_wants_class(s, cls)) s->to_guard -= (int64_t)n;
+  if (_mi_sampler_wants_class(s, cls)) s->to_guard -= (int64_t)n;
   s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)n - 1;
   bin->slots = MI_BIN_NO_SLOTS;
   theap->classes[cls].round = theap->round;
@@ -381,14 +351,14 @@ static unsigned sampler_take_due(mi_theap_t* theap, mi_sampler_t* s, size_t size
   bool     is_counted = (cls != MI_CLASS_NONE && !s->is_armed);
   if (is_counted && theap->bins[cls].head != NULL) return 0; // it was charged when the bin was filled
   if (is_counted && sampler_is_paid(theap, s, cls)) due = s->due[cls];
-  else sampler_charge(s, 1, _mi_sampler_bytes(size, cls), sampler_wants_size(s, size), &due);
+  else sampler_charge(s, 1, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size), &due);
   if (is_counted) s->due[cls] = 0;
   return due;
 }
 
 // How often there are guarded blocks is bounded in time, too, if not each allocation is looked at.
 static bool sampler_is_time(const mi_sampler_t* s) {
-  if (sampler_counts_all(s)) return true;
+  if (_mi_sampler_counts_all(s)) return true;
   _mi_event_wake(); // in the child of a fork there is no background thread yet
   return _mi_prim_clock_ns() >= s->not_before_ns;
 }
@@ -396,19 +366,20 @@ static bool sampler_is_time(const mi_sampler_t* s) {
 unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   if (MI_TRACK || theap == NULL) return 0; // the tool watches every block
   mi_sampler_t* s = sampler_of(theap);
-  if (s == NULL || sampler_is_off(s) || s->is_busy) return 0;
+  if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
   sampler_settle(theap, s);
   unsigned due = sampler_take_due(theap, s, size, cls);
-  if ((due & MI_SAMPLER_GUARD) != 0 && !(sampler_wants_size(s, size) && sampler_is_time(s))) due &= ~MI_SAMPLER_GUARD;
+  if ((due & MI_SAMPLER_GUARD) != 0 && !(_mi_sampler_wants_size(s, size) && sampler_is_time(s)))
+    due &= ~MI_SAMPLER_GUARD;
   return due & (MI_SAMPLER_GUARD | MI_SAMPLER_PROFILE);
 }
 
 void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
   mi_sampler_t*      s = theap->sampler;
   mi_guard_request_t request = {size, align, offset, s->is_precise, false, 0};
-  bool               is_timed = !sampler_counts_all(s);
+  bool               is_timed = !_mi_sampler_counts_all(s);
   int64_t            start_ns = is_timed ? _mi_prim_clock_ns() : 0;
-  request.is_before = (s->before_percent > 0 && sampler_random_below(s, 100) < s->before_percent);
+  request.is_before = (s->before_percent > 0 && _mi_chance_below(sampler_random(s), 100) < s->before_percent);
   s->is_busy = true;
   void* p = _mi_guard_malloc(_mi_theap_heap(theap), &request);
   s->is_busy = false;

@@ -55,6 +55,24 @@ struct mi_sampler_s {
 // blocks are precise.
 extern mi_atomic(size_t) _mi_sampler_plain_align;
 
+// ---- what its settings say -------------------------------------------------------------------------------------------
+
+static inline bool _mi_sampler_counts_all(const mi_sampler_t* s) {
+  return s->rate > 0 && s->rate < MI_SAMPLER_ALL_BELOW;
+}
+
+static inline bool _mi_sampler_is_off(const mi_sampler_t* s) {
+  return s->rate == 0 && s->mean == 0;
+}
+
+static inline bool _mi_sampler_wants_class(const mi_sampler_t* s, size_t cls) {
+  return _mi_size_class_block(cls) >= s->min && (cls == 0 || _mi_size_class_block(cls - 1) < s->max);
+}
+
+static inline bool _mi_sampler_wants_size(const mi_sampler_t* s, size_t size) {
+  return size >= s->min && size <= s->max;
+}
+
 // ---- for slow paths, while _mi_event_pending is not 0; `theap` may be NULL ------------------------------------------
 
 // What an allocation of the class (MI_CLASS_NONE: of a page of its own) is sampled for.

@@ -1,7 +1,6 @@
 // The operating system interface on Windows: time, identity and environment of the process, processors.  Layer: prim.
 #include "prim.h"
 
-#include <errno.h>
 #include <io.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,54 +136,4 @@ char* _mi_prim_real_path(const char* name, char* path) {
 
 const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
   return _wgetenv(name);
-}
-
-// ---- files, for the heap profile --------------------------------------------------------------------------------------
-
-static int prim_file_error(void) {
-  switch (GetLastError()) {
-    case ERROR_FILE_EXISTS: return EEXIST;
-    case ERROR_ACCESS_DENIED: return EACCES;
-    case ERROR_PATH_NOT_FOUND: return ENOENT;
-    default: return EIO;
-  }
-}
-
-int _mi_prim_file_create(const char* path, intptr_t* file) {
-  HANDLE handle = CreateFileA(path, GENERIC_WRITE, FILE_SHARE_READ, NULL, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, NULL);
-  *file = (intptr_t)handle;
-  return handle == INVALID_HANDLE_VALUE ? prim_file_error() : 0;
-}
-
-int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
-  const char* at = (const char*)data;
-  for (DWORD n; size > 0; at += n, size -= n) {
-    DWORD part = (DWORD)(size < 65536 ? size : 65536);
-    if (!WriteFile((HANDLE)file, at, part, &n, NULL) || n == 0) return EIO;
-  }
-  return 0;
-}
-
-int _mi_prim_file_close(intptr_t file) {
-  return CloseHandle((HANDLE)file) ? 0 : EIO;
-}
-
-int _mi_prim_file_rename(const char* from, const char* to) {
-  return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING) ? 0 : prim_file_error();
-}
-
-size_t _mi_prim_process_id(void) {
-  return (size_t)GetCurrentProcessId();
-}
-
-// A profile has addresses only.
-void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg) {
-  (void)visit;
-  (void)arg;
-}
-
-int _mi_prim_signal_init(int sig, void (*on_signal)(int value)) {
-  (void)sig;
-  (void)on_signal;
-  return ENOTSUP;
 }

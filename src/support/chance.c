@@ -1,6 +1,8 @@
 // Logarithm and exponential function, for sampling.  Layer: support.
 #include "chance.h"
 
+#include "../prim/prim.h"
+
 #define CHANCE_LN_2 0.69314718055994530942
 
 // The natural logarithm of n > 0, to 1e-12: that of its leading bit, and a series in y = (m - 1) / (m + 1), 0 <= y <= 1/3, for
@@ -13,7 +15,15 @@ static double chance_ln(uint64_t n) {
   return 2 * y * sum + bit * CHANCE_LN_2;
 }
 
-// At most 63 means.
+// The system is asked once: a process may not be able to later.
+uint64_t _mi_chance_seed(void) {
+  static mi_atomic(uint64_t) chance;
+  uint64_t                   before = mi_load_relaxed(&chance);
+  if (before == 0) mi_cas_strong(&chance, &before, _mi_prim_random() | 1, relaxed, relaxed);
+  return mi_load_relaxed(&chance) ^ (uint64_t)_mi_prim_clock_ns();
+}
+
+// At most 64 ln 2 = 44 means.
 int64_t _mi_chance_distance(uint64_t random, size_t mean) {
   double share = 64 * CHANCE_LN_2 - chance_ln(random | 1);
   return (int64_t)(share * (double)mean) + 1;

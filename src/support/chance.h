@@ -4,6 +4,9 @@
 #include "../base/atomic.h"
 #include "../base/bits.h"
 
+// Other numbers in each process, also in the child of a fork.
+uint64_t _mi_chance_seed(void);
+
 // Any number below n is equally likely; `random` is 64 random bits.
 static inline size_t _mi_chance_below(uint64_t random, size_t n) {
   return (size_t)((random >> 32) * n >> 32);
