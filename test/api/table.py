@@ -54,6 +54,7 @@ def read_table(path):
 PROGRAM = """// Made from test/api/table.csv by table.py: do not edit.
 {defines}#include <mimalloc.h>
 #include <mimalloc-stats.h>
+#include <mimalloc-profile.h>
 {includes}
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,8 @@ static void check_chance(void) {
   static const struct {
     size_t size;
     double wanted;
-  } known[] = {{1, 1.90734681382e-06}, {1000, 0.00190553079934}, {100000, 0.173648344725}, {524288, 0.632120558829}, {5242880, 0.99995460007}, {50000000, 1}};
+  } known[] = {{1, 1.90734681382e-06},   {1000, 0.00190553079934}, {100000, 0.173648344725},
+               {524288, 0.632120558829}, {5242880, 0.99995460007}, {50000000, 1}};
   for (size_t i = 0; i < COUNT_OF(known); i++) {
     double got = _mi_chance_of_size(known[i].size, 524288), error = got / known[i].wanted - 1;
     CHECK_FOR(error > -1e-8 && error < 1e-8, "%zu: %.12f", known[i].size, got);
@@ -27,7 +28,8 @@ static void check_chance(void) {
     n_above += (distance > 2 * mean);
   }
   CHECK_FOR(sum / n > 985 && sum / n < 1015, "mean %.1f", sum / n);
-  CHECK_FOR(n_above > n * 0.1305 && n_above < n * 0.1405, "%zu of %d above two means, not %.0f", n_above, n, n * 0.1353);
+  CHECK_FOR(n_above > n * 0.1305 && n_above < n * 0.1405, "%zu of %d above two means, not %.0f", n_above, n,
+            n * 0.1353);
 }
 
 static double live_bytes(void) {
@@ -48,7 +50,8 @@ static void check_blocks(void) {
   CHECK_EQ(mi_profile_start(1000), 0);
   for (size_t i = 0; i < n_blocks; i++) blocks[i] = mi_malloc(size);
   _mi_profile_counts(&counts);
-  CHECK_FOR(counts.n_blocks <= 1000 && counts.n_blocks_max <= 1000 && counts.n_blocks > 300, "%zu blocks", counts.n_blocks);
+  CHECK_FOR(counts.n_blocks <= 1000 && counts.n_blocks_max <= 1000 && counts.n_blocks > 300, "%zu blocks",
+            counts.n_blocks);
   CHECK_FOR(counts.mean >= 32000 && counts.mean <= 256000, "mean %zu", counts.mean); // 40 MB in 300 to 1000 samples
   CHECK_FOR(counts.n_dropped < 20, "%zu dropped", counts.n_dropped);
   CHECK_FOR(counts.n_samples < 10000, "%zu samples", counts.n_samples);
