@@ -20,7 +20,8 @@ static void count_line(const char* text, void* arg) {
 }
 
 int main(void) {
-  static void*      blocks[1000];
+  enum { n_blocks = 1000 };
+  static void*      blocks[n_blocks];
   mi_profile_info_t info;
   int               full = ENOSPC;
   CHECK_EQ(mi_profile_dump(NULL), EINVAL);
@@ -33,9 +34,9 @@ int main(void) {
   mi_profile_get_info(&info);
   CHECK_EQ(info.rate, 512 * 1024);
   CHECK_EQ(mi_profile_start(1), 0); // all
-  for (size_t i = 0; i < COUNT_OF(blocks); i++) blocks[i] = mi_malloc(1000 + i);
+  for (size_t i = 0; i < n_blocks; i++) blocks[i] = mi_malloc(1000 + i);
   mi_profile_get_info(&info);
-  CHECK_FOR(info.rate == 1 && info.live >= COUNT_OF(blocks) - 64, "%zu in use", info.live);
+  CHECK_FOR(info.rate == 1 && info.live >= n_blocks - 64, "%zu in use", info.live);
   CHECK_EQ(mi_profile_dump_to(&count_bytes, NULL), 0);
   CHECK(n_written > 100);
   CHECK_EQ(mi_profile_dump_to(&count_bytes, &full), ENOSPC);
@@ -43,7 +44,7 @@ int main(void) {
   CHECK_EQ(n_lines, 0);
   mi_profile_print_leaks(1, &count_line, NULL);
   CHECK(n_lines >= 1);
-  for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+  for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
   mi_profile_get_info(&info);
   CHECK_FOR(info.live < 64, "%zu in use", info.live);
   mi_profile_stop();
