@@ -30,6 +30,7 @@ elseif(CMAKE_SYSTEM_NAME STREQUAL "Windows")
   set(mi_system_sources
     src/prim/no_advice.c
     src/prim/no_container.c
+    src/prim/no_files.c
     src/prim/no_large.c
     src/prim/no_remap.c
     src/prim/no_watch.c
@@ -102,10 +103,12 @@ set(mi_sources
   src/prim/tag.c
 
   src/support/assert.c
+  src/support/chance.c
   src/support/format.c
   src/support/message.c
   src/support/option.c
   src/support/options.c
+  src/support/pprof.c
   src/support/stat.c
   src/support/trace.c
   src/support/value.c
@@ -140,6 +143,7 @@ set(mi_sources
   src/heap/bin.c
   src/heap/check.c
   src/heap/check_page.c
+  src/heap/counted.c
   src/heap/directory.c
   src/heap/ended.c
   src/heap/event.c
@@ -158,6 +162,7 @@ set(mi_sources
   src/heap/outbox.c
   src/heap/pool.c
   src/heap/presence.c
+  src/heap/profile.c
   src/heap/quarantine.c
   src/heap/queue.c
   src/heap/refill.c
@@ -182,6 +187,8 @@ set(mi_sources
   src/api/stats.c
   src/api/stats_print.c
   src/api/publish.c
+  src/api/profile_write.c
+  src/api/profile.c
   src/api/process.c
   src/api/malloc.c
   src/api/heap.c
@@ -207,4 +214,5 @@ set(mi_public_headers
   include/mimalloc-inline.h
   include/mimalloc-limit.h
   include/mimalloc-pmr.h
+  include/mimalloc-profile.h
   include/mimalloc-stats.h)

@@ -1,6 +1,6 @@
 // Allocation: the slow path of all functions that allocate.  Layer: api.
 //
-//   where from -> deferred frees -> is it to be guarded? -> its class, or a page of its own
+//   where from -> deferred frees -> is it sampled, or to be guarded? -> its class, or a page of its own
 //
 // That fails once: everything is given back, and it is tried again.
 #include "alloc.h"
@@ -34,17 +34,11 @@ static mi_noinline mi_theap_t* alloc_call_hook(mi_theap_t* theap) {
   return is_still ? theap : _mi_thread_theap();
 }
 
-// A guarded block, if there is to be one: this is the one that is sampled, or the build guards such blocks.
-static mi_noinline void* alloc_guarded(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
-  mi_guard_request_t request = {a.size, a.align, a.offset, false, false, a.growth};
-  void*              p = NULL;
-  if (_mi_event_is_pending()) {
-    _mi_fork_adopt_orphans();
-    p = _mi_sampler_malloc(theap, a.size, a.align, a.offset);
-  }
-  if (p != NULL || !_mi_life_is_guarded(a.cls == MI_CLASS_NONE ? SIZE_MAX : a.size)) return p;
-  p = _mi_guard_malloc(heap, &request);
-  if (p != NULL || a.growth == 0) return p;
+// A guarded block, of a build that guards such blocks.
+static void* alloc_guarded(const mi_alloc_t* a, mi_heap_t* heap) {
+  mi_guard_request_t request = {a->size, a->align, a->offset, false, false, a->growth};
+  void*              p = _mi_guard_malloc(heap, &request);
+  if (p != NULL || a->growth == 0) return p;
   request.room = 0;
   return _mi_guard_malloc(heap, &request);
 }
@@ -65,12 +59,15 @@ static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* th
   return block;
 }
 
+static mi_always_inline void* alloc_issue(const mi_alloc_t* a, mi_block_t* block, bool is_zero) {
+  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+}
+
 static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   bool        is_zero = false;
   mi_block_t* block = (_mi_event_is_pending() ? alloc_pop_sampled(heap, theap, a->cls, &is_zero)
                                               : alloc_pop(heap, theap, a->cls, &is_zero));
-  if (mi_unlikely(block == NULL)) return NULL;
-  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+  return mi_unlikely(block == NULL) ? NULL : alloc_issue(a, block, is_zero);
 }
 
 static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
@@ -82,15 +79,53 @@ static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, 
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
+static bool alloc_is_guarded(const mi_alloc_t* a) {
+  return _mi_life_is_guarded(a->cls == MI_CLASS_NONE ? SIZE_MAX : a->size);
+}
+
+// A block for the profile.  NULL: it will do without this one.
+static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
+  if (a->cls == MI_CLASS_NONE) return alloc_large(a, heap, theap);
+  void* p = _mi_large_malloc_alone(heap, _mi_size_class_block(a->cls), a->align, a->offset, a->zero);
+  return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
+}
+
+// A block that is sampled, or that the build guards; NULL if it is any other.
+static mi_noinline void* alloc_watched(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
+  unsigned due = 0;
+  void*    p = NULL;
+  if (theap != NULL && a.cls != MI_CLASS_NONE && mi_load_relaxed(&_mi_event_pending) < MI_EVENT_ORPHANS) {
+    mi_block_t* block = _mi_sampler_next(theap, a.cls);
+    if (mi_likely(block != NULL)) return alloc_issue(&a, block, false);
+  }
+  if (_mi_event_is_pending()) {
+    _mi_event_answer();
+    _mi_fork_adopt_orphans();
+    due = _mi_sampler_pick(theap, a.size, a.cls);
+  }
+  if ((due & MI_SAMPLER_GUARD) != 0) p = _mi_sampler_guard(theap, a.size, a.align, a.offset);
+  if (p == NULL && alloc_is_guarded(&a)) p = alloc_guarded(&a, heap);
+  if ((due & MI_SAMPLER_PROFILE) == 0) return p;
+  if (p == NULL) p = alloc_profiled(&a, heap, theap);
+  if (p != NULL) _mi_sampler_profile(theap, p, a.size, _mi_sampler_bytes(a.size, a.cls));
+  return p;
+}
+
 static void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap);
 
 static mi_always_inline void* alloc_place(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
-  if (_mi_event_is_pending() || _mi_life_is_guarded(a->cls == MI_CLASS_NONE ? SIZE_MAX : a->size)) {
+  if (_mi_event_is_pending() || alloc_is_guarded(a)) {
     if (_mi_event_is_limit()) return alloc_after_limit(*a, heap);
-    void* p = alloc_guarded(*a, heap, theap);
+    void* p = alloc_watched(*a, heap, theap);
     if (p != NULL) return p;
   }
   return a->cls == MI_CLASS_NONE ? alloc_large(a, heap, theap) : alloc_class(a, heap, theap);
+}
+
+void _mi_alloc_resized(void* p, size_t size) {
+  mi_theap_t* theap = (_mi_event_is_pending() ? _mi_thread_theap() : NULL);
+  unsigned    due = (theap == NULL ? 0 : _mi_sampler_pick(theap, size, MI_CLASS_NONE));
+  if ((due & MI_SAMPLER_PROFILE) != 0) _mi_sampler_profile(theap, p, size, _mi_sampler_bytes(size, MI_CLASS_NONE));
 }
 
 // The thread has no theap: it has ended, or there is no memory for one, or no such heap.
@@ -105,7 +140,7 @@ static mi_cold mi_noinline void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap
   _mi_limits_attend();
   mi_theap_t* theap = (a.heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a.heap));
   if (theap != NULL) heap = _mi_theap_heap(theap);
-  void* p = alloc_guarded(a, heap, theap);
+  void* p = alloc_watched(a, heap, theap);
   if (p != NULL) return p;
   return a.cls == MI_CLASS_NONE ? alloc_large(&a, heap, theap) : alloc_class(&a, heap, theap);
 }

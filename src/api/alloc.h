@@ -23,6 +23,9 @@ void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept; //
 // A large block that has grown and may again (`growth` as in a request).
 void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth);
 
+// A large block has another size from now on, where it is or elsewhere: for the profile that is a new block.
+void _mi_alloc_resized(void* p, size_t size);
+
 // ---- failures -------------------------------------------------------------------------------------------------------
 
 // Sets errno, reports, and returns NULL.

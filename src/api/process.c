@@ -13,6 +13,7 @@
 #include "../support/options.h"
 #include "../support/trace.h"
 #include "limits.h"
+#include "profile.h"
 #include "publish.h"
 #include "stats_print.h"
 
@@ -54,6 +55,7 @@ void mi_process_init(void) mi_attr_noexcept {
   _mi_limits_read_options();
   _mi_arena_init_options();
   _mi_trace_init();
+  _mi_profile_begin();
   if (_mi_option_get_fast(mi_option_memory_tagging) != 0 && !_mi_prim_has_tags) {
     _mi_message_warning("no memory tags: %s.\n", MI_TAGS ? "the processor or the system has none"
                                                          : "the library is built without MI_MEMORY_TAGGING");
@@ -67,6 +69,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (process_prints_stats()) {
     _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
   }
+  _mi_profile_end();
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_publish_done();
   _mi_message_print(1, "process done\n");

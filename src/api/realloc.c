@@ -10,6 +10,7 @@
 #include "../base/probe.h"
 #include "../heap/guard.h"
 #include "../heap/large_resize.h"
+#include "../heap/profile.h"
 #include "life.h"
 #include "malloc.h"
 
@@ -54,6 +55,7 @@ static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old
   size_t room = _mi_life_room(page);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
+  if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
   void* q = _mi_large_resize(page, _mi_life_need(new_size), zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
@@ -62,6 +64,7 @@ static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old
     _mi_trace_allocated(q);
   }
   _mi_life_resize(_mi_page_of(q), q, old_size, new_size, room, zero);
+  _mi_alloc_resized(q, new_size);
   return q;
 }
 

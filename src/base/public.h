@@ -10,6 +10,7 @@
 #endif
 #include "../../include/mimalloc-inline.h"
 #include "../../include/mimalloc-limit.h"
+#include "../../include/mimalloc-profile.h"
 #include "../../include/mimalloc-stats.h"
 #include "../../include/mimalloc.h"
 

@@ -131,6 +131,7 @@ static void background_run(void) {
     if (quiet >= BACKGROUND_QUIET_ROUNDS && _mi_prim_thread_watched() > 0) background_sleep(calls);
     bool is_due = background_wait();
     if (is_due) quiet = background_round_locked() ? 0 : quiet + 1;
+    _mi_event_answer();
     alone = (_mi_prim_thread_watched() == 0 ? alone + 1 : 0);
     if (!is_due && alone == 0) mi_store_relaxed(&background_must_end, false); // the program has started another thread
     bool is_over = (alone > 1 && quiet > 0) || alone >= BACKGROUND_ALONE_ROUNDS || !is_due;

@@ -158,7 +158,9 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   size_t n_faults = c->faults.n;
   _mi_view_make(&c->view, page, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
-  bool              is_of_class = (page->to_first == 0 && page->bin_offset == page->cls << MI_BIN_SHIFT);
+  size_t            bin_offset = (size_t)page->cls << MI_BIN_SHIFT;
+  bool              is_in_bin = (page->bin_offset == bin_offset || page->bin_offset == bin_offset + MI_RETURNS_OFFSET);
+  bool              is_of_class = (page->to_first == 0 && is_in_bin);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   CHECK_PAGE(is_of_class, "a descriptor of another class");
   if (!CHECK_PAGE(_mi_check_page_is_theap(home), "H5: a home that is no theap")) return;

@@ -14,6 +14,29 @@ void _mi_event_register(mi_event_poll_fun* poll) {
   mi_store_release(&event_poll, poll);
 }
 
+typedef void (*event_answer_t)(int value);
+static mi_atomic(event_answer_t) event_answer;
+static mi_atomic(int)            event_value;
+static mi_atomic(bool)           event_is_asked;
+
+void _mi_event_on_request(void (*answer)(int value)) {
+  mi_store_release(&event_answer, answer);
+}
+
+void _mi_event_request(int value) {
+  mi_store_relaxed(&event_value, value);
+  if (!mi_exchange_acq_rel(&event_is_asked, true)) mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_REQUEST);
+}
+
+void _mi_event_answer(void) {
+  event_answer_t answer = mi_load_acquire(&event_answer);
+  if (mi_likely(mi_load_relaxed(&_mi_event_pending) < MI_EVENT_REQUEST) || answer == NULL) return;
+  if (!mi_exchange_acq_rel(&event_is_asked, false)) return; // another thread does
+  int value = mi_load_relaxed(&event_value);
+  mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_REQUEST);
+  answer(value);
+}
+
 static void event_call(bool wake) {
   mi_event_poll_fun* poll = mi_load_acquire(&event_poll);
   if (poll != NULL) poll(wake);

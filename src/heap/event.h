@@ -1,7 +1,7 @@
 // What slow paths attend to beside their own work, as words that one load tests.  Layer: heap.
 //
-//   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), blocks to guard (sampler.h), a soft
-//                       limit on memory that was crossed (arena/limit.h)
+//   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), sampling (sampler.h), a soft
+//                       limit on memory that was crossed (arena/limit.h), a request by a signal
 //   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
 //   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds
 //
@@ -11,11 +11,13 @@
 #include "../base/atomic.h"
 #include "../base/compiler.h"
 
-// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS, a limit that was crossed MI_EVENT_LIMIT.
+// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS, a limit that was crossed MI_EVENT_LIMIT, a
+// signal's request MI_EVENT_REQUEST.
 extern mi_atomic(uint32_t) _mi_event_pending;
 
 #define MI_EVENT_ORPHANS (1u << 24)
-#define MI_EVENT_LIMIT   (1u << 28)
+#define MI_EVENT_LIMIT   (1u << 29)
+#define MI_EVENT_REQUEST (1u << 30)
 
 static mi_always_inline bool _mi_event_is_pending(void) {
   return mi_unlikely(mi_load_relaxed(&_mi_event_pending) != 0);
@@ -27,7 +29,7 @@ static inline bool _mi_event_is_sampling(void) {
 
 // Was a soft limit crossed?
 static inline bool _mi_event_is_limit(void) {
-  return mi_load_relaxed(&_mi_event_pending) / MI_EVENT_LIMIT != 0;
+  return (mi_load_relaxed(&_mi_event_pending) & MI_EVENT_LIMIT) != 0;
 }
 
 // It was, or (false) that has been attended to.
@@ -39,6 +41,12 @@ extern mi_atomic(bool)     _mi_event_sleeps;
 // `wake`: a round is wanted although little memory is in use.
 typedef void mi_event_poll_fun(bool wake);
 void         _mi_event_register(mi_event_poll_fun* poll);
+
+// What a handler of a signal asks for: `answer` is called with its value by the next slow malloc, or by the library's thread.
+// Asking is only atomic operations; what is asked for while another request waits takes its place.
+void _mi_event_on_request(void (*answer)(int value));
+void _mi_event_request(int value);
+void _mi_event_answer(void);
 
 // All three are called without locks and outside of enter and leave.
 

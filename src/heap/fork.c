@@ -24,6 +24,7 @@
 #include "large.h"
 #include "late.h"
 #include "pool.h"
+#include "profile.h"
 #include "subproc.h"
 #include "vacant.h"
 
@@ -48,9 +49,11 @@ static void fork_lock(void) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   _mi_lock_acquire(&_mi_region_lock);
   _mi_lock_acquire(&_mi_mapped_lock);
+  _mi_profile_lock();
 }
 
 static void fork_unlock(void) {
+  _mi_profile_unlock();
   _mi_lock_release(&_mi_mapped_lock);
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_region_purge_lock);

@@ -65,6 +65,7 @@ static mi_may_race size_t stats_in_bin(const mi_theap_t* theap, size_t cls) {
   size_t  n = 0;
   if (slots < 0) n = stats_count_bin(theap->bins[cls].head, cls);
   else if (n_counted > 0) n = mi_min((size_t)n_counted, stats_bin_max(cls));
+  n += stats_count_bin(theap->returns[cls].head, cls);
   if (theap->sampler != NULL) n += stats_count_bin(theap->sampler->bins[cls].head, cls);
   return n + stats_count_bin(_mi_bin_taken(theap, cls), cls);
 }

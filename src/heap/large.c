@@ -12,6 +12,7 @@
 #include "../support/stat.h"
 #include "event.h"
 #include "guard.h"
+#include "profile.h"
 
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
@@ -86,13 +87,18 @@ void _mi_large_commit_reserved(void) {
   else _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n, false);
 }
 
+// True if it was a guarded block.
+static mi_noinline bool large_give_back_watched(mi_page_t* page) {
+  if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
+  if (!_mi_page_has(page, MI_PAGE_GUARDED)) return false;
+  _mi_guard_free(page);
+  return true;
+}
+
 // The same for any page.
 static void large_give_back_memory(mi_page_t* page) {
   mi_remap_t remap = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? MI_REMAP_DONE : MI_REMAP_REFUSED);
-  if (_mi_page_has(page, MI_PAGE_GUARDED)) {
-    _mi_guard_free(page);
-    return;
-  }
+  if (_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_SAMPLED) && large_give_back_watched(page)) return;
   if (_mi_page_is_mapped(page)) {
     bool was_in = _mi_mapped_take_out(page);
     _mi_page_delete_mapped(page);
@@ -157,9 +163,35 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   return _mi_page_large_block(page);
 }
 
+// Only the OS pages of the block are to be backed, and what is zero then need not be cleared.
+static bool large_purge_rest(const mi_run_t* run, size_t size) {
+  char*  start = _mi_region_slice_start(run->region, run->slice);
+  size_t kept = mi_align_up(size, _mi_prim_os_page_size());
+  if (!run->is_zero && kept < run->n_slices * MI_SLICE_SIZE) {
+    _mi_prim_purge(start + kept, run->n_slices * MI_SLICE_SIZE - kept);
+  }
+  return run->is_zero;
+}
+
+void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
+  size_t   adjust = (align - (offset & (align - 1))) & (align - 1);
+  size_t   n = mi_div_up(size + adjust, MI_SLICE_SIZE);
+  mi_run_t run = _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
+  if (run.region == NULL) return NULL;
+  bool       is_zero = large_purge_rest(&run, size + adjust);
+  mi_page_t* page = _mi_large_add(heap, NULL, _mi_page_new_large(run, adjust, 0));
+  if (page == NULL) return NULL;
+  if (zero && !is_zero) memset(_mi_page_large_block(page), 0, size);
+  if (!MI_PADDING) {
+    page->asked = size;
+    _mi_page_set(page, MI_PAGE_SAMPLED);
+  }
+  return _mi_page_large_block(page);
+}
+
 static bool large_may_keep(const mi_page_t* page) {
   return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
-         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED) &&
+         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED) &&
          _mi_page_large_block(page) == _mi_page_start(page);
 }
 

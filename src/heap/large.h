@@ -13,6 +13,9 @@
 // A block of the heap.  NULL when out of memory.  (p + offset) is a multiple of `align`, a power of two.
 void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
 
+// A block of the size of a class in a page of its own, which has no more usable bytes than that: for the profile.
+void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
+
 // A block that `theap`, a backing theap, keeps, NULL if it keeps none that fits.
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero);
 

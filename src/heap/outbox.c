@@ -97,4 +97,13 @@ void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls) {
   theap->classes[cls].total = bin->limit;
   bin->slots = (keeps_none ? MI_BIN_NO_SLOTS : bin->limit); // sampler.h, SA3
   _mi_outbox_return_list(theap, first);
+  if (theap->return_offset != 0) _mi_outbox_flush_returns(theap, cls);
+}
+
+void _mi_outbox_flush_returns(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*   returns = &theap->returns[cls];
+  mi_block_t* first = returns->head;
+  returns->head = NULL;
+  returns->slots = _mi_size_class_info[cls].bin_limit;
+  _mi_outbox_return_list(theap, first);
 }

@@ -35,6 +35,9 @@ static inline void _mi_outbox_return(mi_theap_t* theap, mi_page_t* page, mi_bloc
 
 // The same for all blocks of a bin, or of a list that was one.
 void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls);
+
+// The same for its return bin (counted.h).
+void _mi_outbox_flush_returns(mi_theap_t* theap, size_t cls);
 void _mi_outbox_return_list(mi_theap_t* theap, mi_block_t* first);
 
 void _mi_outbox_flush(mi_theap_t* theap);

@@ -12,6 +12,9 @@ static inline bool _mi_queue_owns(const mi_theap_t* theap, mi_page_t* page) {
   return mi_load_relaxed(&page->home) == theap;
 }
 
+// Frees of its blocks go to the theap's bin or return bin from now on (counted.h, CN1).
+void _mi_queue_set_bin(const mi_theap_t* theap, mi_page_t* page);
+
 // To the end: a page that just got its first free block back has time to collect more before it is used.
 void _mi_queue_add(mi_theap_t* theap, mi_page_t* page);
 

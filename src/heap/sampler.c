@@ -1,25 +1,23 @@
-// Guarded mode: counting allocations, and arming theaps.  Layer: heap.  sampler.h has the invariants.
+// Counting allocations, and choosing among them.  Layer: heap.  sampler.h has the invariants.
 #include "sampler.h"
 
 #include <string.h>
 
 #include "../base/track.h"
+#include "../support/chance.h"
 #include "../support/options.h"
-#include "bin.h"
-#include "event.h"
+#include "counted.h"
 #include "guard.h"
 #include "guard_fault.h"
 #include "meta.h"
 #include "presence.h"
+#include "profile.h"
 #include "registry.h"
 
-// While it counts, a theap is armed for at most so many allocations of sizes that may be guarded: which of them it will
-// be must not depend on which of them filled a bin.
-#define SAMPLER_ARMED_MAX 16
-// ... and for so many of other sizes.
-#define SAMPLER_UNFIT_MAX 64
+// Of a counted theap: what is charged already is the allocation that finds the bin empty (SA5).
+#define SAMPLER_PAID 4
 
-// While it counts, no more than this part of a thread's time goes into making guarded blocks, and about as much into
+// With rates of 1000 and more, no more than this part of a thread's time goes into making guarded blocks, and about as much into
 // freeing them; a block takes some microseconds.
 #define SAMPLER_TIME_SHARE 400
 #define SAMPLER_COST_MAX   1000000 // ns; what took longer was waiting for a processor
@@ -34,9 +32,9 @@ mi_atomic(size_t) _mi_sampler_plain_align = SAMPLER_PLAIN_ALIGN;
 
 static mi_atomic(uint32_t) sampler_version;  // of the options
 static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (SA4)
-
-static mi_slab_t sampler_slab; // under the guard lock, as what follows
-static size_t    sampler_n_made;
+static mi_atomic(size_t)   sampler_mean;     // of the profile: another one
+static mi_slab_t           sampler_slab;     // under the guard lock, as what follows
+static size_t              sampler_n_made;
 
 // ---- chance ---------------------------------------------------------------------------------------------------------
 
@@ -44,28 +42,19 @@ static uint64_t sampler_random(mi_sampler_t* s) {
   return mi_mix64(s->random += MI_MIX);
 }
 
-static size_t sampler_random_below(mi_sampler_t* s, size_t n) {
-  return (size_t)((sampler_random(s) >> 32) * n >> 32);
-}
-
-// The system is asked once: a process may not be able to later.
-static uint64_t sampler_chance(void) {
-  static mi_atomic(uint64_t) chance;
-  uint64_t                   before = mi_load_relaxed(&chance);
-  if (before == 0) mi_cas_strong(&chance, &before, _mi_prim_random() | 1, relaxed, relaxed);
-  return mi_load_relaxed(&chance) ^ (uint64_t)_mi_prim_clock_ns(); // in the child of a fork, another one
-}
-
 static void sampler_seed(mi_sampler_t* s, uint64_t seed) {
   // Theaps with the same seed must not all choose at the same time.
-  s->random = (seed == 0 ? sampler_chance() : seed) + s->number * 0xD1342543DE82EF95u;
+  s->random = (seed == 0 ? _mi_chance_seed() : seed) + s->number * 0xD1342543DE82EF95u;
 }
 
 // Any number from 1 to twice the rate is equally likely: a fixed one could keep step with the program.
 static void sampler_start_interval(mi_sampler_t* s) {
   size_t rate = mi_min(s->rate, (size_t)INT32_MAX);
-  s->countdown = (int64_t)(1 + sampler_random_below(s, 2 * rate - 1));
-  s->n_unfit = 0;
+  s->to_guard = (int64_t)(1 + _mi_chance_below(sampler_random(s), 2 * rate - 1));
+}
+
+static void sampler_start_distance(mi_sampler_t* s) {
+  s->to_profile = _mi_chance_distance(sampler_random(s), s->mean);
 }
 
 // ---- arming ---------------------------------------------------------------------------------------------------------
@@ -94,9 +83,8 @@ static void sampler_arm(mi_theap_t* theap, mi_sampler_t* s) {
   _mi_presence_leave(theap);
 }
 
-void _mi_sampler_disarm(mi_theap_t* theap) {
-  mi_sampler_t* s = theap->sampler;
-  if (mi_likely(s == NULL) || !s->is_armed) return;
+static void sampler_unarm(mi_theap_t* theap, mi_sampler_t* s) {
+  if (!s->is_armed) return;
   _mi_presence_enter(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (sampler_bin_is_closed(theap, cls)) sampler_open_bin(theap, s, cls);
@@ -106,8 +94,20 @@ void _mi_sampler_disarm(mi_theap_t* theap) {
   _mi_presence_leave(theap);
 }
 
-static bool sampler_counts_all(const mi_sampler_t* s) {
-  return s->rate > 0 && s->rate < MI_SAMPLER_ALL_BELOW;
+void _mi_sampler_disarm(mi_theap_t* theap) {
+  if (mi_likely(theap->sampler == NULL)) return;
+  sampler_unarm(theap, theap->sampler);
+  _mi_counted_end(theap);
+}
+
+// Armed or counted, as its settings say; it may have had to give up its bins.
+static void sampler_settle(mi_theap_t* theap, mi_sampler_t* s) {
+  bool is_armed = _mi_sampler_counts_all(s), is_counted = (!is_armed && !_mi_sampler_is_off(s));
+  if (s->is_armed == is_armed && _mi_counted_is(theap) == is_counted) return;
+  _mi_sampler_disarm(theap);
+  memset(s->due, 0, sizeof(s->due));
+  if (is_armed) sampler_arm(theap, s);
+  else if (is_counted) _mi_counted_begin(theap);
 }
 
 // ---- settings -------------------------------------------------------------------------------------------------------
@@ -128,12 +128,13 @@ static void sampler_restart(mi_theap_t* theap, mi_sampler_t* s) {
   s->before_percent = sampler_before_percent(s);
   s->not_before_ns = 0;
   if (s->rate > 0) sampler_start_interval(s);
-  if (sampler_counts_all(s)) sampler_arm(theap, s);
-  else _mi_sampler_disarm(theap);
+  if (s->mean > 0) sampler_start_distance(s);
+  sampler_settle(theap, s);
 }
 
 static void sampler_read_options(mi_theap_t* theap, mi_sampler_t* s, uint32_t version) {
   s->version = version;
+  s->mean = mi_load_relaxed(&sampler_mean);
   s->is_precise = (_mi_option_get_fast(mi_option_guarded_precise) != 0);
   if (!s->has_own_rate) {
     s->rate = sampler_option(mi_option_guarded_sample_rate);
@@ -168,8 +169,7 @@ static mi_sampler_t* sampler_of(mi_theap_t* theap) {
 }
 
 static void sampler_look(mi_theap_t* theap) {
-  (void)sampler_of(theap);
-  _mi_sampler_tick(theap);
+  if (sampler_of(theap) != NULL) _mi_sampler_tick(theap);
 }
 
 // The first one starts the background thread (SA3).
@@ -191,6 +191,14 @@ static void sampler_options_changed(void) {
     else mi_fetch_sub_relaxed(&_mi_event_pending, 1);
   } while (has_rate != (_mi_option_get_fast(mi_option_guarded_sample_rate) > 0));
   if (_mi_event_is_sampling()) _mi_registry_visit_own(&sampler_look);
+}
+
+void _mi_sampler_set_mean(size_t mean) {
+  size_t before = mi_exchange_acq_rel(&sampler_mean, mean);
+  mi_fetch_add_acq_rel(&sampler_version, 1);
+  if (mean > 0 && before == 0) sampler_add_notice();
+  if (_mi_event_is_sampling()) _mi_registry_visit_own(&sampler_look);
+  if (mean == 0 && before > 0) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
 }
 
 void _mi_sampler_init(void) {
@@ -240,52 +248,65 @@ void _mi_sampler_forget(mi_theap_t* theap) {
   if (mi_likely(s == NULL)) return;
   if (s->is_armed) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
   s->is_armed = false;
+  _mi_counted_forget(theap);
   _mi_sampler_reset(theap);
 }
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
-// n blocks more will be handed out.  Is it time?
-static void sampler_count(mi_theap_t* theap, mi_sampler_t* s, size_t n) {
-  s->countdown -= (int64_t)n;
-  if (mi_likely(s->countdown > 0)) return;
-  sampler_start_interval(s);
-  _mi_event_wake(); // in the child of a fork there is no background thread yet
-  if (_mi_prim_clock_ns() < s->not_before_ns) return;
-  s->countdown = (int64_t)(1 + sampler_random_below(s, mi_min(n, SAMPLER_ARMED_MAX)));
-  sampler_arm(theap, s);
-}
-
-// With how many blocks a bin was just filled (theap.h, H7): those that it has, and the one that was handed out.
-static size_t sampler_n_filled(mi_theap_t* theap, size_t cls) {
-  _mi_presence_enter(theap);
-  int32_t slots = theap->bins[cls].slots;
-  int32_t n = (_mi_bin_has_no_slots(slots) ? 0 : theap->classes[cls].total - slots); // a round was faster (SA3)
-  _mi_presence_leave(theap);
-  return (size_t)n + 1;
-}
-
-static bool sampler_wants_class(const mi_sampler_t* s, size_t cls) {
-  return _mi_size_class_block(cls) >= s->min && (cls == 0 || _mi_size_class_block(cls - 1) < s->max);
+// Charges up to n allocations of so many bytes each, up to the one that is sampled: what for is in *due, 0 if none is.
+// Returns how many were charged.
+static size_t sampler_charge(mi_sampler_t* s, size_t n, size_t bytes, bool may_guard, unsigned* due) {
+  bool    guards = (s->rate > 0 && may_guard), profiles = (s->mean > 0);
+  int64_t cost = (int64_t)bytes, k = (int64_t)n;
+  *due = 0;
+  if (guards) k = mi_min(k, s->to_guard);
+  if (profiles) k = mi_min(k, (s->to_profile + cost - 1) / cost);
+  if (guards && (s->to_guard -= k) <= 0) {
+    *due |= MI_SAMPLER_GUARD;
+    sampler_start_interval(s);
+  }
+  if (profiles && (s->to_profile -= k * cost) <= 0) {
+    *due |= MI_SAMPLER_PROFILE;
+    sampler_start_distance(s);
+  }
+  return (size_t)k;
 }
 
 mi_sampler_turn_t _mi_sampler_open(mi_theap_t* theap, size_t cls) {
   if (theap == NULL || theap->sampler == NULL) return MI_SAMPLER_NOTHING;
-  if (!theap->sampler->is_armed) return theap->bins[cls].head == NULL ? MI_SAMPLER_FILLS : MI_SAMPLER_NOTHING;
-  if (!sampler_bin_is_closed(theap, cls)) return MI_SAMPLER_NOTHING; // a deferred free allocates
-  sampler_open_bin(theap, theap->sampler, cls);
-  return MI_SAMPLER_OPENED;
+  if (theap->sampler->is_armed) {
+    if (!sampler_bin_is_closed(theap, cls)) return MI_SAMPLER_NOTHING; // a deferred free allocates
+    sampler_open_bin(theap, theap->sampler, cls);
+    return MI_SAMPLER_OPENED;
+  }
+  if (theap->bins[cls].head != NULL || !_mi_counted_is(theap)) return MI_SAMPLER_NOTHING;
+  _mi_counted_swap(theap, cls);
+  return MI_SAMPLER_FILLS;
+}
+
+// The bin of a counted theap was filled, and one block of it is taken (SA5).
+static void sampler_filled(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
+  unsigned due;
+  size_t   left = _mi_counted_left(theap, cls);
+  size_t   n = sampler_charge(s, left + 1, _mi_size_class_block(cls), _mi_sampler_wants_class(s, cls), &due);
+  if (n <= left) {
+    left = n - 1;
+    _mi_counted_keep(theap, cls, left);
+  }
+  s->due[cls] = (uint8_t)(due | SAMPLER_PAID);
+  s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)left;
+  theap->bins[cls].slots = MI_BIN_NO_SLOTS;
 }
 
 void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   if (turn == MI_SAMPLER_NOTHING) return;
   mi_sampler_t* s = theap->sampler;
-  if (turn == MI_SAMPLER_OPENED) {
-    if (s->is_armed && !sampler_bin_is_closed(theap, cls)) sampler_close_bin(theap, s, cls);
+  if (turn == MI_SAMPLER_FILLS) {
+    if (_mi_counted_is(theap)) sampler_filled(theap, s, cls);
   }
-  else if (s->rate > 0 && !s->is_armed && sampler_wants_class(s, cls)) {
-    sampler_count(theap, s, sampler_n_filled(theap, cls));
-    if (!s->is_armed) theap->bins[cls].slots = MI_BIN_NO_SLOTS; // SA3
+  else if (s->is_armed && !sampler_bin_is_closed(theap, cls)) {
+    sampler_close_bin(theap, s, cls);
   }
 }
 
@@ -293,50 +314,87 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
 // comes last holds, and either is right, for `slots` only says where a free block goes.  In a closed bin it also says what the
 // thread has done (bin.h, BN1); that has no room anyway.  ThreadSanitizer is right not to like it.
 void _mi_sampler_tick(mi_theap_t* theap) {
-  if (MI_TSAN || mi_load_acquire(&theap->is_closed)) return;
+  if (MI_TSAN || mi_load_acquire(&theap->is_closed) || _mi_counted_is(theap)) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].slots, MI_BIN_NO_SLOTS);
   }
 }
 
-// ---- the block that it is -------------------------------------------------------------------------------------------
+// ---- the allocation that it is --------------------------------------------------------------------------------------
 
-static void* sampler_guard(mi_theap_t* theap, mi_sampler_t* s, mi_guard_request_t* request) {
-  bool    counts_all = sampler_counts_all(s);
-  int64_t start_ns = counts_all ? 0 : _mi_prim_clock_ns();
-  request->is_precise = s->is_precise;
-  request->is_before = (s->before_percent > 0 && sampler_random_below(s, 100) < s->before_percent);
+// The bin of a counted theap is empty: was this allocation charged when it was filled?
+static bool sampler_is_paid(const mi_theap_t* theap, const mi_sampler_t* s, size_t cls) {
+  return (s->due[cls] & SAMPLER_PAID) != 0 && theap->bins[cls].slots == s->expected[cls];
+}
+
+mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls) {
+  mi_sampler_t* s = theap->sampler;
+  mi_bin_t*     bin = &theap->bins[cls];
+  if (!_mi_counted_is(theap) || s->due[cls] != SAMPLER_PAID || bin->slots != s->expected[cls]) return NULL;
+  if (s->version != mi_load_relaxed(&sampler_version) || theap->round != mi_load_relaxed(&_mi_event_round)) return NULL;
+  size_t  n = (bin->head == NULL ? _mi_counted_ready(theap, cls) : 0), bytes = _mi_size_class_block(cls);
+  int64_t cost = (int64_t)(n * bytes);
+  if (n == 0 || (s->rate > 0 && s->to_guard <= (int64_t)n) || (s->mean > 0 && s->to_profile <= cost)) return NULL;
+  n = _mi_counted_move(theap, cls, n); // they are the bin's, and what finds it empty again is charged
+  s->to_profile -= (int64_t)(n * bytes);
+  if (_mi_sampler_wants_class(s, cls)) s->to_guard -= (int64_t)n;
+  s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)n - 1;
+  bin->slots = MI_BIN_NO_SLOTS;
+  theap->classes[cls].round = theap->round;
+  mi_block_t* block = bin->head;
+  bin->head = _mi_page_next_block(block);
+  return block;
+}
+
+static unsigned sampler_take_due(mi_theap_t* theap, mi_sampler_t* s, size_t size, size_t cls) {
+  unsigned due;
+  bool     is_counted = (cls != MI_CLASS_NONE && !s->is_armed);
+  if (is_counted && theap->bins[cls].head != NULL) return 0; // it was charged when the bin was filled
+  if (is_counted && sampler_is_paid(theap, s, cls)) due = s->due[cls];
+  else sampler_charge(s, 1, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size), &due);
+  if (is_counted) s->due[cls] = 0;
+  return due;
+}
+
+// How often there are guarded blocks is bounded in time, too, if not each allocation is looked at.
+static bool sampler_is_time(const mi_sampler_t* s) {
+  if (_mi_sampler_counts_all(s)) return true;
+  _mi_event_wake(); // in the child of a fork there is no background thread yet
+  return _mi_prim_clock_ns() >= s->not_before_ns;
+}
+
+unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
+  if (MI_TRACK || theap == NULL) return 0; // the tool watches every block
+  mi_sampler_t* s = sampler_of(theap);
+  if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
+  sampler_settle(theap, s);
+  unsigned due = sampler_take_due(theap, s, size, cls);
+  if ((due & MI_SAMPLER_GUARD) != 0 && !(_mi_sampler_wants_size(s, size) && sampler_is_time(s)))
+    due &= ~MI_SAMPLER_GUARD;
+  return due & (MI_SAMPLER_GUARD | MI_SAMPLER_PROFILE);
+}
+
+void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
+  mi_sampler_t*      s = theap->sampler;
+  mi_guard_request_t request = {size, align, offset, s->is_precise, false, 0};
+  bool               is_timed = !_mi_sampler_counts_all(s);
+  int64_t            start_ns = is_timed ? _mi_prim_clock_ns() : 0;
+  request.is_before = (s->before_percent > 0 && _mi_chance_below(sampler_random(s), 100) < s->before_percent);
   s->is_busy = true;
-  void* p = _mi_guard_malloc(_mi_theap_heap(theap), request);
+  void* p = _mi_guard_malloc(_mi_theap_heap(theap), &request);
   s->is_busy = false;
-  if (!counts_all) {
+  if (is_timed) {
     int64_t end_ns = _mi_prim_clock_ns();
-    int64_t cost_ns = end_ns - start_ns;
-    s->not_before_ns = end_ns + (cost_ns < SAMPLER_COST_MAX ? cost_ns : SAMPLER_COST_MAX) * SAMPLER_TIME_SHARE;
-    _mi_sampler_disarm(theap);
+    s->not_before_ns = end_ns + mi_min(end_ns - start_ns, SAMPLER_COST_MAX) * SAMPLER_TIME_SHARE;
   }
-  sampler_start_interval(s);
   return p;
 }
 
-void* _mi_sampler_malloc(mi_theap_t* theap, size_t size, size_t align, size_t offset) {
-  if (MI_TRACK) return NULL; // the tool watches every block
-  mi_sampler_t* s = (theap == NULL ? NULL : sampler_of(theap));
-  if (s == NULL || s->rate == 0 || s->is_busy) return NULL;
-  bool is_fit = (size >= s->min && size <= s->max);
-  if (!s->is_armed) {
-    if (sampler_counts_all(s)) sampler_arm(theap, s); // it had to give up its bins meanwhile
-    else if (size > MI_CLASS_SIZE_MAX && is_fit) sampler_count(theap, s, 1);
-    if (!s->is_armed) return NULL;
-  }
-  if (!is_fit) {
-    if (!sampler_counts_all(s) && ++s->n_unfit >= SAMPLER_UNFIT_MAX) {
-      _mi_sampler_disarm(theap);
-      sampler_start_interval(s);
-    }
-    return NULL;
-  }
-  if (--s->countdown > 0) return NULL;
-  mi_guard_request_t request = {size, align, offset, false, false, 0};
-  return sampler_guard(theap, s, &request);
+void _mi_sampler_profile(mi_theap_t* theap, void* p, size_t size, size_t bytes) {
+  mi_sampler_t* s = theap->sampler;
+  if (s == NULL || s->mean == 0) return; // it was switched off meanwhile
+  s->is_busy = true;
+  size_t mean = _mi_profile_add(p, size, bytes, s->mean);
+  s->is_busy = false;
+  if (mi_unlikely(mean != s->mean)) _mi_sampler_set_mean(mean); // there were too many (profile.h, PF4)
 }

@@ -1,19 +1,23 @@
-// Which blocks are guarded: guarded mode, of a process and of a theap.  Layer: heap.
+// Which allocations are sampled, and what for: a guarded block (guard.h), or the profile (profile.h).  Layer: heap.
 //
 //   off       nothing happens: what slow paths look at anyway (`_mi_event_pending`) is 0
-//   counting  rates of 1000 and more: slow paths count the blocks with which bins are filled.  When it is time, the theap
-//             is armed for a few allocations, one of which is guarded
-//   armed     each allocation takes the slow path, and is counted.  With lower rates a theap is armed all the time
+//   counted   whoever fills a bin counts the blocks that it gets, and knows by then which of them is the sampled one
+//   armed     each allocation takes the slow path, and is counted.  For rates of guarded blocks below 1000
 //
 // SA1  The bins of an armed theap are kept by its sampler; its own are closed: they have no blocks, so that malloc takes the
 //      slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
 // SA2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
 //      theap is not.
-// SA3  A thread whose bins have all that it needs takes no slow paths.  So while it is counted, bins are filled but have no room
-//      (MI_BIN_NO_SLOTS): they run empty soon, since frees go to pages.  Each round (background.h) does the same to all bins, also
-//      those that were filled before.
-// SA4  `_mi_event_pending` counts reasons for slow paths to look closer: the option, each theap with a rate of its own,
-//      each armed theap.
+// SA3  A thread whose bins have all that it needs takes no slow paths, and does not see that it is to count.  So each round
+//      (background.h) takes the room of all bins that are not counted yet (MI_BIN_NO_SLOTS): they run empty soon.
+// SA4  `_mi_event_pending` counts reasons for slow paths to look closer: the option, the profile, each theap with a rate of its
+//      own, each armed or counted theap.
+// SA5  An allocation is charged once, and is sampled if a meter runs out with it: for guarded blocks 1, for the profile the bytes
+//      of its block.  When a bin is filled its blocks are charged, and the allocation that will find it empty.  If one of
+//      them is to be sampled, the bin keeps the blocks before it: the next allocation that finds it empty is the one (`due`).
+//      If anything else has emptied the bin (`slots` tells, counted.h, CN3), it is charged by itself.
+// SA6  A meter starts at random, whatever came before.  So for the profile each allocation is sampled with the probability
+//      1 - exp(-bytes / mean), independently of all others, whichever of them fill bins.
 #pragma once
 
 #include "theap.h"
@@ -22,21 +26,28 @@
 
 #define MI_SAMPLER_CLOSED -1 // room and blocks left of a closed bin (SA1)
 
+// What an allocation is sampled for, as bits.
+#define MI_SAMPLER_GUARD   1
+#define MI_SAMPLER_PROFILE 2
+
 struct mi_sampler_s {
-  mi_bin_t bins[MI_CLASS_COUNT]; // S1
+  mi_bin_t bins[MI_CLASS_COUNT];     // SA1
+  int32_t  expected[MI_CLASS_COUNT]; // `slots` of a counted bin when it runs empty undisturbed
+  uint8_t  due[MI_CLASS_COUNT];      // what the allocation is sampled for that finds it so (SA5)
   size_t   number;
-  uint32_t version; // of the options, when they were last looked at
+  uint32_t version; // of the settings, when they were last looked at
   bool     is_armed;
-  bool     is_busy; // its thread makes a guarded block, and may allocate meanwhile
+  bool     is_busy; // its thread makes a guarded block or takes a stack, and may allocate meanwhile
   bool     has_own_rate;
   bool     has_own_bounds;
   bool     is_precise;
-  uint32_t n_unfit;        // allocations in a row that could not be the one, while armed for a few
   size_t   before_percent; // of its blocks that begin, not end, where memory is inaccessible
-  size_t   rate;           // 0: none
-  size_t   min, max;       // sizes
-  int64_t  countdown;      // to the next guarded block
-  int64_t  not_before_ns;  // see sampler_may_arm
+  size_t   rate;           // one guarded block in so many; 0: none
+  size_t   mean;           // bytes between samples of the profile; 0: none
+  size_t   min, max;       // sizes of guarded blocks
+  int64_t  to_guard;       // the meters: blocks, and bytes
+  int64_t  to_profile;
+  int64_t  not_before_ns; // see sampler_is_time
   uint64_t random;
 };
 
@@ -44,11 +55,43 @@ struct mi_sampler_s {
 // blocks are precise.
 extern mi_atomic(size_t) _mi_sampler_plain_align;
 
+// ---- what its settings say -------------------------------------------------------------------------------------------
+
+static inline bool _mi_sampler_counts_all(const mi_sampler_t* s) {
+  return s->rate > 0 && s->rate < MI_SAMPLER_ALL_BELOW;
+}
+
+static inline bool _mi_sampler_is_off(const mi_sampler_t* s) {
+  return s->rate == 0 && s->mean == 0;
+}
+
+static inline bool _mi_sampler_wants_class(const mi_sampler_t* s, size_t cls) {
+  return _mi_size_class_block(cls) >= s->min && (cls == 0 || _mi_size_class_block(cls - 1) < s->max);
+}
+
+static inline bool _mi_sampler_wants_size(const mi_sampler_t* s, size_t size) {
+  return size >= s->min && size <= s->max;
+}
+
 // ---- for slow paths, while _mi_event_pending is not 0; `theap` may be NULL ------------------------------------------
 
-// A guarded block, NULL if this allocation is not to be guarded.
-// It reads as zero.
-void* _mi_sampler_malloc(mi_theap_t* theap, size_t size, size_t align, size_t offset);
+// What an allocation of the class (MI_CLASS_NONE: of a page of its own) is sampled for.
+unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls);
+
+// A block of a counted theap that was charged already, if it is not sampled, and nor is any of those that its bin gets now.  NULL:
+// what follows decides.  This is what counting costs: most slow paths of a counted theap end here.
+mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls);
+
+// What it counts in the profile.
+static inline size_t _mi_sampler_bytes(size_t size, size_t cls) {
+  return cls == MI_CLASS_NONE ? mi_max(size, 1) : _mi_size_class_block(cls);
+}
+
+// A guarded block, NULL if there is none to be had.  It reads as zero.
+void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t offset);
+
+// The block p, in a page of its own, is one of the profile's.
+void _mi_sampler_profile(mi_theap_t* theap, void* p, size_t size, size_t bytes);
 
 typedef enum mi_sampler_turn_e { MI_SAMPLER_NOTHING, MI_SAMPLER_FILLS, MI_SAMPLER_OPENED } mi_sampler_turn_t;
 
@@ -65,12 +108,15 @@ void _mi_sampler_init(void);
 void _mi_sampler_set_rate(mi_theap_t* theap, size_t rate, size_t seed);
 void _mi_sampler_set_bounds(mi_theap_t* theap, size_t min, size_t max);
 
+// The profile has a sample per so many bytes from now on; 0: none.
+void _mi_sampler_set_mean(size_t mean);
+
 // The part of a round: of a live theap.
 void _mi_sampler_tick(mi_theap_t* theap);
 
 // ---- the life of a theap that has a sampler -------------------------------------------------------------------------
 
-// Its bins are its own again.
+// Its bins are its own again, and nothing is counted before its next slow path.
 void _mi_sampler_disarm(mi_theap_t* theap);
 
 // Another thread has it from now on.

@@ -17,6 +17,8 @@
 // H7  Outside of slow paths, slots + (blocks in the bin) is the `total` of the class.
 #pragma once
 
+#include <stddef.h>
+
 #include "../page/page.h"
 #include "directory.h"
 
@@ -139,8 +141,13 @@ struct mi_theap_s {
   mi_class_state_t classes[MI_CLASS_COUNT];
   mi_batch_t       outbox[MI_OUTBOX_SIZE];
   mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
-  mi_sampler_t*       sampler; // of its own thread; NULL: it never needed one (heap/sampler.h)
+  mi_bin_t            returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
+  uint16_t            return_offset;           // of those; 0: it is not counted
+  mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
+
+// What bin_offset of a page of a counted theap is above that of others (counted.h).
+#define MI_RETURNS_OFFSET offsetof(mi_theap_t, returns)
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
 

@@ -86,6 +86,7 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
     if (theap->is_orphan) continue; // fork.c, F2
     view_mark_bin(view, theap->bins[view->cls].head, faults);
     view_mark_bin(view, _mi_bin_taken(theap, view->cls), faults);
+    view_mark_bin(view, theap->returns[view->cls].head, faults);
     if (theap->sampler != NULL) view_mark_bin(view, theap->sampler->bins[view->cls].head, faults); // sampler.h, SA1
     if (is_mains) view_mark_outbox(view, theap, faults);
   }

@@ -44,7 +44,7 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   };
   union {
     struct mi_page_s* prev;
-    size_t            asked; // LARGE, GUARDED or padded: the size that the program asked for
+    size_t asked; // LARGE, GUARDED or padded: the size that the program asked for; else SAMPLED: what is usable
   };
   uint16_t            bin_offset; // of its class's bin in any theap
   mi_atomic(uint16_t) used;       // written by the holder; statistics read it
@@ -61,13 +61,14 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 
-#define MI_PAGE_IS_ZERO   1  // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
-#define MI_PAGE_IS_FULL   2  // in its owner's list of full pages, not in the queue
-#define MI_PAGE_REMAPPED  4  // LARGE: its memory was moved here by the system (heap/large_resize.c)
-#define MI_PAGE_IN_HEAP   8  // its heap link says which heap it belongs to; set as long as the page lives
-#define MI_PAGE_GUARDED   16 // LARGE: most of its memory is inaccessible (heap/guard.h)
-#define MI_PAGE_HAS_GUARD 32 // there is inaccessible memory behind its blocks
-#define MI_PAGE_MAPPED    64 // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
+#define MI_PAGE_IS_ZERO   1   // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
+#define MI_PAGE_IS_FULL   2   // in its owner's list of full pages, not in the queue
+#define MI_PAGE_REMAPPED  4   // LARGE: its memory was moved here by the system (heap/large_resize.c)
+#define MI_PAGE_IN_HEAP   8   // its heap link says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_GUARDED   16  // LARGE: most of its memory is inaccessible (heap/guard.h)
+#define MI_PAGE_HAS_GUARD 32  // there is inaccessible memory behind its blocks
+#define MI_PAGE_MAPPED    64  // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
+#define MI_PAGE_SAMPLED   128 // LARGE: its block is in the profile (heap/profile.h)
 
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
@@ -254,7 +255,7 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
 
 // What is usable of it.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
-  if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED))) return page->asked;
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED | (MI_PADDING ? 0 : MI_PAGE_SAMPLED)))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
 }
 

@@ -4,11 +4,15 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <link.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
+#include "../base/bits.h"
 #include "posix_process.h"
 #include "syscall.h"
 
@@ -223,4 +227,66 @@ size_t _mi_prim_stack(void** frames, size_t max) {
 bool _mi_prim_stack_init(void) {
   void* frames[2];
   return _mi_prim_stack(frames, 2) > 0; // it loads the unwinder
+}
+
+// ---- modules --------------------------------------------------------------------------------------------------------
+
+typedef struct prim_visit_s {
+  bool (*visit)(const mi_module_t* module, void* arg);
+  void* arg;
+  bool  is_first; // that is the program
+} prim_visit_t;
+
+#define PRIM_NOTE_BUILD_ID 3 // of "GNU"
+
+// A note is three words (sizes of name and contents, type), a name and contents, each rounded up to words.
+static void prim_find_build_id(mi_module_t* module, const char* at, size_t size) {
+  while (size >= 12) {
+    uint32_t head[3];
+    memcpy(head, at, sizeof(head));
+    size_t name = mi_align_up(head[0], 4), contents = mi_align_up(head[1], 4);
+    if (name > size - 12 || contents > size - 12 - name) return;
+    if (head[2] == PRIM_NOTE_BUILD_ID && head[0] == 4 && memcmp(at + 12, "GNU", 4) == 0) {
+      module->build_id = (const uint8_t*)at + 12 + name;
+      module->n_build_id = head[1];
+      return;
+    }
+    at += 12 + name + contents;
+    size -= 12 + name + contents;
+  }
+}
+
+static int prim_visit_object(struct dl_phdr_info* info, size_t size, void* arg) {
+  prim_visit_t* v = (prim_visit_t*)arg;
+  char          path[PATH_MAX];
+  mi_module_t   module = {0, 0, 0, info->dlpi_name, NULL, 0, v->is_first};
+  (void)size;
+  if (v->is_first) {
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    path[n > 0 ? n : 0] = 0;
+    module.name = path;
+  }
+  v->is_first = false;
+  for (size_t i = 0; i < info->dlpi_phnum; i++) {
+    if (info->dlpi_phdr[i].p_type == PT_NOTE && module.n_build_id == 0)
+      prim_find_build_id(&module, (const char*)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
+                         info->dlpi_phdr[i].p_memsz);
+  }
+  for (size_t i = 0; i < info->dlpi_phnum; i++) {
+    if (info->dlpi_phdr[i].p_type != PT_LOAD || (info->dlpi_phdr[i].p_flags & PF_X) == 0) continue;
+    uintptr_t start = (uintptr_t)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    size_t    rest = start % _mi_prim_os_page_size();
+    module.start = start - rest;
+    module.end = mi_align_up(start + info->dlpi_phdr[i].p_memsz, _mi_prim_os_page_size());
+    module.offset = info->dlpi_phdr[i].p_offset - rest;
+    if (!v->visit(&module, v->arg)) return 1;
+  }
+  return 0;
+}
+
+void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg) {
+  prim_visit_t v = {visit, arg, true};
+  int          saved = errno;
+  dl_iterate_phdr(&prim_visit_object, &v);
+  errno = saved;
 }

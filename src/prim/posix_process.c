@@ -5,8 +5,12 @@
 #include "posix_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---- time, random numbers -------------------------------------------------------------------------------------------
 
@@ -89,4 +93,74 @@ char* _mi_prim_real_path(const char* name, char* path) {
 const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
   (void)name;
   return NULL;
+}
+
+// ---- files and a signal, for the heap profile -------------------------------------------------------------------------
+
+int _mi_prim_file_create(const char* path, intptr_t* file) {
+  int saved = errno;
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  int err = (fd < 0 ? errno : 0);
+  *file = fd;
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
+  int         saved = errno, err = 0;
+  const char* at = (const char*)data;
+  while (size > 0 && err == 0) {
+    ssize_t n = write((int)file, at, size);
+    if (n > 0) {
+      at += n;
+      size -= (size_t)n;
+    }
+    else if (n == 0 || errno != EINTR) {
+      err = (n == 0 ? EIO : errno);
+    }
+  }
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_close(intptr_t file) {
+  int saved = errno;
+  int err = (close((int)file) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_rename(const char* from, const char* to) {
+  int saved = errno;
+  int err = (rename(from, to) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+size_t _mi_prim_process_id(void) {
+  return (size_t)getpid();
+}
+
+static void (*posix_on_signal)(int value);
+
+// Only atomic operations follow (heap/event.h).
+static void posix_signal_handler(int sig, siginfo_t* info, void* context) {
+  (void)sig;
+  (void)context;
+  posix_on_signal(info->si_code == SI_QUEUE ? info->si_value.sival_int : 0);
+}
+
+int _mi_prim_signal_init(int sig, void (*on_signal)(int value)) {
+  struct sigaction action, before;
+  int              saved = errno, err = 0;
+  posix_on_signal = on_signal;
+  memset(&action, 0, sizeof(action));
+  action.sa_sigaction = &posix_signal_handler;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(sig, NULL, &before) != 0) err = errno;
+  else if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) err = EBUSY;
+  else if (sigaction(sig, &action, NULL) != 0) err = errno;
+  errno = saved;
+  return err;
 }

@@ -237,6 +237,34 @@ uintptr_t _mi_prim_thread_id(void);
 bool      _mi_prim_thread_is_main(void);
 int64_t   _mi_prim_clock_ns(void); // monotonic
 
+// ---- the heap profile: files, modules, a signal ----------------------------------------------------------------------
+
+// Makes a file that did not exist (EEXIST), for writing by its owner; `file` is a handle of the system.  ENOTSUP where there
+// are none.
+int    _mi_prim_file_create(const char* path, intptr_t* file);
+int    _mi_prim_file_write(intptr_t file, const void* data, size_t size); // all of it
+int    _mi_prim_file_close(intptr_t file);
+int    _mi_prim_file_rename(const char* from, const char* to);
+size_t _mi_prim_process_id(void);
+
+// Code that is mapped: of the program, or of a library.
+typedef struct mi_module_s {
+  uintptr_t      start, end;
+  uint64_t       offset; // in the file
+  const char*    name;   // of the file
+  const uint8_t* build_id;
+  size_t         n_build_id; // bytes; 0: it has none
+  bool           is_program;
+} mi_module_t;
+
+// Calls visit for each until it returns false.  It takes locks of the system's loader, and allocates nothing.  Nothing is known
+// on some systems.
+void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg);
+
+// From now on on_signal is called when the signal comes, by its handler, with the number that was sent with it (0: none).  EBUSY
+// if the program has a handler for it; EINVAL if there is no such signal; ENOTSUP where there are none.
+int _mi_prim_signal_init(int sig, void (*on_signal)(int value));
+
 // ---- tools ----------------------------------------------------------------------------------------------------------
 
 // For leak checkers (base/track.h): what lies here is ours, and no pointer of the program's.  It stays usable.  OS pages

@@ -80,3 +80,10 @@ void _mi_unix_process_nap(int64_t timeout_ms) {
   if (timeout_ms != 0) nanosleep(&t, NULL);
   errno = saved;
 }
+
+// ---- modules: of other systems than Linux a profile has addresses only ------------------------------------------------
+
+void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg) {
+  (void)visit;
+  (void)arg;
+}

@@ -38,7 +38,10 @@
 #define mi_option_limit             ((mi_option_t)(_mi_option_last + 7)) // of memory (arena/limit.h), in KiB or -percent
 #define mi_option_limit_soft        ((mi_option_t)(_mi_option_last + 8))
 #define mi_option_retain            ((mi_option_t)(_mi_option_last + 9)) // what may stay of free memory (arena/purge.h)
-#define MI_OPTION_COUNT             (_mi_option_last + 10)
+#define mi_option_profile_rate      ((mi_option_t)(_mi_option_last + 10)) // of the heap profile (mimalloc-profile.h)
+#define mi_option_profile_signal    ((mi_option_t)(_mi_option_last + 11)) // ... which switches and writes it
+#define mi_option_profile_leaks     ((mi_option_t)(_mi_option_last + 12)) // stacks that it prints at exit
+#define MI_OPTION_COUNT             (_mi_option_last + 13)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

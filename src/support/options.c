@@ -75,8 +75,9 @@ static bool options_is_known(const char* variable) {
     if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
   return options_is_named(variable, "disable_redirect") ||
-         options_is_named(variable, "redirect") ||  // of another system
-         options_is_named(variable, "publish_dir"); // a text
+         options_is_named(variable, "redirect") ||    // of another system
+         options_is_named(variable, "publish_dir") || // texts
+         options_is_named(variable, "profile");
 }
 
 // A misspelt option would have no effect, silently.

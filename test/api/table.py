@@ -55,6 +55,7 @@ PROGRAM = """// Made from test/api/table.csv by table.py: do not edit.
 {defines}#include <mimalloc.h>
 #include <mimalloc-stats.h>
 #include <mimalloc-limit.h>
+#include <mimalloc-profile.h>
 {includes}
 #include <stdio.h>
 #include <string.h>

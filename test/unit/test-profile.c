@@ -1,0 +1,104 @@
+// Proves: the profile's tables have bounds: with more blocks in use than they hold the mean distance is doubled, and estimates stay
+// right; stacks that are too many are counted together.  Distances are exponentially distributed, and probabilities those of
+// the exponential function.
+#include "../check.h"
+#include "../modes/support.h"
+#include "heap/profile.h"
+#include "mimalloc-profile.h"
+#include "support/chance.h"
+
+static void check_chance(void) {
+  static const struct {
+    size_t size;
+    double wanted;
+  } known[] = {{1, 1.90734681382e-06},   {1000, 0.00190553079934}, {100000, 0.173648344725},
+               {524288, 0.632120558829}, {5242880, 0.99995460007}, {50000000, 1}};
+  for (size_t i = 0; i < COUNT_OF(known); i++) {
+    double got = _mi_chance_of_size(known[i].size, 524288), error = got / known[i].wanted - 1;
+    CHECK_FOR(error > -1e-8 && error < 1e-8, "%zu: %.12f", known[i].size, got);
+  }
+  enum { n = 200000, mean = 1000 };
+  rng_t  rng = rng_make(5);
+  double sum = 0;
+  size_t n_above = 0;
+  for (size_t i = 0; i < n; i++) {
+    int64_t distance = _mi_chance_distance(rng_next(&rng), mean);
+    CHECK(distance >= 1 && distance < 64 * mean);
+    sum += (double)distance;
+    n_above += (distance > 2 * mean);
+  }
+  CHECK_FOR(sum / n > 985 && sum / n < 1015, "mean %.1f", sum / n);
+  CHECK_FOR(n_above > n * 0.1305 && n_above < n * 0.1405, "%zu of %d above two means, not %.0f", n_above, n,
+            n * 0.1353);
+}
+
+static double live_bytes(void) {
+  double sum = 0;
+  for (uint32_t i = 0; i < _mi_profile_n_stacks(); i++) {
+    const mi_profile_stack_t* stack = _mi_profile_stack(i);
+    if (stack != NULL) sum += (double)mi_load_relaxed(&((mi_profile_stack_t*)stack)->live);
+  }
+  return sum;
+}
+
+enum { n_blocks = 200000, size = 200 };
+
+static void check_blocks(void) {
+  static void*        blocks[n_blocks];
+  mi_profile_counts_t counts;
+  _mi_profile_limit(1000);
+  CHECK_EQ(mi_profile_start(1000), 0);
+  for (size_t i = 0; i < n_blocks; i++) blocks[i] = mi_malloc(size);
+  _mi_profile_counts(&counts);
+  CHECK_FOR(counts.n_blocks <= 1000 && counts.n_blocks_max <= 1000 && counts.n_blocks > 300, "%zu blocks",
+            counts.n_blocks);
+  CHECK_FOR(counts.mean >= 32000 && counts.mean <= 256000, "mean %zu", counts.mean); // 40 MB in 300 to 1000 samples
+  CHECK_FOR(counts.n_dropped < 20, "%zu dropped", counts.n_dropped);
+  CHECK_FOR(counts.n_samples < 10000, "%zu samples", counts.n_samples);
+  double live = live_bytes(), wanted = (double)n_blocks * size;
+  CHECK_FOR(live > wanted * 0.7 && live < wanted * 1.3, "%.0f bytes in use, not %.0f", live, wanted);
+  for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
+  _mi_profile_counts(&counts);
+  CHECK_EQ(counts.n_blocks, 0);
+  CHECK_EQ(live_bytes(), 0);
+  _mi_profile_limit(SIZE_MAX);
+  mi_profile_stop();
+}
+
+static mi_noinline void* allocate_odd(unsigned path, int depth);
+
+// Two functions, and no tail calls: each path has its own stack.
+static mi_noinline void* allocate_by(unsigned path, int depth) {
+  if (depth == 0) return mi_malloc(1000);
+  void* volatile p = (path & 1 ? allocate_odd(path >> 1, depth - 1) : allocate_by(path >> 1, depth - 1));
+  return p;
+}
+
+static mi_noinline void* allocate_odd(unsigned path, int depth) {
+  if (depth == 0) return mi_malloc(2000);
+  void* volatile p = (path & 1 ? allocate_odd(path >> 1, depth - 1) : allocate_by(path >> 1, depth - 1));
+  return p;
+}
+
+// 65536 different stacks, of which there is room for 16383.
+static void check_stacks(void) {
+  mi_profile_counts_t counts;
+  CHECK_EQ(mi_profile_start(1), 0);
+  for (unsigned path = 0; path < 65536; path += 3) mi_free(allocate_by(path, 16));
+  _mi_profile_counts(&counts);
+  printf("%zu stacks, %zu samples of others\n", counts.n_stacks, counts.n_other);
+  CHECK(counts.n_stacks <= MI_PROFILE_STACKS);
+  CHECK(counts.n_samples >= 65536 / 3);
+  CHECK(counts.n_other > 0 || counts.n_stacks < MI_PROFILE_STACKS);
+  CHECK_EQ(counts.n_blocks, 0);
+  mi_profile_stop();
+}
+
+int main(void) {
+  watchdog(300);
+  check_chance();
+  if (MI_TRACK) return check_result();
+  check_blocks();
+  check_stacks();
+  return check_result();
+}
