@@ -1,23 +1,20 @@
 // An embedder with an event loop of its own that returns memory from it, without a thread of the library.
 //
 // Programs that contain the library (object or static), and those with MIMALLOC_BACKGROUND_THREAD=0, have no such thread.  There
-// the memory that a sleeping program holds stays, because nothing calls the allocator.  A loop has the right moment: before it
-// waits.  It does two things.
+// frees return free memory themselves, except an allowance of 1 to 32 MiB, and what threads hold that sleep stays until another
+// one works.  A loop knows the moment at which the rest should go: before it waits.  It does two things.
 //
-//   heartbeat   every 100 ms while there is work: mi_collect(false).  It empties the caches of this thread, and the periodic round
-//               of the library also takes, step by step, what threads hold that sleep.  It is cheap.
+//   heartbeat   every 100 ms while there is work: mi_collect(false).  It empties the caches of this thread, and makes the periodic
+//               rounds that take from threads that sleep.
 //   idle        once, when nothing has happened for IDLE_MS: mi_collect(true).  All free memory returns to the system.
-//
-// The same hook lets the program free step by step: mi_register_deferred_free has a function called with each mi_collect.
 //
 // Build and run:
 //   cc -O2 loop.c $(pkg-config --variable=objectdir mimalloc)/mimalloc.o $(pkg-config --cflags mimalloc) -pthread -o loop
 //   ./loop
 // Prints:
 //   threads: N, none of them is the library's
-//   after the burst: the process has more than 58 MiB
-//   while the loop waits: less than 20 MiB
-//   heartbeats: some; deferred frees done: all
+//   after the burst, and the frees: more than 40 MiB
+//   when the loop waits: less than 8 MiB
 #include <mimalloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -29,46 +26,30 @@
 #include <unistd.h>
 
 #define HEARTBEAT_MS 100
-#define IDLE_MS      500
-#define BLOCKS       60000 // of 1 KiB, in each of two threads
+#define IDLE_MS      800
+#define BLOCKS       60000 // of 1 KiB
 
-// ---- what the program does ---------------------------------------------------------------------------------------------
+// ---- what the program does -----------------------------------------------------------------------------------------------
 
-static void* blocks[BLOCKS];
+static void*             blocks[BLOCKS];
+static pthread_barrier_t worker_sleeps;
 
-static void use_much_memory(void) {
+// A worker has a burst of work, frees every second block, and then sleeps for long.
+static void* work(void* arg) {
+  (void)arg;
   for (int i = 0; i < BLOCKS; i++) {
     blocks[i] = malloc(1024);
     if (blocks[i] != NULL) memset(blocks[i], i, 1024);
   }
-}
-
-// Large data that is freed little by little, so that no event waits for it.
-static void* later[1000];
-static int   n_later;
-
-static void free_some_later(bool force, unsigned long long heartbeat, void* arg) {
-  (void)heartbeat;
-  (void)arg;
-  for (int i = 0; n_later > 0 && (force || i < 100); i++) free(later[--n_later]);
-}
-
-// A worker that has allocated and freed, and then sleeps for long.
-static pthread_barrier_t worker_sleeps;
-
-static void* work(void* arg) {
-  void** own = (void**)malloc(BLOCKS * sizeof(void*));
-  (void)arg;
-  if (own == NULL) return NULL;
-  for (int i = 0; i < BLOCKS; i++) {
-    own[i] = malloc(1024);
-    if (own[i] != NULL) memset(own[i], i, 1024);
-  }
-  for (int i = 0; i < BLOCKS; i++) free(own[i]);
-  free(own);
+  for (int i = 0; i < BLOCKS; i += 2) free(blocks[i]);
   pthread_barrier_wait(&worker_sleeps);
-  pthread_barrier_wait(&worker_sleeps); // sleeps here
+  pthread_barrier_wait(&worker_sleeps); // here
   return NULL;
+}
+
+// The loop frees the rest: blocks of a thread that sleeps.
+static void handle_event(void) {
+  for (int i = 1; i < BLOCKS; i += 2) free(blocks[i]);
 }
 
 // ---- the loop -----------------------------------------------------------------------------------------------------------
@@ -77,7 +58,6 @@ typedef struct loop_s {
   int       fd;         // where events come from
   long long last_event; // ms
   bool      is_idle;    // all free memory has been returned since the last event
-  int       heartbeats;
 } loop_t;
 
 static long long now_ms(void) {
@@ -96,14 +76,11 @@ static bool loop_turn(loop_t* loop) {
     if (read(loop->fd, &event, 1) != 1) return false;
     loop->last_event = now_ms();
     loop->is_idle = false;
-    if (event == 'f') {
-      for (int i = 0; i < BLOCKS; i++) free(blocks[i]);
-    }
+    handle_event();
     return true;
   }
   bool is_idle = now_ms() - loop->last_event >= IDLE_MS;
   mi_collect(is_idle); // the heartbeat, or the last one
-  loop->heartbeats++;
   loop->is_idle = is_idle;
   return true;
 }
@@ -125,22 +102,18 @@ static long status(const char* name) {
 int main(void) {
   int       fds[2];
   pthread_t worker;
-  mi_register_deferred_free(&free_some_later, NULL);
   pthread_barrier_init(&worker_sleeps, NULL, 2);
   if (pipe(fds) != 0 || pthread_create(&worker, NULL, &work, NULL) != 0) return 1;
-  use_much_memory();
-  while (n_later < 1000) later[n_later++] = malloc(1000);
   pthread_barrier_wait(&worker_sleeps);
   long threads = status("Threads:");
-  printf("threads: %ld, %s\n", threads, threads == 2 ? "none of them is the library's" : "one more than the program's");
-  printf("after the burst: the process has %s\n", status("VmRSS:") > 58 * 1024 ? "more than 58 MiB" : "little");
+  printf("threads: %ld, %s\n", threads, threads == 2 ? "none of them is the library's" : "not only those of the program");
 
   loop_t loop = {.fd = fds[0], .last_event = now_ms()};
-  if (write(fds[1], "f", 1) != 1) return 1; // the event that frees
+  if (write(fds[1], "e", 1) != 1 || !loop_turn(&loop)) return 1;
+  printf("after the burst, and the frees: %s\n", status("VmRSS:") > 40 * 1024 ? "more than 40 MiB" : "little");
   while (!loop.is_idle && loop_turn(&loop)) {
   }
-  printf("while the loop waits: %s\n", status("VmRSS:") < 20 * 1024 ? "less than 20 MiB" : "too much");
-  printf("heartbeats: %s; deferred frees done: %s\n", loop.heartbeats > 2 ? "some" : "too few", n_later == 0 ? "all" : "not all");
+  printf("when the loop waits: %s\n", status("VmRSS:") < 8 * 1024 ? "less than 8 MiB" : "too much");
   pthread_barrier_wait(&worker_sleeps);
   pthread_join(worker, NULL);
   return 0;
