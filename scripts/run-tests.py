@@ -190,6 +190,15 @@ PARTS += [
          ("python3", CLANG[0]), script=COMPILE, is_optional=True),
 ]
 
+SITE = "test/site/run.py"
+PARTS += [
+    Part("site", "rest", "site", "the documentation site: build, links, every function (uses PyPI, or Debian's Sphinx)", (),
+         ("python3", "graphviz:dot", "mscgen"), script=SITE, build="release", is_optional=True),
+    Part("site-browser", "documents", "site", "the same, and every page at two widths and the search in a browser", (),
+         ("python3", "graphviz:dot", "mscgen", "chromium", "chromium-driver:chromedriver", "python3-selenium:python3-selenium"), script=SITE,
+         build="release", is_optional=True),
+]
+
 NAMES = {part.name: [part] for part in PARTS}
 for each in PARTS:
     NAMES.setdefault(each.group, []).append(each)
