@@ -69,6 +69,12 @@ else()
   message(FATAL_ERROR "mimalloc does not know the system ${CMAKE_SYSTEM_NAME}: see docs/design/porting.md.")
 endif()
 
+if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$" AND NOT MI_PRIM_CUSTOM)
+  list(APPEND mi_system_sources src/prim/linux_share.c)
+else()
+  list(APPEND mi_system_sources src/prim/no_share.c)
+endif()
+
 if(WIN32)
   set(mi_override_sources
     src/override/windows_crt.c
@@ -170,6 +176,7 @@ set(mi_sources
   src/api/leaks.c
   src/api/stats.c
   src/api/stats_print.c
+  src/api/publish.c
   src/api/process.c
   src/api/malloc.c
   src/api/heap.c

@@ -20,11 +20,11 @@ TABLE = "src/support/option.c"
 
 # These store options, and so name some whose value they do not use.
 SILENT = {OWN, TABLE, "src/support/options.c"}
-READ = r"\b(?:mi_option_get|mi_option_get_clamp|mi_option_get_size|mi_option_is_enabled|_mi_option_get_fast)\(mi_option_%s\b"
+READ = r"\b(?:mi_option_get|mi_option_get_clamp|mi_option_get_size|mi_option_is_enabled|_mi_option_get_fast)\(mi_option_%s(?:_row)?\b"
 
 NO_EFFECT = "no effect here"
 ENUMERATOR = re.compile(r"^\s*mi_option_(\w+),\s*(/\*.*?\*/)?", re.M)
-OWN_OPTION = re.compile(r"^#define mi_option_(\w+)\s", re.M)
+OWN_OPTION = re.compile(r"^#define mi_option_(\w+?)(?:_row)?\s", re.M)  # ..._row: programs know it by another number
 ROW = re.compile(r'^\s*X([23]?)\s*\("(\w+)",(.*)\)\s*\\?\s*$', re.M)
 
 
@@ -66,7 +66,7 @@ class Tree:
         return found
 
     def _is_read(self, name):
-        word = re.compile(rf"\bmi_option_{name}\b")
+        word = re.compile(rf"\bmi_option_{name}(?:_row)?\b")
         asks = re.compile(READ % name)
         return any((asks if path in SILENT else word).search(code) for path, code in self.code.items())
 

@@ -53,9 +53,13 @@ class Part:
 
 PARTS = [
     Part("release", "quick", "release", "all tests of the library that users get, style, models and instruction counts",
-         ("-LE", SLOW), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
+         ("-LE", f"{SLOW}|command"), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
     Part("release-slow", "rest", "release", "packaging, quick real programs, programs with one bug each", ("-L", SLOW),
          ("python3", "binutils:objdump", "pkg-config"), (("package tests with clang", CLANG + LTO),)),
+    Part("command", "rest", "release", "the command mimalloc, published pages, the Python package", ("-L", "command"),
+         ("python3", "python3-click", "python3-rich", "python3-pytest", "python3-pyelftools", "python3-prometheus-client",
+          "python3-setuptools", "python3-wheel", "python3-venv"),
+         (("scrapes by Prometheus", ["prometheus:promtool"]),), is_optional=True),
     Part("debug", "rest", "debug", "all tests, with internal checks", needs=("python3",)),
     Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
     Part("secure", "rest", "secure", "the library with checks of blocks (MI_SECURE)", ("-L", "unit|api|bugs"), ("python3",)),

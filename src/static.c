@@ -16,6 +16,11 @@
   #include "prim/linux_fault.c"
   #include "prim/linux_process.c"
 #endif
+#if MI_SYSTEM_LINUX
+  #include "prim/linux_share.c"
+#else
+  #include "prim/no_share.c"
+#endif
 #if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
@@ -167,6 +172,7 @@
 #include "api/leaks.c"
 #include "api/stats.c"
 #include "api/stats_print.c"
+#include "api/publish.c"
 #include "api/process.c"
 #include "api/malloc.c"
 #include "api/heap.c"

@@ -12,6 +12,7 @@
 #include "../support/message.h"
 #include "../support/options.h"
 #include "../support/trace.h"
+#include "publish.h"
 #include "stats_print.h"
 
 int mi_version(void) mi_attr_noexcept {
@@ -40,6 +41,7 @@ void mi_process_init(void) mi_attr_noexcept {
   _mi_thread_theap();
   _mi_message_init();
   _mi_sampler_init();
+  _mi_publish_init();
   if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
   process_started_ms = _mi_prim_clock_ms();
   // It is printed at the end, when it is too late to ask (numa.h).
@@ -64,6 +66,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
     _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
   }
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
+  _mi_publish_done();
   _mi_message_print(1, "process done\n");
 }
 

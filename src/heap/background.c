@@ -26,6 +26,21 @@ static mi_atomic(int64_t)  background_last_ms;  // when the last round was over
 static mi_atomic(bool)     background_must_end; // at once
 static mi_lock_t           background_lock;
 
+typedef void (*background_observer_fun_t)(mi_background_event_t event);
+static mi_atomic(background_observer_fun_t) background_observer;
+
+// Without a thread whoever does some work has to look at the clock.
+static void background_set_notes(bool has_thread) {
+  mi_store_relaxed(&_mi_event_sleeps, !has_thread && mi_load_relaxed(&background_observer) != NULL);
+}
+
+// False if there is none.
+static bool background_tell(mi_background_event_t event) {
+  background_observer_fun_t observer = mi_load_acquire(&background_observer);
+  if (observer != NULL) observer(event);
+  return observer != NULL;
+}
+
 // ---- rounds -----------------------------------------------------------------------------------------------------------
 
 static int64_t background_round_ms(void) {
@@ -54,7 +69,7 @@ static bool background_do_round(void) {
   bool is_asked = mi_exchange_acq_rel(&background_asked, false);
   if (is_asked || background_is_worth()) more = background_round();
   mi_store_relaxed(&background_last_ms, _mi_prim_clock_ms());
-  return more || is_asked;
+  return background_tell(MI_BACKGROUND_ROUND) || more || is_asked;
 }
 
 // ---- the thread -------------------------------------------------------------------------------------------------------
@@ -80,6 +95,7 @@ static bool background_end(void) {
   _mi_purge_by_amount();
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread
+  background_set_notes(false);
   if (_mi_prim_thread_watched() == 0) return true;
   uint32_t state = BACKGROUND_NONE;
   if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return true;
@@ -108,6 +124,7 @@ static bool background_round_locked(void) {
 }
 
 static void background_run(void) {
+  background_set_notes(true);
   int quiet = 0, alone = 0; // rounds without work, and without other threads of the program
   for (;;) {
     uint32_t calls = mi_load_acquire(&background_calls); // before we look whether there are threads: the last one calls
@@ -172,8 +189,10 @@ static bool background_is_due(int64_t now) {
 // passes through all others.
 static void background_by_clock(void) {
   int64_t now = _mi_prim_clock_ms();
-  if (!background_is_due(now) || !_mi_lock_try(&background_lock)) return;
+  bool    is_observed = (mi_load_relaxed(&background_observer) != NULL);
+  if (!(background_is_due(now) || is_observed) || !_mi_lock_try(&background_lock)) return;
   if (background_is_due(now)) background_do_round(); // or another has just made one
+  else background_tell(MI_BACKGROUND_ROUND);
   _mi_lock_release(&background_lock);
 }
 
@@ -200,6 +219,10 @@ void _mi_background_lock(void) {
   _mi_lock_acquire(&background_lock);
 }
 
+bool _mi_background_try_lock(void) {
+  return _mi_lock_try(&background_lock);
+}
+
 void _mi_background_unlock(void) {
   _mi_lock_release(&background_lock);
 }
@@ -207,6 +230,12 @@ void _mi_background_unlock(void) {
 void _mi_background_after_fork(void) {
   _mi_prim_thread_after_fork();
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
-  mi_store_relaxed(&_mi_event_sleeps, false);
   _mi_purge_set_has_thread(false);
+  background_tell(MI_BACKGROUND_CHILD);
+  background_set_notes(false);
+}
+
+void _mi_background_observe(void (*observer)(mi_background_event_t event)) {
+  mi_store_release(&background_observer, observer);
+  if (mi_load_acquire(&background_state) == BACKGROUND_NONE) background_set_notes(false);
 }

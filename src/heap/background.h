@@ -12,7 +12,10 @@
 // BG4  It sleeps without a timeout when it has nothing to do.  Slow paths wake it when there is enough memory to be worth it.
 // BG5  libc ends the process when its last thread ends, on that thread, and after pthread_exit(main) that must not be ours: handlers
 //      of atexit are the program's.  So the program's last thread lets ours end first.
+// BG6  An observer, if there is one, runs with the lock of rounds held.  While there is one, the thread makes its rounds.
 #pragma once
+
+#include "../base/compiler.h"
 
 // Slow paths call it by way of event.h.
 
@@ -23,3 +26,10 @@ void _mi_background_lock(void);
 void _mi_background_unlock(void);
 
 void _mi_background_after_fork(void);
+
+// BG6: told of each round, by whoever makes it; without a thread, also of work between rounds; and of a fork in its child.
+typedef enum mi_background_event_e { MI_BACKGROUND_ROUND, MI_BACKGROUND_CHILD } mi_background_event_t;
+void _mi_background_observe(void (*observer)(mi_background_event_t event)); // NULL: no longer
+
+// Without waiting.
+bool _mi_background_try_lock(void);

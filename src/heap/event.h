@@ -2,7 +2,7 @@
 //
 //   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), blocks to guard (sampler.h)
 //   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
-//   _mi_event_sleeps    the background thread sleeps without a timeout
+//   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds
 //
 // EV1  Rounds lie above slow paths in the order of layers: background.c registers the one function that slow paths call.
 #pragma once

@@ -139,6 +139,27 @@ bool _mi_prim_is_unloadable(void);
 // Is there thread-local storage yet?  Callable while the program is still being relocated.
 bool _mi_prim_has_thread_storage(void);
 
+// ---- memory that other processes read -------------------------------------------------------------------------------
+
+// By what other processes know this one: one process only has all three numbers.
+typedef struct mi_prim_self_s {
+  uint64_t pid;
+  uint64_t pid_space; // the numbering that pid belongs to; 0: unknown
+  uint64_t started;   // as the system counts it; 0: unknown
+  char     name[32];
+} mi_prim_self_t;
+int         _mi_prim_self(mi_prim_self_t* self);
+bool        _mi_prim_process_exists(uint64_t pid); // in our numbering
+// The i-th directory for such files, to be tried in turn; NULL: there are no more.
+const char* _mi_prim_share_directory(size_t i);
+// Makes a file that this user alone can read, and maps it; it reads as zero, and has all the memory that it needs.  EEXIST if
+// something has that name; EFBIG if files may not be so large; ENOTSUP where there is no such thing.
+int         _mi_prim_share(const char* path, size_t size, void** start);
+// Takes the name away.  A mapping stays.
+int         _mi_prim_unshare(const char* path);
+// The names in a directory, no more than `max`.
+void _mi_prim_share_list(const char* directory, size_t max, void (*visit)(const char* name, void* arg), void* arg);
+
 // ---- threads ------------------------------------------------------------------------------------------------------------
 
 // Calls `done` at the exit of every thread that called _mi_prim_thread_exit_arm, after the destructors of the program's

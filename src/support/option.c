@@ -128,7 +128,8 @@
   X("guarded_before", -1, OPTIONAL, EFFECT, NULL) \
   X("debug_stacks", 0, SWITCH, EFFECT, NULL) \
   X("keep_deepbind", 0, SWITCH, EFFECT, NULL) \
-  X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL)
+  X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL) \
+  X("publish", 0, STEP, EFFECT, NULL)
 // clang-format on
 
 #define OPTION_SKIP(name, initial, kind, effect, legacy)

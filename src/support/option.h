@@ -27,14 +27,15 @@
 #endif
 
 // Options of our own follow the public ones.  They are set by the environment only, since the numbers that programs may
-// use belong to the interface.
+// use belong to the interface; but mi_option_publish has a number that is far from these.
 #define mi_option_background_thread ((mi_option_t)(_mi_option_last + 0)) // purge on a thread of our own
 #define mi_option_show_leaks        ((mi_option_t)(_mi_option_last + 1)) // print at exit what was not freed
 #define mi_option_guarded_before    ((mi_option_t)(_mi_option_last + 2)) // percent of guarded blocks (heap/guard.h)
 #define mi_option_debug_stacks      ((mi_option_t)(_mi_option_last + 3)) // who allocated which block (trace.h)
 #define mi_option_keep_deepbind     ((mi_option_t)(_mi_option_last + 4)) // of dlopen (override/loader.c)
 #define mi_option_memory_tagging    ((mi_option_t)(_mi_option_last + 5)) // where the processor can (prim/tag.h)
-#define MI_OPTION_COUNT             (_mi_option_last + 6)
+#define mi_option_publish_row       ((mi_option_t)(_mi_option_last + 6)) // where mi_option_publish is in the table
+#define MI_OPTION_COUNT             (_mi_option_last + 7)
 
 enum { MI_OPTION_UNREAD, MI_OPTION_DEFAULTED, MI_OPTION_FOUND, MI_OPTION_CHOSEN };
 

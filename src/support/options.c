@@ -72,7 +72,9 @@ static bool options_is_known(const char* variable) {
     const mi_option_desc_t* desc = &_mi_option_descs[i];
     if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
-  return options_is_named(variable, "disable_redirect") || options_is_named(variable, "redirect"); // of another system
+  return options_is_named(variable, "disable_redirect") ||
+         options_is_named(variable, "redirect") ||  // of another system
+         options_is_named(variable, "publish_dir"); // a text
 }
 
 // A misspelt option would have no effect, silently.
@@ -107,15 +109,20 @@ bool _mi_options_all_default(void) {
 
 typedef void (*options_changed_fun_t)(void);
 
+// Where it is in the table.
+static mi_option_t options_row(mi_option_t option) {
+  return option == mi_option_publish ? mi_option_publish_row : option;
+}
+
 // Says so if it does not.
 static bool options_exists(mi_option_t option) {
-  bool exists = ((int)option >= 0 && (int)option < (int)_mi_option_last);
+  bool exists = ((int)option >= 0 && (int)option < (int)_mi_option_last) || option == mi_option_publish;
   if (!exists) _mi_message_warning("option %d does not exist.", (int)option);
   return exists;
 }
 
 long mi_option_get(mi_option_t option) {
-  long value = options_exists(option) ? _mi_option_get_fast(option) : 0;
+  long value = options_exists(option) ? _mi_option_get_fast(options_row(option)) : 0;
   options_warn();
   return value;
 }
@@ -128,7 +135,7 @@ long mi_option_get_clamp(mi_option_t option, long min, long max) {
 size_t mi_option_get_size(mi_option_t option) {
   long value = mi_option_get(option);
   if (value <= 0) return 0;
-  if (_mi_option_descs[option].kind != MI_VALUE_KIB) return (size_t)value;
+  if (_mi_option_descs[options_row(option)].kind != MI_VALUE_KIB) return (size_t)value;
   return (size_t)value > SIZE_MAX / 1024 ? SIZE_MAX : (size_t)value * 1024;
 }
 
@@ -137,9 +144,14 @@ bool mi_option_is_enabled(mi_option_t option) {
 }
 
 static mi_atomic(options_changed_fun_t) options_on_guarded;
+static mi_atomic(options_changed_fun_t) options_on_publish;
 
 void _mi_options_on_guarded(void (*changed)(void)) {
   mi_store_release(&options_on_guarded, changed);
+}
+
+void _mi_options_on_publish(void (*changed)(void)) {
+  mi_store_release(&options_on_publish, changed);
 }
 
 // Programs that run with rights which those who started them have not do not take settings from them.
@@ -153,14 +165,15 @@ static void options_tell(mi_option_t option) {
   options_say_ignored();
   if (!_mi_option_descs[option].has_effect)
     _mi_message_print(1, "option '%s' is set and has no effect here.\n", _mi_option_descs[option].name);
-  options_changed_fun_t changed = mi_load_acquire(&options_on_guarded);
+  options_changed_fun_t changed = NULL;
   bool is_guarded = ((int)option >= (int)mi_option_guarded_min && (int)option <= (int)mi_option_guarded_sample_seed);
-  if (is_guarded && changed != NULL) changed();
+  if (is_guarded) changed = mi_load_acquire(&options_on_guarded);
+  else if (option == mi_option_publish_row) changed = mi_load_acquire(&options_on_publish);
+  if (changed != NULL) changed();
 }
 
 // Says so if a program sets an option to what it cannot be.
 static bool options_accepts(mi_option_t option, long value) {
-  if (!options_exists(option)) return false;
   bool is_valid = _mi_value_is_valid(_mi_option_descs[option].kind, value);
   if (!is_valid) {
     _mi_message_warning("option '%s' has an invalid value. %ld is out of range: it stays %ld%s.",
@@ -177,6 +190,8 @@ static void options_choose(mi_option_t option, long value) {
 
 void mi_option_set(mi_option_t option, long value) {
   mi_store_relaxed(&options_is_chosen, true);
+  if (!options_exists(option)) return;
+  option = options_row(option);
   if (!options_accepts(option, value)) return;
   options_choose(option, value);
   if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
@@ -190,6 +205,8 @@ void mi_option_set(mi_option_t option, long value) {
 
 void mi_option_set_default(mi_option_t option, long value) {
   mi_store_relaxed(&options_is_chosen, true);
+  if (!options_exists(option)) return;
+  option = options_row(option);
   if (!options_accepts(option, value)) return;
   _mi_option_read(option);
   options_warn();

@@ -8,6 +8,8 @@ void _mi_options_settle(void);
 
 // Calls `changed` from now on when the program has set one of the public options guarded_...
 void _mi_options_on_guarded(void (*changed)(void));
+// The same for mi_option_publish.
+void _mi_options_on_publish(void (*changed)(void));
 
 // For an option of one system that is not in the table: warns of its value in the environment.  `what` is wrong with it, in words
 // that follow it, and it stays as it is by default.

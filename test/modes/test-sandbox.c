@@ -218,6 +218,7 @@ static const case_t cases[] = {
     {"guarded, some", "MIMALLOC_GUARDED_SAMPLE_RATE=50", "", 0},
     {"guarded, few", "MIMALLOC_GUARDED_SAMPLE_RATE=2000", "", 0},
     {"small regions", "MIMALLOC_ARENA_RESERVE=32M", "", 0},
+    {"published", "MIMALLOC_PUBLISH=1", "", 0},
     {"limited", "A=1", "", GiB},
 };
 

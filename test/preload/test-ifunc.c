@@ -6,9 +6,8 @@
 #include "../check.h"
 #include "../modes/support.h"
 
-// On AArch64 a program that lld (19) has linked ends in such a resolver with the malloc of glibc, too: its calls are not relocated
-// yet.
-#if defined(__GLIBC__) && (defined(__x86_64__) || (defined(__aarch64__) && !defined(MI_TEST_LLD)))
+// A program that lld (19) has linked ends in such a resolver with the malloc of glibc, too: its calls are not relocated yet.
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !defined(MI_TEST_LLD)
 
 static char* early_block;
 
@@ -49,7 +48,7 @@ int main(int argc, char** argv) {
 #else
 
 int main(void) {
-  test_skip("IFUNC", "needs glibc on x86-64 or AArch64, and there another linker than lld");
+  test_skip("IFUNC", "needs glibc on x86-64 or AArch64, and another linker than lld");
   return skip_code;
 }
 

@@ -1,0 +1,105 @@
+"""Finds the shared library, and preloads it."""
+
+import ctypes.util
+import os
+import pathlib
+import struct
+import subprocess
+
+from .errors import ToolError
+
+PACKAGE = pathlib.Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent.parent
+OURS = "MIMALLOC_LIBRARY"    # which is no option of the library
+NAMES = {"release": "libmimalloc.so", "secure": "libmimalloc-secure.so"}
+BUILDS = {"release": ("build/user", "build/release"), "secure": ("build/secure",)}
+SYSTEM = ("/usr/local/lib", "/usr/lib", "/usr/local/lib64", "/usr/lib64")
+
+
+def is_checkout(path=CHECKOUT):
+    return (path / "src" / "static.c").is_file() and (path / "CMakeLists.txt").is_file()
+
+
+def _candidates(kind):
+    name = NAMES[kind]
+    yield PACKAGE / "lib" / name
+    if is_checkout():
+        yield from (CHECKOUT / build / name for build in BUILDS[kind])
+    for place in SYSTEM:
+        yield from sorted(pathlib.Path(place).glob(f"mimalloc*/{name}"))
+        yield from (pathlib.Path(place) / name, *pathlib.Path(place).glob(f"*-linux-gnu/{name}"))
+    found = ctypes.util.find_library(name.removeprefix("lib").removesuffix(".so"))
+    if found:
+        yield from sorted(path for place in SYSTEM for path in pathlib.Path(place).rglob(found))
+
+
+def find(kind="release"):
+    """The path of the library of that kind; $MIMALLOC_LIBRARY comes first."""
+    chosen = os.environ.get(OURS)
+    if chosen and kind == "release":
+        if not pathlib.Path(chosen).is_file():
+            raise ToolError(f"MIMALLOC_LIBRARY is {chosen}, and there is no such file.")
+        return pathlib.Path(chosen).resolve()
+    for path in _candidates(kind):
+        if path.is_file():
+            return path.resolve()
+    raise ToolError(f"{NAMES[kind]} was not found. Install it (make install PREFIX=/usr/local), or say where it is: "
+                    "MIMALLOC_LIBRARY=/path/to/libmimalloc.so.")
+
+
+def preload(environment, library):
+    """The environment with the library preloaded, before whatever is preloaded already."""
+    others = [part for part in environment.get("LD_PRELOAD", "").replace(":", " ").split()
+              if pathlib.Path(part).name not in NAMES.values()]
+    rest = {name: value for name, value in environment.items() if name != OURS}
+    return {**rest, "LD_PRELOAD": ":".join([str(library), *others])}
+
+
+# ---- is it ours? ----------------------------------------------------------------------------------------------------
+
+PROBE = "MIMALLOC_VERBOSE"
+
+
+def probe(library, environment=None):
+    """(does the library load and serve, what the loader or the library said)."""
+    env = {**preload(dict(os.environ if environment is None else environment), library), PROBE: "1"}
+    try:
+        run = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, str(error)
+    said = run.stderr.strip()
+    return run.returncode == 0 and "process init" in said, said
+
+
+# ---- programs that cannot have it preloaded --------------------------------------------------------------------------
+
+ELF_HEADER = {1: (struct.Struct("<16sHHIIIIIHHHHHH"), struct.Struct("<IIIIIIII")),
+              2: (struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ"))}
+PT_INTERP = 3
+
+
+def obstacle(program):
+    """Why a program cannot have the library preloaded, as a sentence; None: nothing is known against it."""
+    path = pathlib.Path(program)
+    try:
+        info = path.stat()
+        with path.open("rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return None
+    if info.st_mode & 0o6000 and os.getuid() != 0:
+        return f"{path} runs with the rights of another user, and the system preloads nothing into such programs."
+    if head[:4] != b"\x7fELF" or head[4] not in ELF_HEADER or head[5] != 1:
+        return None
+    header, segment = ELF_HEADER[head[4]]
+    fields = header.unpack_from(head)
+    table, size, count = fields[5], fields[9], fields[10]
+    try:
+        kinds = {segment.unpack_from(head, table + i * size)[0] for i in range(count)}
+    except struct.error:
+        return None
+    if head[4] * 32 != struct.calcsize("P") * 8:
+        return f"{path} is a program of {head[4] * 32} bits, and the library has {struct.calcsize('P') * 8}."
+    if PT_INTERP not in kinds:
+        return f"{path} is linked statically, so nothing can be preloaded into it: link it with libmimalloc.a."
+    return None
