@@ -20,8 +20,8 @@ sys.path.insert(0, str(HERE))
 import diagrams  # noqa: E402
 import reference  # noqa: E402
 
-PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "bench/README.md", "test/README.md", "test/stubs/README.md",
-         "examples/README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if p.parent != HERE)]
+PAGES = [*sorted(p.relative_to(ROOT).as_posix() for pattern in ("*.md", "*/README.md", "test/*/README.md") for p in ROOT.glob(pattern)
+                 if p.parts[len(ROOT.parts)] not in ("build", "docs")), *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if p.parent != HERE)]
 LINK = re.compile(r"(!?\[[^\]]*\])\(([^()\s]+)\)")
 DRAWING = re.compile(r"^```mermaid\n(.*?)^```\n", re.M | re.S)
 FENCE = re.compile(r"(^```.*?^```[ \t]*$|`[^`\n]*`)", re.M | re.S)
