@@ -39,8 +39,7 @@ shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libm
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
-        bench-scaling bench-nim \
-        bench-report bench-results bench-publish soak format tidy install dist clean
+        bench-scaling bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -122,6 +121,10 @@ bench-results: ## measure everything in docs/benchmarks, with the libraries in P
 bench-publish: ## make docs/benchmarks and the README's figures from docs/benchmarks/results.json; RESULT=FILE replaces it first
 	@scripts/need.sh python3
 	@bench/bench.py publish $(if $(filter-out file,$(origin RESULT)),$(RESULT))
+
+site: ## build the documentation site into build/site (uses PyPI, or Debian's Sphinx)
+	@scripts/need.sh python3
+	@docs/site/build.py $(BUILD)/site
 
 soak: ## run the randomised tests with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)

@@ -229,7 +229,7 @@ endif()
 
 # ---- name -------------------------------------------------------------------------------------------------------------
 
-set(mi_library_name mimalloc)
+set(mi_library_name mimalloc${MI_NAME_SUFFIX})
 if(MI_SECURE)
   string(APPEND mi_library_name -secure)
 endif()

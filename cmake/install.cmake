@@ -8,16 +8,19 @@
 #   mimalloc.pc             lib/pkgconfig/              lib/pkgconfig/
 #   LICENSE                 share/doc/mimalloc-2.4/     share/doc/mimalloc/
 #
+# With MI_NAME_SUFFIX, each mimalloc in these names is followed by that suffix, so that nothing has the name of a file of another
+# implementation.  find_package(mimalloc) finds it all the same.
+#
 # The shared library's names have versions in both layouts, so levels 2 and 3 can be installed side by side.  Then the link
 # libmimalloc.so and mimalloc.pc are those of the later installation.
 include(GNUInstallDirs)
 
-set(mi_versioned_name mimalloc-${mi_version})
+set(mi_versioned_name mimalloc${MI_NAME_SUFFIX}-${mi_version})
 if(MI_INSTALL_TOPLEVEL)
   set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR})
   set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR})
-  set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/mimalloc)
-  set(mi_install_docdir     ${CMAKE_INSTALL_DATAROOTDIR}/doc/mimalloc)
+  set(mi_install_cmakedir   ${CMAKE_INSTALL_LIBDIR}/cmake/mimalloc${MI_NAME_SUFFIX})
+  set(mi_install_docdir     ${CMAKE_INSTALL_DATAROOTDIR}/doc/mimalloc${MI_NAME_SUFFIX})
 else()
   set(mi_install_objectdir  ${CMAKE_INSTALL_LIBDIR}/${mi_versioned_name})
   set(mi_install_includedir ${CMAKE_INSTALL_INCLUDEDIR}/${mi_versioned_name})
@@ -121,4 +124,5 @@ elseif(NOT MI_BUILD_STATIC)
   set(mi_pc_libs "\${objectdir}/${mi_library_name}${CMAKE_C_OUTPUT_EXTENSION}${mi_pc_private}")
 endif()
 configure_file(cmake/mimalloc.pc.in mimalloc.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mimalloc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/mimalloc.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  RENAME mimalloc${MI_NAME_SUFFIX}.pc)

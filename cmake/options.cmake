@@ -76,6 +76,7 @@ endif()
 option(MI_BUILD_MINJECT     "Build minject, which adds mimalloc.dll to executables of Windows" ${mi_minject_default})
 option(MI_BUILD_BENCH       "Add the target bench, the benchmark programs; looks for a C++ compiler" ${MI_BUILD_TESTS})
 option(MI_INSTALL_TOPLEVEL  "Install static library, object, headers and CMake files in unversioned directories" OFF)
+mi_string_option(MI_NAME_SUFFIX "" "Added to the names of libraries, directories and mimalloc.pc, as in -compact; for distributions")
 option(MI_DEV_WARNINGS      "Many warnings, all of them errors; for developers of this project" OFF)
 
 # ---- options without effect here ------------------------------------------------------------------------------------------

@@ -1,16 +1,25 @@
 #!/bin/sh
-# Makes the source archive of a release: OUT/mimalloc-VERSION.tar.gz, which unpacks into the directory mimalloc-VERSION.
-# Prints its path.  The version is that of level 2 in include/mimalloc.h.
+# Makes the source archive of a release: OUT/mimalloc-VERSION.tar.gz, which unpacks into the directory mimalloc-VERSION, and its
+# checksum in OUT/mimalloc-VERSION.tar.gz.sha256.  Prints the path of the archive.  The version is that of level 2 in
+# include/mimalloc.h.
 #
 #   scripts/dist.sh OUT             from a clean checkout only
 #   scripts/dist.sh --any OUT       also with uncommitted changes, which are then part of the archive
+#   scripts/dist.sh --sign KEY OUT  also a signature by this key of gpg, OUT/mimalloc-VERSION.tar.gz.asc
 #
 # The same commit gives the same bytes (with the same tar and gzip).  An unpacked archive can make the archive again.
 set -eu
 
 any=no
-if [ "${1-}" = "--any" ]; then any=yes; shift; fi
-out=${1:?usage: scripts/dist.sh [--any] OUT}
+key=
+while :; do
+  case ${1-} in
+    --any) any=yes; shift ;;
+    --sign) key=${2:?usage: scripts/dist.sh [--any] [--sign KEY] OUT}; shift 2 ;;
+    *) break ;;
+  esac
+done
+out=${1:?usage: scripts/dist.sh [--any] [--sign KEY] OUT}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/.."
@@ -40,4 +49,9 @@ xargs -0 sh -c 'for f; do if [ -e "$f" ]; then printf "%s\0" "$f"; fi; done' sh 
 LC_ALL=C tar --create --null --no-recursion --verbatim-files-from --files-from="$files" --transform="s,^,$name/,S" \
   --owner=0 --group=0 --numeric-owner --mode=go+u,go-w --mtime="@$time" --format=ustar |
   gzip -9n > "$out/$name.tar.gz"
+(cd "$out" && sha256sum "$name.tar.gz" > "$name.tar.gz.sha256")
+if [ -n "$key" ]; then
+  rm -f "$out/$name.tar.gz.asc"
+  gpg --batch --local-user "$key" --armor --detach-sign "$out/$name.tar.gz"
+fi
 echo "$out/$name.tar.gz"

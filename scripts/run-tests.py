@@ -79,7 +79,8 @@ PARTS = [
            ("-L", "bugs"), ("python3",)) for preset in ("release", "debug", "secure", "secure-full")),
     Part("packages", "package", "release", "packaging, also with package managers and other versions of CMake (uses registries)",
          ("-C", "long", "-R", "^package-"), ("python3", "binutils:objdump", "pkg-config"),
-         (("package tests with clang", CLANG + LTO), ("package-nim", ["nim"]))),
+         (("package tests with clang", CLANG + LTO), ("package-nim", ["nim"]), ("package-debian", ["dpkg-dev:dpkg-buildpackage", "debhelper:dh", "lintian", "gpg"]),
+          ("package-container", ["buildah", "mmdebstrap"]))),
     Part("rust", "rest", "rust", "the crate for Rust, as its users get it, without a registry", (), CARGO, RUST_WANTS, is_optional=True,
          script="test/rust/run.py"),
     Part("rust-registry", "rust", "rust", "the same with other compilers, all features, and other crates for mimalloc (uses registries)", (),
@@ -203,6 +204,15 @@ PARTS += [
          script=COMPILE, is_optional=True),
     Part("stubs", "rest", "stubs", "Android, DragonFly, Haiku and iOS, compiled against declarations of our own", (),
          ("python3", CLANG[0]), script=COMPILE, is_optional=True),
+]
+
+SITE = "test/site/run.py"
+PARTS += [
+    Part("site", "rest", "site", "the documentation site: build, links, every function (uses PyPI, or Debian's Sphinx)", (),
+         ("python3", "graphviz:dot", "mscgen"), script=SITE, build="release", is_optional=True),
+    Part("site-browser", "documents", "site", "the same, and every page at two widths and the search in a browser", (),
+         ("python3", "graphviz:dot", "mscgen", "chromium", "chromium-driver:chromedriver", "python3-selenium:python3-selenium"), script=SITE,
+         build="release", is_optional=True),
 ]
 
 NAMES = {part.name: [part] for part in PARTS}

@@ -45,6 +45,18 @@
   #define MI_BIG_ENDIAN 0
 #endif
 
+// For functions that run before there is thread-local storage, where -fstack-protector has its secret on some processors.
+#if defined(__has_attribute)
+  #if __has_attribute(no_stack_protector)
+    #define mi_no_stack_protector __attribute__((no_stack_protector))
+  #endif
+#endif
+#if !defined(mi_no_stack_protector) && defined(__GNUC__) && !defined(__clang__)
+  #define mi_no_stack_protector __attribute__((optimize("no-stack-protector")))
+#elif !defined(mi_no_stack_protector)
+  #define mi_no_stack_protector
+#endif
+
 // For large variables of which most is never touched: they lie behind the small ones, so that these share OS pages.
 #if defined(__ELF__) && (defined(__GNUC__) || defined(__clang__))
   #define mi_mostly_unused __attribute__((section(".bss.mi_mostly_unused")))

@@ -171,6 +171,8 @@ SOURCE_FLAGS = [
     ("-DMI_DEBUG=3", *OVERRIDE),
     ("-DNDEBUG", "-DMI_API_LEVEL=3", *OVERRIDE),
 ]
+# As distributions compile; also in a static program, where a part of the library runs before there is thread-local storage.
+HARDENED = ("-DNDEBUG", *OVERRIDE, "-fstack-protector-all", "-D_FORTIFY_SOURCE=2", "-fPIE")
 SOURCE_FLAGS_LONG = [
     *((f"-DMI_DEBUG={n}",) for n in (0, 1, 2)), *(("-DNDEBUG", f"-DMI_STAT={n}") for n in (0, 1, 2)),
     *(("-DNDEBUG", f) for f in (
@@ -196,6 +198,14 @@ def single_source(ctx, compiler, flags, language=()):
     check_client(program, wanted)
 
 
+def hardened(ctx, compiler, *link):
+    thing, program = ctx.dir / "hardened.o", ctx.dir / "client"
+    include = f"-I{ROOT / 'include'}"
+    run(compiler, "-O2", include, *HARDENED, "-c", ROOT / "src/static.c", "-o", thing)
+    compile_client(compiler, program, include, *link, thing, "-pthread")
+    check_client(program, {"version": ctx.numbers[2], "mi": "ours"})
+
+
 def single_sources(ctx, sets):
     for cc in compilers():
         for compiler, language in ((cc, ()), (cxx_of(cc), ("-x", "c++", "-std=gnu++17"))):
@@ -207,6 +217,9 @@ def single_sources(ctx, sets):
 def single_source_all(ctx):
     """src/static.c alone, as C and as C++."""
     single_sources(ctx, SOURCE_FLAGS)
+    for compiler in compilers():
+        for link in (("-static",), ("-pie",)):
+            ctx.part(f"{compiler} {' '.join(link)}, stack protector", hardened, ctx, compiler, *link)
 
 
 @case("single-source-flags", long=True, timeout=1800)

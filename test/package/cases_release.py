@@ -6,7 +6,7 @@ import re
 import tarfile
 import tempfile
 
-from harness import (ALONE, OVERRIDDEN, ROOT, case, check_client, cmake_build, cmake_configure, compile_client,
+from harness import (ALONE, OVERRIDDEN, ROOT, Failure, case, check_client, cmake_build, cmake_configure, compile_client,
                      expect, need, run)
 
 
@@ -22,7 +22,7 @@ def changelog_versions():
 
 @case("release-version", timeout=60)
 def release_version(ctx):
-    """The header, CHANGELOG.md, the vcpkg port and the Nim package name the same version; the documents name the same level."""
+    """The header, CHANGELOG.md, the vcpkg port, the Debian package and the Nim package name the same version; the documents the same level."""
     version = full_version(ctx)
     level = ctx.version()
     expect(changelog_versions()[:1] == [version], f"CHANGELOG.md begins with {changelog_versions()[:1]}; the header says {version}")
@@ -37,6 +37,8 @@ def release_version(ctx):
     recipe = (ROOT / "packaging/conan/conanfile.py").read_text(encoding="utf-8")
     level3 = full_version(ctx, 3)
     expect(f"--version {level3}" in recipe, f"conanfile.py shows another version of level 3 than {level3}")
+    debian = (ROOT / "packaging/debian/changelog").read_text(encoding="utf-8")
+    expect(debian.startswith(f"mimalloc-compact ({version}-"), f"packaging/debian/changelog begins with another version than {version}")
 
 
 def unpack(archive, directory, version):
@@ -86,3 +88,32 @@ def archive(ctx):
         with tarfile.open(first) as a, tarfile.open(second) as b:
             expect(a.getnames() == b.getnames(), "the archive made from the archive has other files")
         smoke_test(ctx, tree, work)
+
+
+def make_archive(ctx, out, *options, env=None):
+    return pathlib.Path(run(ROOT / "scripts/dist.sh", "--any", *options, out, env=env).strip().split("\n")[-1])
+
+
+@case("release-signed")
+def release_signed(ctx):
+    """The archive made twice has the same bytes; its checksum and its signature hold, and a changed byte breaks both."""
+    need("tar", "gzip", "gpg", "sha256sum")
+    with tempfile.TemporaryDirectory(prefix="mi-gpg-") as home:   # short: gpg's agent has a socket there
+        env = {"GNUPGHOME": home}
+        run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "Test of mimalloc <test@example.org>", "ed25519", "sign", "never", env=env)
+        first = make_archive(ctx, ctx.dir / "first", "--sign", "test@example.org", env=env)
+        second = make_archive(ctx, ctx.dir / "second")
+        expect(first.read_bytes() == second.read_bytes(), "made twice, the archive has different bytes")
+        signature, checksum = f"{first}.asc", f"{first}.sha256"
+        run("gpg", "--verify", signature, first, env=env)
+        run("sha256sum", "--check", checksum, cwd=first.parent)
+        changed = bytearray(first.read_bytes())
+        changed[len(changed) // 2] ^= 1
+        first.write_bytes(changed)
+        for what, command in (("the signature", ["gpg", "--verify", signature, first]), ("the checksum", ["sha256sum", "--check", checksum])):
+            try:
+                run(*command, env=env, cwd=first.parent)
+            except Failure:
+                continue
+            raise Failure(f"{what} does not notice a changed byte")
+        run("gpgconf", "--kill", "all", env=env)

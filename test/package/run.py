@@ -17,6 +17,7 @@ import cases_link  # noqa: F401
 import cases_options  # noqa: F401
 import cases_registries  # noqa: F401
 import cases_release  # noqa: F401
+import cases_systems  # noqa: F401
 import installs  # noqa: F401
 from harness import CASES, ROOT, Context, Failure, Skip, main_output_encoding, need
 
