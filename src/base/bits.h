@@ -39,6 +39,10 @@ static inline uint64_t mi_mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+static inline int64_t mi_min_signed(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
 static inline size_t mi_min(size_t a, size_t b) {
   return a < b ? a : b;
 }

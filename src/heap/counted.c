@@ -79,13 +79,14 @@ void _mi_counted_forget(mi_theap_t* theap) {
 static int32_t counted_swap_max(size_t cls) {
   size_t n = COUNTED_SWAP_BYTES / _mi_size_class_block(cls);
   n = mi_min(mi_max(n, COUNTED_SWAP_MIN), COUNTED_SWAP_MAX);
-  return mi_min((int32_t)n, mi_max(counted_limit(cls), 1));
+  int32_t limit = counted_limit(cls);
+  return (int32_t)mi_min_signed((int64_t)n, limit > 1 ? limit : 1);
 }
 
 // Not if there are few: both bins could go on with a block each.  A refill brings new ones then.
 size_t _mi_counted_ready(const mi_theap_t* theap, size_t cls) {
   int32_t n = counted_returned(theap, cls), n_max = counted_swap_max(cls);
-  return theap->returns[cls].head == NULL || n < n_max / 2 ? 0 : (size_t)mi_min(n, n_max);
+  return theap->returns[cls].head == NULL || n < n_max / 2 ? 0 : (size_t)mi_min_signed(n, n_max);
 }
 
 size_t _mi_counted_move(mi_theap_t* theap, size_t cls, size_t n_max) {

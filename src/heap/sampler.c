@@ -260,8 +260,8 @@ static size_t sampler_charge(mi_sampler_t* s, size_t n, size_t bytes, bool may_g
   bool    guards = (s->rate > 0 && may_guard), profiles = (s->mean > 0);
   int64_t cost = (int64_t)bytes, k = (int64_t)n;
   *due = 0;
-  if (guards) k = mi_min(k, s->to_guard);
-  if (profiles) k = mi_min(k, (s->to_profile + cost - 1) / cost);
+  if (guards) k = mi_min_signed(k, s->to_guard);
+  if (profiles) k = mi_min_signed(k, (s->to_profile + cost - 1) / cost);
   if (guards && (s->to_guard -= k) <= 0) {
     *due |= MI_SAMPLER_GUARD;
     sampler_start_interval(s);
@@ -370,7 +370,7 @@ unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   sampler_settle(theap, s);
   unsigned due = sampler_take_due(theap, s, size, cls);
   if ((due & MI_SAMPLER_GUARD) != 0 && !(_mi_sampler_wants_size(s, size) && sampler_is_time(s)))
-    due &= ~MI_SAMPLER_GUARD;
+    due &= ~(unsigned)MI_SAMPLER_GUARD;
   return due & (MI_SAMPLER_GUARD | MI_SAMPLER_PROFILE);
 }
 
@@ -385,7 +385,7 @@ void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t off
   s->is_busy = false;
   if (is_timed) {
     int64_t end_ns = _mi_prim_clock_ns();
-    s->not_before_ns = end_ns + mi_min(end_ns - start_ns, SAMPLER_COST_MAX) * SAMPLER_TIME_SHARE;
+    s->not_before_ns = end_ns + mi_min_signed(end_ns - start_ns, SAMPLER_COST_MAX) * SAMPLER_TIME_SHARE;
   }
   return p;
 }

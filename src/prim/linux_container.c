@@ -217,7 +217,7 @@ size_t _mi_prim_container_limit(void) {
 size_t _mi_prim_machine_memory(void) {
   struct sysinfo info;
   int            saved = errno;
-  uint64_t       size = (sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0);
+  uint64_t       size = (sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0), max = SIZE_MAX;
   errno = saved;
-  return (size_t)mi_min(size, (uint64_t)SIZE_MAX);
+  return (size_t)(size < max ? size : max);
 }
