@@ -87,3 +87,14 @@ void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void*
   (void)visit;
   (void)arg;
 }
+
+size_t _mi_prim_machine_memory(void) {
+#if defined(_SC_PHYS_PAGES)
+  int  saved = errno;
+  long n = sysconf(_SC_PHYS_PAGES);
+  errno = saved;
+  return n <= 0 ? 0 : (size_t)n * _mi_prim_os_page_size();
+#else
+  return 0;
+#endif
+}

@@ -4,8 +4,8 @@
 #include <io.h>
 #include <stdlib.h>
 #include <string.h>
-#include <wchar.h>
 
+#include "../base/bits.h"
 #include "windows_calls.h"
 
 // ---- time ---------------------------------------------------------------------------------------------------------------
@@ -51,8 +51,7 @@ int64_t _mi_prim_cpu_time_ms(void) {
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
   DWORD    saved = GetLastError();
-  bool     ok = (_mi_windows_calls.random != NULL && _mi_windows_calls.random(&x, sizeof(x)));
-  if (!ok)
+  if (_mi_windows_calls.random == NULL || !_mi_windows_calls.random(&x, sizeof(x)))
     x = (uint64_t)_mi_prim_clock_ns() ^ ((uint64_t)(uintptr_t)&x << 16) ^ ((uint64_t)GetCurrentProcessId() << 40);
   SetLastError(saved);
   return x;
@@ -101,12 +100,18 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   info->minor_faults = memory.PageFaultCount;
 }
 
-// ---- limits, processors ----------------------------------------------------------------------------------------------
+// ---- limits, processors, paths ---------------------------------------------------------------------------------------
 
 size_t _mi_prim_address_space_limit(void) {
   SYSTEM_INFO info;
   GetSystemInfo(&info);
   return (size_t)((uintptr_t)info.lpMaximumApplicationAddress - (uintptr_t)info.lpMinimumApplicationAddress);
+}
+
+size_t _mi_prim_machine_memory(void) {
+  MEMORYSTATUSEX status;
+  status.dwLength = sizeof(status);
+  return (size_t)(GlobalMemoryStatusEx(&status) ? mi_min_signed((int64_t)status.ullTotalPhys, PTRDIFF_MAX) : 0);
 }
 
 size_t _mi_prim_numa_node_count(void) {
@@ -126,8 +131,6 @@ size_t _mi_prim_numa_node(void) {
   SetLastError(saved);
   return node;
 }
-
-// ---- paths --------------------------------------------------------------------------------------------------------------
 
 char* _mi_prim_real_path(const char* name, char* path) {
   if (_access(name, 0) != 0) return NULL;

@@ -4,3 +4,9 @@
 #define O_CLOEXEC 0x80000
 #define AT_FDCWD  (-100)
 int open(const char*, int, ...);
+#define O_WRONLY    1
+#define O_RDWR      2
+#define O_CREAT     0x200
+#define O_EXCL      0x800
+#define O_NOFOLLOW  0x100
+#define O_DIRECTORY 0x20000

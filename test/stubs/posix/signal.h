@@ -1,9 +1,14 @@
 // Declarations for compiling only: test/stubs/README.md.
 #pragma once
 #include <sys/types.h>
+union sigval {
+  int   sival_int;
+  void* sival_ptr;
+};
 typedef struct stub_siginfo_s {
-  int   si_signo, si_code;
-  void* si_addr;
+  int          si_signo, si_code;
+  void*        si_addr;
+  union sigval si_value;
 } siginfo_t;
 struct sigaction {
   union {
@@ -21,9 +26,11 @@ struct sigaction {
 #define SIGBUS       10
 #define SIGSEGV      11
 #define SA_ONSTACK   0x0001
+#define SA_RESTART   0x0002
 #define SA_RESETHAND 0x0004
 #define SA_NODEFER   0x0010
 #define SA_SIGINFO   0x0040
+#define SI_QUEUE     0x10002
 #define SIG_BLOCK    1
 #define SIG_UNBLOCK  2
 #define SIG_SETMASK  3

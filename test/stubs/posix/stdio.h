@@ -2,3 +2,4 @@
 #pragma once
 #include <stddef.h>
 typedef struct stub_file_s FILE;
+int                        rename(const char*, const char*);

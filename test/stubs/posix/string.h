@@ -13,3 +13,4 @@ char*  strrchr(const char*, int);
 char*  strstr(const char*, const char*);
 int    strcmp(const char*, const char*);
 int    strncmp(const char*, const char*, size_t);
+char*  strcpy(char*, const char*);

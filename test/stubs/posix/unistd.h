@@ -18,3 +18,4 @@ uid_t   geteuid(void);
 gid_t   getgid(void);
 gid_t   getegid(void);
 int     issetugid(void);
+ssize_t readlink(const char*, char*, size_t);

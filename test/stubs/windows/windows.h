@@ -208,6 +208,12 @@ typedef struct _EXCEPTION_POINTERS {
 } EXCEPTION_POINTERS;
 
 typedef LONG(NTAPI* PVECTORED_EXCEPTION_HANDLER)(EXCEPTION_POINTERS* pointers);
+typedef struct _MEMORYSTATUSEX {
+  DWORD     dwLength, dwMemoryLoad;
+  ULONGLONG ullTotalPhys, ullAvailPhys, ullTotalPageFile, ullAvailPageFile, ullTotalVirtual, ullAvailVirtual,
+      ullAvailExtendedVirtual;
+} MEMORYSTATUSEX;
+BOOL WINAPI GlobalMemoryStatusEx(MEMORYSTATUSEX* status);
 typedef VOID(NTAPI* PIMAGE_TLS_CALLBACK)(PVOID module, DWORD reason, PVOID reserved);
 
 WINBASEAPI HANDLE WINAPI GetCurrentProcess(void);

@@ -16,3 +16,8 @@ long syscall(long, ...);
 #define SYS_rt_sigprocmask     135
 #define SYS_tgkill             131
 #define SYS_sched_getscheduler 120
+#define SYS_readlinkat         78
+#define SYS_kill               129
+#define SYS_fchmod             52
+#define SYS_unlinkat           35
+#define SYS_getdents64         61

@@ -34,3 +34,4 @@ void* mmap(void*, size_t, int, int, int, off_t);
 int   munmap(void*, size_t);
 int   mprotect(void*, size_t, int);
 int   madvise(void*, size_t, int);
+#define MAP_SHARED 0x0001

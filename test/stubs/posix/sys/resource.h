@@ -16,3 +16,4 @@ struct rusage {
 #define RLIM_INFINITY (~(rlim_t)0)
 int getrusage(int, struct rusage*);
 int getrlimit(int, struct rlimit*);
+#define RLIMIT_FSIZE 1
