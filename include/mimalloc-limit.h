@@ -3,8 +3,8 @@
    A hard limit refuses memory: malloc returns NULL with errno ENOMEM, operator new throws std::bad_alloc, and the function of
    mi_register_error is called, all as when the system has no memory.  Nothing is lost, and allocation works again as soon as
    something was freed or the limit was raised.  Before it refuses, the allocator gives back what it retains itself: free
-   memory, what the calling thread keeps for its next requests, large blocks that other threads keep, and in secure builds the
-   quarantine.  Then it calls the hook, and tries once more.
+   memory, what the calling thread keeps for its next requests, and large blocks that other threads keep.  Then it calls the hook, and
+   tries once more.  In secure full builds freed blocks wait before they are used again, 64 of them at a time, also at a limit.
 
    A soft limit refuses nothing.  When it is crossed, free memory is given back, and if that does not suffice, the hook is called:
    a program may drop its caches there.

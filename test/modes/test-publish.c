@@ -7,6 +7,7 @@
 #include <mimalloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -201,7 +202,7 @@ static void check_forks(void) {
   }
 }
 
-static volatile bool is_over;
+static atomic_bool is_over;
 
 static void* sleep_in_thread(void* arg) {
   mi_free(mi_malloc(10));
