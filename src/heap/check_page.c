@@ -58,7 +58,8 @@ bool _mi_check_page_is_page(const mi_page_t* page) {
 
 static bool check_is_same(const mi_page_t* page, const mi_page_t* part) {
   return _mi_page_kind(part) == MI_PAGE_INTERIOR && part->to_first == (size_t)(part - page) &&
-         part->bin_offset == page->bin_offset && _mi_page_block_size(part) == _mi_page_block_size(page) &&
+         mi_load_relaxed(&part->bin_offset) == mi_load_relaxed(&page->bin_offset) &&
+         _mi_page_block_size(part) == _mi_page_block_size(page) &&
          mi_load_relaxed(&((mi_page_t*)part)->home) == mi_load_relaxed(&((mi_page_t*)page)->home);
 }
 
@@ -159,7 +160,8 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   _mi_view_make(&c->view, page, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
   size_t            bin_offset = (size_t)page->cls << MI_BIN_SHIFT;
-  bool              is_in_bin = (page->bin_offset == bin_offset || page->bin_offset == bin_offset + MI_RETURNS_OFFSET);
+  bool              is_in_bin = (mi_load_relaxed(&page->bin_offset) == bin_offset ||
+                    mi_load_relaxed(&page->bin_offset) == bin_offset + MI_RETURNS_OFFSET);
   bool              is_of_class = (page->to_first == 0 && is_in_bin);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   CHECK_PAGE(is_of_class, "a descriptor of another class");

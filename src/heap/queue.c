@@ -32,11 +32,11 @@ static mi_class_state_t* queue_class(mi_theap_t* theap, const mi_page_t* page) {
 
 void _mi_queue_set_bin(const mi_theap_t* theap, mi_page_t* page) {
   size_t bin_offset = ((size_t)page->cls << MI_BIN_SHIFT) + theap->return_offset;
-  for (uint32_t i = 0; i < page->n_slices; i++) page[i].bin_offset = (uint16_t)bin_offset;
+  for (uint32_t i = 0; i < page->n_slices; i++) mi_store_relaxed(&page[i].bin_offset, (uint16_t)bin_offset);
 }
 
 void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
-  bool names_bin = (page->bin_offset < sizeof(theap->bins));
+  bool names_bin = (mi_load_relaxed(&page->bin_offset) < sizeof(theap->bins));
   if (mi_unlikely(names_bin != (theap->return_offset == 0))) _mi_queue_set_bin(theap, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
   list_append(&queue_class(theap, page)->queue, page);

@@ -82,7 +82,7 @@ static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t b
   mi_store_relaxed(&page->block_size, block_size);
   for (uint32_t i = 1; i < page->n_slices; i++) {
     page[i].to_first = i;
-    page[i].bin_offset = page->bin_offset;
+    mi_store_relaxed(&page[i].bin_offset, mi_load_relaxed(&page->bin_offset));
     mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
     mi_store_relaxed(&page[i].block_size, block_size);
     mi_store_relaxed(&page[i].kind, (uint8_t)interior);
@@ -101,7 +101,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);
-  page->bin_offset = (uint16_t)bin_offset;
+  mi_store_relaxed(&page->bin_offset, (uint16_t)bin_offset);
   page->cls = (uint8_t)cls;
   page->region = (uint8_t)_mi_region_index(run.region);
   page->n_slices = info->n_slices;

@@ -46,7 +46,7 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
     struct mi_page_s* prev;
     size_t asked; // LARGE, GUARDED or padded: the size that the program asked for; else SAMPLED: what is usable
   };
-  uint16_t            bin_offset; // of its class's bin in any theap
+  mi_atomic(uint16_t) bin_offset; // of its class's bin, or return bin (heap/counted.h), in any theap
   mi_atomic(uint16_t) used;       // written by the holder; statistics read it
   uint16_t            extended;
   uint16_t            capacity;

@@ -99,15 +99,19 @@ static void check_sums(uint64_t seed) {
 
 enum { n_threads = 4 };
 static atomic_bool    must_stop;
+static atomic_size_t  n_started;
 static _Atomic(void*) handed[256];
 
 static void* churn(void* arg) {
   rng_t rng = rng_make((uint64_t)(uintptr_t)arg);
+  bool  has_started = false;
   while (!atomic_load(&must_stop)) {
     size_t kind = rng_below(&rng, 200);
     void*  p = mi_malloc(kind == 0 ? 2 * MiB : rng_size(&rng, 10 * KiB));
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
     if (kind == 1) mi_collect(false);
+    if (!has_started) atomic_fetch_add(&n_started, 1);
+    has_started = true;
   }
   return NULL;
 }
@@ -124,6 +128,7 @@ static void check_concurrent(void) {
     if (i == 100) mi_stats_merge();
     sleep_ms(2);
   }
+  while (atomic_load(&n_started) < n_threads) sleep_ms(2); // a busy machine may take long
   CHECK_EQ(get_stats().threads.current, 1 + n_threads);
   atomic_store(&must_stop, true);
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);

@@ -1,6 +1,7 @@
 """The source archive of a release, and the version that everything about it must agree on."""
 
 import json
+import os
 import pathlib
 import re
 import tarfile
@@ -42,10 +43,11 @@ def release_version(ctx):
 
 
 def unpack(archive, directory, version):
-    """The root of the unpacked tree.  All members are plain files below one directory."""
+    """The root of the unpacked tree.  All members are below one directory: plain files, and links to what is there."""
     with tarfile.open(archive) as tar:
         for member in tar.getmembers():
-            expect(member.isfile(), f"{member.name} is no plain file")
+            target = os.path.normpath(os.path.join(os.path.dirname(member.name), member.linkname))
+            expect(member.isfile() or (member.issym() and target.startswith(f"mimalloc-{version}/")), f"{member.name} is no plain file")
             expect(member.name.startswith(f"mimalloc-{version}/") and ".." not in member.name, f"{member.name} is elsewhere")
         tar.extractall(directory)
     return directory / f"mimalloc-{version}"
