@@ -31,6 +31,8 @@
    of 2 MiB or 1 GiB that the system had set aside, the table of pages (1/1000 of the memory that it describes), and what does not
    come from this allocator: code, stacks, files, mappings of the program.  Of a heap: its pages and its large blocks.
 
+   A large block that is resized counts twice while it is copied; on Linux blocks of more than 32 MiB move without a copy.
+
    A page of the smallest kind has 64 KiB.  So a limit of less than about 4 MiB leaves little to use, and a heap's limit should
    be some hundred KiB for each thread that uses it.
 
