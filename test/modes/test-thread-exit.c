@@ -126,7 +126,8 @@ int main(int argc, char** argv) {
   printf("%zu threads, %zu destructor calls\n", n_threads, atomic_load(&n_destructions));
   CHECK(atomic_load(&n_wrong) == 0);
   CHECK(atomic_load(&n_destructions) == n_threads * n_keys * rounds);
-  CHECK(rss_within("growth of resident memory", minus(rss_now(), rss_before), 3 * MiB));
+  // Whatever their number; beside busy processes more of them live at a time, and leave more for the next.
+  CHECK(rss_within("growth of resident memory", minus(rss_now(), rss_before), 6 * MiB));
   // The kernel does not join again what gaps between pages had parted, for as many pages as there were at once.
   size_t growth = minus(mapping_count(), mappings_before), growth_max = 20 + (MI_HARDENED ? n_at_once * n_blocks : 0);
   CHECK_FOR(growth <= growth_max, "%zu more mappings, at most %zu", growth, growth_max);
