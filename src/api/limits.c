@@ -15,9 +15,6 @@
 // The hook is called again so much later, while requests are refused.
 #define LIMITS_REFUSED_MS 100
 
-// What is purged beside the excess over a soft limit, so that the next request does not purge again: a share of the limit.
-#define LIMITS_AHEAD_SHARE 64
-
 // What a process retains at most that knows what its container allows it: a share of that, as long as it is not less than this.
 #define LIMITS_RETAIN_SHARE 16
 #define LIMITS_RETAIN_MIN   MI_MiB
@@ -57,7 +54,7 @@ static void limits_note_crossed(mi_limit_t* limit) {
 static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
   if (_mi_limit_excess(limit) == 0 || mi_local(limits_in_hook)) return;
   _mi_attach_collect();
-  size_t ahead = mi_load_relaxed(&limit->soft) / LIMITS_AHEAD_SHARE;
+  size_t ahead = mi_load_relaxed(&limit->soft) / MI_LIMIT_AHEAD_SHARE;
   if (heap == NULL) _mi_purge_slices((_mi_limit_excess(limit) + ahead) / MI_SLICE_SIZE + 1);
   if (_mi_limit_excess(limit) == 0) return; // LM2
   mi_store_relaxed(&limit->told_ms, _mi_prim_clock_ms());

@@ -2,17 +2,13 @@
 #include "limit.h"
 
 #include "../prim/prim.h"
+#include "region.h"
 
 // After so many attempts others are faster all the time.
 #define LIMIT_TRIES 64
 
-// What is purged beside what is missing, so that the next requests find room: a share of the limit.
-#define LIMIT_AHEAD_SHARE 64
-
 // The program is told again so much later, while the soft limit is exceeded.
 #define LIMIT_AGAIN_MS 1000
-
-#define LIMIT_SLICE ((size_t)1 << 16)
 
 mi_limit_t _mi_limit_process = MI_LIMIT_INIT;
 
@@ -96,7 +92,7 @@ bool _mi_limit_make_room(size_t n, size_t moved, int* tries) {
   if (n - mi_min(n, moved) > hard || purge == NULL || (*tries)++ >= LIMIT_TRIES) return false;
   size_t wanted = used + n - moved;
   if (wanted <= hard) return true; // somebody else gave some back
-  size_t n_given = purge((wanted - hard + hard / LIMIT_AHEAD_SHARE) / LIMIT_SLICE + 1);
+  size_t n_given = purge((wanted - hard + hard / MI_LIMIT_AHEAD_SHARE) / MI_SLICE_SIZE + 1);
   return n_given > 0 || _mi_limit_used(&_mi_limit_process) < used;
 }
 
@@ -104,7 +100,7 @@ void _mi_limit_settle(void) {
   limit_purge_fun_t purge = mi_load_acquire(&limit_purge);
   size_t            hard = mi_load_relaxed(&_mi_limit_process.hard);
   size_t            used = _mi_limit_used(&_mi_limit_process);
-  if (mi_unlikely(used > hard) && purge != NULL) purge((used - hard) / LIMIT_SLICE + 1);
+  if (mi_unlikely(used > hard) && purge != NULL) purge((used - hard) / MI_SLICE_SIZE + 1);
 }
 
 bool _mi_limit_has_room(size_t n) {

@@ -17,6 +17,9 @@
 
 #define MI_LIMIT_NONE SIZE_MAX
 
+// What is purged beside what is missing, so that the next requests find room and do not purge again: a share of the limit.
+#define MI_LIMIT_AHEAD_SHARE 64
+
 typedef struct mi_limit_s {
   mi_atomic(size_t)  used; // bytes
   // Bytes, or MI_LIMIT_NONE:

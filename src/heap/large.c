@@ -152,9 +152,13 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
   return _mi_page_new_large(run, offset, 0);
 }
 
+// Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
+static size_t large_adjust(size_t align, size_t offset) {
+  return (align - (offset & (align - 1))) & (align - 1);
+}
+
 void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
-  // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
-  size_t adjust = (align - (offset & (align - 1))) & (align - 1);
+  size_t adjust = large_adjust(align, offset);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
   size_t     n = mi_div_up(mi_max(size, 1) + adjust, MI_SLICE_SIZE);
   mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
@@ -174,7 +178,7 @@ static bool large_purge_rest(const mi_run_t* run, size_t size) {
 }
 
 void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
-  size_t   adjust = (align - (offset & (align - 1))) & (align - 1);
+  size_t   adjust = large_adjust(align, offset);
   size_t   n = mi_div_up(size + adjust, MI_SLICE_SIZE);
   mi_run_t run = _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
