@@ -12,6 +12,7 @@
 
 #include "../base/bits.h"
 #include "prim.h"
+#include "posix_process.h"
 #include "syscall.h"
 
 static int share_open(const char* path, int flags) {
@@ -85,15 +86,6 @@ const char* _mi_prim_share_directory(size_t i) {
   return "/dev/shm";
 }
 
-// Writing beyond it would end the process.
-static bool share_is_allowed(size_t size) {
-  struct rlimit limit;
-  int           saved = errno;
-  bool          is_allowed = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= size);
-  errno = saved;
-  return is_allowed;
-}
-
 // It is written, and not just made so long: where no room is left, an access to a mapping would end the process.
 static int share_fill(int fd, size_t size) {
   static const char zeros[512] = {0};
@@ -117,7 +109,7 @@ static int share_map(int fd, size_t size, void** start) {
 
 // A new file, at the end of a path whose directory others may write to: whatever lies there is not touched.
 int _mi_prim_share(const char* path, size_t size, void** start) {
-  if (!share_is_allowed(size)) return EFBIG;
+  if (!_mi_prim_may_write(size)) return EFBIG;
   int fd = share_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   if (fd < 0) return -fd;
   int err = (int)-_mi_syscall(SYS_fchmod, (uintptr_t)fd, 0600, 0, 0); // whatever the umask

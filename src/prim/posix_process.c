@@ -106,8 +106,18 @@ int _mi_prim_file_create(const char* path, intptr_t* file) {
   return err;
 }
 
+bool _mi_prim_may_write(size_t end) {
+  struct rlimit limit;
+  int           saved = errno;
+  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end);
+  errno = saved;
+  return may;
+}
+
 int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
-  int         saved = errno, err = 0;
+  int   saved = errno, err = 0;
+  off_t before = lseek((int)file, 0, SEEK_CUR);
+  if (!_mi_prim_may_write((before < 0 ? 0 : (size_t)before) + size)) err = EFBIG;
   const char* at = (const char*)data;
   while (size > 0 && err == 0) {
     ssize_t n = write((int)file, at, size);

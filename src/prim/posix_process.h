@@ -14,3 +14,6 @@ uint64_t         _mi_posix_process_guess(void);
 void             _mi_posix_process_usage(struct rusage* usage, mi_process_info_t* info);
 // A timeout of _mi_prim_wait as system calls take it, in *t; NULL for ever.
 struct timespec* _mi_posix_process_timeout(int64_t timeout_ms, struct timespec* t);
+
+// May a file be so long (RLIMIT_FSIZE)?  Writing beyond that would end the process.
+bool _mi_prim_may_write(size_t end);

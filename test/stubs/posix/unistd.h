@@ -19,3 +19,5 @@ gid_t   getgid(void);
 gid_t   getegid(void);
 int     issetugid(void);
 ssize_t readlink(const char*, char*, size_t);
+#define SEEK_CUR 1
+off_t lseek(int, off_t, int);
