@@ -4,8 +4,8 @@
 # What a system has beside its own sources: threads of POSIX, memory that only grows, one thread.
 set(mi_has_threads ON)
 set(mi_posix_sources src/prim/local.c src/prim/posix_memory.c src/prim/posix_process.c src/prim/thread_exit.c)
-set(mi_unix_sources src/prim/no_advice.c src/prim/no_container.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
-set(mi_grown_sources src/prim/grown.c src/prim/plain.c)
+set(mi_unix_sources src/prim/no_advice.c src/prim/no_container.c src/prim/no_remap.c src/prim/unix_fault.c src/prim/unix_file.c src/prim/unix_memory.c src/prim/unix_process.c src/prim/unix_thread.c ${mi_posix_sources})
+set(mi_grown_sources src/prim/grown.c src/prim/no_files.c src/prim/plain.c)
 
 # Threads of Emscripten are a flag of its compiler.
 set(mi_emscripten_threads OFF)
@@ -72,7 +72,7 @@ else()
 endif()
 
 if(CMAKE_SYSTEM_NAME MATCHES "^(Linux|Android)$" AND NOT MI_PRIM_CUSTOM)
-  list(APPEND mi_system_sources src/prim/linux_share.c)
+  list(APPEND mi_system_sources src/prim/linux_file.c)
 else()
   list(APPEND mi_system_sources src/prim/no_share.c)
 endif()
@@ -186,6 +186,7 @@ set(mi_sources
   src/api/leaks.c
   src/api/stats.c
   src/api/stats_print.c
+  src/api/file.c
   src/api/publish.c
   src/api/profile_write.c
   src/api/profile.c

@@ -19,7 +19,12 @@
                           handler for it when the library starts.
 
    Profiles are files PREFIX.PID.NUMBER.pb in the format of pprof (profile.proto, not compressed). A file is empty until it is
-   complete. The child of a fork goes on with the profile of its parent, and writes files of its own.
+   complete; meanwhile there is FILE.part. If it cannot be written, both are removed, the program goes on, and what was asked for by
+   the environment or from outside ends with a warning (MIMALLOC_SHOW_ERRORS=1). The child of a fork goes on with the profile of its
+   parent, and writes files of its own.
+
+   There are files on Linux, Android, macOS, the BSDs and Haiku. Windows, WebAssembly and ports of your own have neither files nor
+   the signal: there a profile is what mi_profile_dump_to gives, with addresses but without names of files.
 
    All functions may be called by any thread at any time, but not by a handler of a signal. Errors are errno values; errno itself
    is left alone. */
@@ -42,12 +47,15 @@ mi_decl_export int mi_profile_start(size_t rate) mi_attr_noexcept;
    again it goes on with the numbers that it has. */
 mi_decl_export void mi_profile_stop(void) mi_attr_noexcept;
 
-/* Writes a profile to a new file. NULL: to the next PREFIX.PID.NUMBER.pb. EEXIST: there is such a file. EBUSY: another thread is
-   just writing one. EINVAL: it was never started. */
+/* Writes a profile to a new file. NULL: to the next PREFIX.PID.NUMBER.pb. EEXIST: there is such a file, or one of that name with
+   .part behind it. EBUSY: another thread is just writing one. EINVAL: it was never started. ENOTSUP: there are no files. ENAMETOOLONG:
+   more than 847 characters. EFBIG: the limit on the size of files (RLIMIT_FSIZE) forbids it; the process does not end. Otherwise what
+   the system says: ENOENT, EACCES, ENOSPC, EMFILE and so on. After an error there is no new file. It is no point of cancellation on
+   Linux. */
 mi_decl_export int mi_profile_dump(const char* path) mi_attr_noexcept;
 
-/* The same by a function, which is called with one part after the other and returns 0, or an errno value to end it. It must not
-   write a profile itself; it may allocate. */
+/* The same by a function, which is called with one part after the other and returns 0, or an errno value to end it, which is the
+   result then. It must not write a profile itself (EBUSY); it may allocate. EINVAL: `write` is NULL. */
 typedef int(mi_cdecl mi_profile_write_fun)(const void* data, size_t size, void* arg);
 mi_decl_export int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept;
 

@@ -18,14 +18,13 @@
   #include "prim/linux_process.c"
 #endif
 #if MI_SYSTEM_LINUX
-  #include "prim/linux_share.c"
+  #include "prim/linux_file.c"
 #else
   #include "prim/no_share.c"
 #endif
 #if MI_SYSTEM_LINUX && !MI_SYSTEM_ANDROID
   #include "prim/linux_thread.c"
 #elif MI_SYSTEM_WINDOWS
-  #include "prim/no_files.c"
   #include "prim/no_watch.c"
   #include "prim/windows.c"
   #include "prim/windows_calls.c"
@@ -58,6 +57,7 @@
 #endif
 #if MI_SYSTEM_UNIX
   #include "prim/unix_fault.c"
+  #include "prim/unix_file.c"
   #include "prim/unix_memory.c"
   #include "prim/unix_process.c"
 #endif
@@ -88,6 +88,9 @@
 #endif
 #if MI_SYSTEM_WASI || MI_SYSTEM_EMSCRIPTEN
   #include "prim/wasm.c"
+#endif
+#if !MI_SYSTEM_POSIX
+  #include "prim/no_files.c"
 #endif
 #if !MI_PRIM_VIRTUAL
   #include "prim/grown.c"
@@ -183,6 +186,7 @@
 #include "api/leaks.c"
 #include "api/stats.c"
 #include "api/stats_print.c"
+#include "api/file.c"
 #include "api/publish.c"
 #include "api/profile_write.c"
 #include "api/profile.c"

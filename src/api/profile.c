@@ -10,6 +10,7 @@
 #include "../support/format.h"
 #include "../support/message.h"
 #include "../support/options.h"
+#include "file.h"
 #include "profile_write.h"
 
 #define PROFILE_RATE_DEFAULT (512 * MI_KiB)
@@ -21,8 +22,9 @@
 static char                profile_prefix[PROFILE_PREFIX_MAX + 1] = "mimalloc";
 static bool                profile_is_wanted; // a file at the end
 static mi_atomic(uint32_t) profile_n_files;
-static mi_atomic(bool)     profile_is_writing;
-static mi_atomic(int64_t)  profile_started_ms;
+static mi_atomic(size_t)
+    profile_writer; // one more than the process id of who writes; of a parent: nobody does any more
+static mi_atomic(int64_t) profile_started_ms;
 
 // ---- the switch -----------------------------------------------------------------------------------------------------
 
@@ -57,61 +59,87 @@ void mi_profile_get_info(mi_profile_info_t* info) mi_attr_noexcept {
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
-int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept {
+// EINVAL: it was never started.
+static int profile_begin_writing(void) {
   if (_mi_profile_n_stacks() == 0) return EINVAL;
-  if (mi_exchange_acq_rel(&profile_is_writing, true)) return EBUSY;
-  int err = _mi_profile_write(write, arg, _mi_prim_clock_ms() - mi_load_relaxed(&profile_started_ms));
-  mi_store_release(&profile_is_writing, false);
+  size_t self = _mi_prim_process_id() + 1, writer = mi_load_relaxed(&profile_writer);
+  if (writer == self || !mi_cas_strong(&profile_writer, &writer, self, acquire, relaxed)) return EBUSY;
+  return 0;
+}
+
+static void profile_end_writing(void) {
+  mi_store_release(&profile_writer, (size_t)0);
+}
+
+static int profile_write(mi_profile_write_fun* write, void* arg) {
+  return _mi_profile_write(write, arg, _mi_prim_clock_ms() - mi_load_relaxed(&profile_started_ms));
+}
+
+int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept {
+  int err = (write == NULL ? EINVAL : profile_begin_writing());
+  if (err != 0) return err;
+  err = profile_write(write, arg);
+  profile_end_writing();
   return err;
 }
 
-static int mi_cdecl profile_write_file(const void* data, size_t size, void* arg) {
+static int mi_cdecl profile_write_part(const void* data, size_t size, void* arg) {
   return _mi_prim_file_write(*(intptr_t*)arg, data, size);
 }
 
-// Under another name first: whoever waits for the file finds it whole.
-static int profile_fill(const char* path) {
-  char     part[PROFILE_PATH_MAX + 8];
-  intptr_t file;
-  _mi_format(part, sizeof(part), "%s.part", path);
-  int err = _mi_prim_file_create(part, &file);
+static int profile_fill(intptr_t file, void* arg) {
+  (void)arg;
+  return profile_write(&profile_write_part, &file);
+}
+
+// The name is taken by an empty file, and the profile written under another one: whoever waits for it finds it whole.
+static int profile_make(const char* path) {
+  char part[PROFILE_PATH_MAX + 8];
+  int  err = _mi_file_make(path, NULL, NULL);
   if (err != 0) return err;
-  err = mi_profile_dump_to(&profile_write_file, &file);
-  int err_close = _mi_prim_file_close(file);
-  if (err == 0) err = err_close;
-  return err == 0 ? _mi_prim_file_rename(part, path) : err;
+  _mi_format(part, sizeof(part), "%s.part", path);
+  err = _mi_file_make(part, &profile_fill, NULL);
+  if (err == 0 && (err = _mi_prim_file_rename(part, path)) != 0) _mi_prim_file_remove(part);
+  if (err != 0) _mi_prim_file_remove(path);
+  return err;
 }
 
-static int profile_claim(const char* path) {
-  intptr_t file;
-  int      err = _mi_prim_file_create(path, &file);
-  return err != 0 ? err : _mi_prim_file_close(file);
-}
-
-static int profile_dump_next(char* path) {
+static int profile_make_next(char* path) {
   int err = EEXIST;
   for (int i = 0; i < PROFILE_TRIES && err == EEXIST; i++) {
     uint32_t number = mi_fetch_add_relaxed(&profile_n_files, 1) + 1;
     _mi_format(path, PROFILE_PATH_MAX, "%s.%zu.%04u.pb", profile_prefix, _mi_prim_process_id(), (unsigned)number);
-    err = profile_claim(path);
+    err = profile_make(path);
   }
-  return err != 0 ? err : profile_fill(path);
+  return err;
+}
+
+// NULL: to the next name, which is written to `next`.
+static int profile_dump(const char* path, char* next) {
+  int err = profile_begin_writing();
+  if (err != 0) return err;
+  err = (path == NULL ? profile_make_next(next) : profile_make(path));
+  profile_end_writing();
+  return err;
 }
 
 int mi_profile_dump(const char* path) mi_attr_noexcept {
   char next[PROFILE_PATH_MAX];
-  if (_mi_profile_n_stacks() == 0) return EINVAL;
-  if (path == NULL) return profile_dump_next(next);
-  if (_mi_format_length(path) >= PROFILE_PATH_MAX) return ENAMETOOLONG;
-  int err = profile_claim(path);
-  return err != 0 ? err : profile_fill(path);
+  if (path != NULL && _mi_format_length(path) >= PROFILE_PATH_MAX) return ENAMETOOLONG;
+  return profile_dump(path, next);
 }
 
+static const char* profile_reason(int err) {
+  if (err == EINVAL) return "it was never started";
+  return err == EBUSY ? "another thread is just writing one" : _mi_file_reason(err);
+}
+
+// The name comes last: a long one is cut off.
 static void profile_dump_or_warn(void) {
   char path[PROFILE_PATH_MAX] = "";
-  int  err = (_mi_profile_n_stacks() == 0 ? EINVAL : profile_dump_next(path));
-  if (err != 0) _mi_message_warning("the heap profile %s cannot be written (error %d).\n", path, err);
-  else _mi_message_print(1, "heap profile: %s\n", path);
+  int  err = profile_dump(NULL, path);
+  if (err == 0) _mi_message_print(1, "heap profile: %s\n", path);
+  else _mi_message_warning("the heap profile cannot be written: %s (error %d) %s\n", profile_reason(err), err, path);
 }
 
 // ---- what is in use -------------------------------------------------------------------------------------------------

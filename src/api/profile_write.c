@@ -13,7 +13,7 @@
 #define WRITE_OTHER       ((uint64_t)1 << 40) // locations: of stack 0
 #define WRITE_UNKNOWN     (WRITE_OTHER + 1)   // ... and of stacks without frames
 
-// Static, since stacks of threads may be small; profile_is_writing guards them.
+// Static, since stacks of threads may be small; profile_writer guards them.
 static mi_pprof_t write_profile, write_message, write_inner;
 static struct {
   uintptr_t start, end;

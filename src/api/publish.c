@@ -10,6 +10,7 @@
 #include "../support/format.h"
 #include "../support/message.h"
 #include "../support/options.h"
+#include "file.h"
 #include "stats.h"
 
 #define PUBLISH_MS       10  // between two updates at least; the library's thread makes its rounds less often
@@ -154,19 +155,31 @@ static void publish_sweep(const char* name, void* arg) {
   if ((s = publish_number(s + 1, &space)) == NULL || strcmp(s, ".stats") != 0) return;
   if (space != self->pid_space || pid == 0 || pid > INT32_MAX || _mi_prim_process_exists(pid)) return;
   _mi_format(publish_path + publish_directory, sizeof(publish_path) - publish_directory, "%s", name);
-  _mi_prim_unshare(publish_path);
+  _mi_prim_file_remove(publish_path);
+}
+
+// All of it is written before it is mapped: where no room is left, an access to a mapping would end the process.
+static int publish_map(intptr_t file, void* start) {
+  static const char zeros[512] = {0};
+  int               err = 0;
+  for (size_t n = 0; n < publish_size && err == 0; n += sizeof(zeros)) {
+    err = _mi_prim_file_write(file, zeros, mi_min(sizeof(zeros), publish_size - n));
+  }
+  return err != 0 ? err : _mi_prim_file_map(file, publish_size, (void**)start);
 }
 
 // Makes the file in the directory that publish_path begins with.
 static int publish_make(const mi_prim_self_t* self) {
-  void* start;
+  void* start = NULL;
   publish_size = mi_align_up(sizeof(publish_page_t), _mi_prim_os_page_size());
   _mi_format(publish_path + publish_directory, sizeof(publish_path) - publish_directory, "mimalloc-%llu-%llu.stats",
              (unsigned long long)self->pid, (unsigned long long)self->pid_space);
-  int err = _mi_prim_share(publish_path, publish_size, &start);
-  if (err == EEXIST && _mi_prim_unshare(publish_path) == 0) { // of an earlier process, or of this one before an exec
-    err = _mi_prim_share(publish_path, publish_size, &start);
+  int err = _mi_file_make(publish_path, &publish_map, &start);
+  if (err == EEXIST &&
+      _mi_prim_file_remove(publish_path) == 0) { // of an earlier process, or of this one before an exec
+    err = _mi_file_make(publish_path, &publish_map, &start);
   }
+  if (err != 0 && start != NULL) _mi_prim_release(start, publish_size);
   if (err != 0) return err;
   publish_page = (publish_page_t*)start;
   publish_fill(publish_page, self);
@@ -180,7 +193,7 @@ static int publish_make_in(const char* directory, mi_prim_self_t* self) {
   size_t length = strlen(directory);
   if (length + 64 > sizeof(publish_path)) return ENAMETOOLONG;
   publish_directory = _mi_format(publish_path, sizeof(publish_path), "%s/", directory);
-  _mi_prim_share_list(directory, PUBLISH_FILES, &publish_sweep, self);
+  _mi_prim_file_list(directory, PUBLISH_FILES, &publish_sweep, self);
   return publish_make(self);
 }
 
@@ -192,7 +205,7 @@ static int publish_start(void) {
   if (err != 0) return err;
   if (directory != NULL && directory[0] != 0) return publish_make_in(directory, &self);
   err = ENOTSUP;
-  for (size_t i = 0; err != 0 && (directory = _mi_prim_share_directory(i)) != NULL; i++) {
+  for (size_t i = 0; err != 0 && (directory = _mi_prim_file_directory(i)) != NULL; i++) {
     err = publish_make_in(directory, &self);
   }
   return err;
@@ -200,7 +213,7 @@ static int publish_start(void) {
 
 static void publish_stop(void) {
   publish_update(PUBLISH_ENDED);
-  _mi_prim_unshare(publish_path);
+  _mi_prim_file_remove(publish_path);
   _mi_prim_release(publish_page, publish_size);
   publish_page = NULL;
 }
@@ -233,21 +246,8 @@ static void publish_observe(mi_background_event_t event) {
 // ---- the option -----------------------------------------------------------------------------------------------------
 
 static const char* publish_reason(int err) {
-  switch (err) {
-    case ENOTSUP: return "this system has no such files";
-    case ENOENT: return "the directory does not exist, or /proc is not mounted";
-    case ENOTDIR: return "a part of the path is no directory";
-    case EACCES:
-    case EPERM:
-    case EEXIST:
-    case EROFS: return "this user may not write there";
-    case ENOSPC: return "no room is left there";
-    case EFBIG: return "RLIMIT_FSIZE forbids a file of this size";
-    case EMFILE:
-    case ENFILE: return "too many files are open";
-    case ENAMETOOLONG: return "the name of the directory is too long";
-    default: return "the system refuses";
-  }
+  if (err == ENOENT) return "the directory does not exist, or /proc is not mounted";
+  return err == EEXIST ? "this user may not write there" : _mi_file_reason(err);
 }
 
 static void publish_warn(int err) {
@@ -267,9 +267,9 @@ static int publish_obey_locked(long mode) {
 }
 
 static void publish_obey(void) {
-  long mode = _mi_option_get_fast(mi_option_publish_row);
   _mi_background_lock();
-  int err = publish_obey_locked(mode);
+  long mode = _mi_option_get_fast(mi_option_publish_row); // with the lock: the last that was set is what is obeyed last
+  int  err = publish_obey_locked(mode);
   _mi_background_unlock();
   if (err != 0) publish_warn(err); // whoever is told may allocate
   else if (mode != 0) _mi_event_wake();
@@ -285,7 +285,7 @@ void _mi_publish_done(void) {
   if (mi_likely(_mi_option_get_fast(mi_option_publish_row) == 0) || !_mi_background_try_lock()) return;
   if (publish_page != NULL) {
     publish_update(PUBLISH_ENDED);
-    if (publish_mode == 2) _mi_prim_unshare(publish_path);
+    if (publish_mode == 2) _mi_prim_file_remove(publish_path);
     publish_page = NULL;
   }
   _mi_background_unlock();

@@ -28,14 +28,6 @@ MI_PRIM_DEFAULT size_t _mi_prim_stack(void** frames, size_t max) { (void)frames,
 MI_PRIM_DEFAULT bool   _mi_prim_stack_init(void)      { return false; }
 MI_PRIM_DEFAULT bool   _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) { (void)address, (void)name, (void)size, (void)offset; return false; }
 
-MI_PRIM_DEFAULT int    _mi_prim_file_create(const char* path, intptr_t* file) { (void)path, (void)file; return ENOTSUP; }
-MI_PRIM_DEFAULT int    _mi_prim_file_write(intptr_t file, const void* data, size_t size) { (void)file, (void)data, (void)size; return ENOTSUP; }
-MI_PRIM_DEFAULT int    _mi_prim_file_close(intptr_t file) { (void)file; return ENOTSUP; }
-MI_PRIM_DEFAULT int    _mi_prim_file_rename(const char* from, const char* to) { (void)from, (void)to; return ENOTSUP; }
-MI_PRIM_DEFAULT size_t _mi_prim_process_id(void)      { return 0; }
-MI_PRIM_DEFAULT void   _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg) { (void)visit, (void)arg; }
-MI_PRIM_DEFAULT int    _mi_prim_signal_init(int sig, void (*on_signal)(int value)) { (void)sig, (void)on_signal; return ENOTSUP; }
-
 // clang-format on
 
 MI_PRIM_DEFAULT void _mi_prim_process_info(mi_process_info_t* info) {

@@ -5,9 +5,7 @@
 #include "posix_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,7 +74,19 @@ size_t _mi_prim_address_space_limit(void) {
   return known ? (size_t)limit.rlim_cur : SIZE_MAX;
 }
 
+bool _mi_posix_process_may_write(size_t end) {
+  struct rlimit limit;
+  int           saved = errno;
+  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end);
+  errno = saved;
+  return may;
+}
+
 // ---- the rest -------------------------------------------------------------------------------------------------------
+
+size_t _mi_prim_process_id(void) {
+  return (size_t)getpid();
+}
 
 void _mi_prim_abort(void) {
   abort();
@@ -95,61 +105,7 @@ const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
   return NULL;
 }
 
-// ---- files and a signal, for the heap profile -------------------------------------------------------------------------
-
-int _mi_prim_file_create(const char* path, intptr_t* file) {
-  int saved = errno;
-  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  int err = (fd < 0 ? errno : 0);
-  *file = fd;
-  errno = saved;
-  return err;
-}
-
-bool _mi_prim_may_write(size_t end) {
-  struct rlimit limit;
-  int           saved = errno;
-  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end);
-  errno = saved;
-  return may;
-}
-
-int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
-  int   saved = errno, err = 0;
-  off_t before = lseek((int)file, 0, SEEK_CUR);
-  if (!_mi_prim_may_write((before < 0 ? 0 : (size_t)before) + size)) err = EFBIG;
-  const char* at = (const char*)data;
-  while (size > 0 && err == 0) {
-    ssize_t n = write((int)file, at, size);
-    if (n > 0) {
-      at += n;
-      size -= (size_t)n;
-    }
-    else if (n == 0 || errno != EINTR) {
-      err = (n == 0 ? EIO : errno);
-    }
-  }
-  errno = saved;
-  return err;
-}
-
-int _mi_prim_file_close(intptr_t file) {
-  int saved = errno;
-  int err = (close((int)file) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
-}
-
-int _mi_prim_file_rename(const char* from, const char* to) {
-  int saved = errno;
-  int err = (rename(from, to) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
-}
-
-size_t _mi_prim_process_id(void) {
-  return (size_t)getpid();
-}
+// ---- a signal, for the heap profile -----------------------------------------------------------------------------------
 
 static void (*posix_on_signal)(int value);
 

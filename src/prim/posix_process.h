@@ -16,4 +16,4 @@ void             _mi_posix_process_usage(struct rusage* usage, mi_process_info_t
 struct timespec* _mi_posix_process_timeout(int64_t timeout_ms, struct timespec* t);
 
 // May a file be so long (RLIMIT_FSIZE)?  Writing beyond that would end the process.
-bool _mi_prim_may_write(size_t end);
+bool _mi_posix_process_may_write(size_t end);

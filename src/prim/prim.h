@@ -138,14 +138,6 @@ typedef struct mi_process_info_s {
 } mi_process_info_t;
 void _mi_prim_process_info(mi_process_info_t* info);
 
-// Can the library's code be unloaded while the process goes on, because it is a part of a library that can?
-bool _mi_prim_is_unloadable(void);
-
-// Is there thread-local storage yet?  Callable while the program is still being relocated.
-bool _mi_prim_has_thread_storage(void);
-
-// ---- memory that other processes read -------------------------------------------------------------------------------
-
 // By what other processes know this one: one process only has all three numbers.
 typedef struct mi_prim_self_s {
   uint64_t pid;
@@ -153,17 +145,33 @@ typedef struct mi_prim_self_s {
   uint64_t started;   // as the system counts it; 0: unknown
   char     name[32];
 } mi_prim_self_t;
-int         _mi_prim_self(mi_prim_self_t* self);
-bool        _mi_prim_process_exists(uint64_t pid); // in our numbering
-// The i-th directory for such files, to be tried in turn; NULL: there are no more.
-const char* _mi_prim_share_directory(size_t i);
-// Makes a file that this user alone can read, and maps it; it reads as zero, and has all the memory that it needs.  EEXIST if
-// something has that name; EFBIG if files may not be so large; ENOTSUP where there is no such thing.
-int         _mi_prim_share(const char* path, size_t size, void** start);
-// Takes the name away.  A mapping stays.
-int         _mi_prim_unshare(const char* path);
+int    _mi_prim_self(mi_prim_self_t* self);   // reads files; ENOTSUP where that is not known
+bool   _mi_prim_process_exists(uint64_t pid); // in our numbering
+size_t _mi_prim_process_id(void);             // for names of files; 0: unknown
+
+// Can the library's code be unloaded while the process goes on, because it is a part of a library that can?
+bool _mi_prim_is_unloadable(void);
+
+// Is there thread-local storage yet?  Callable while the program is still being relocated.
+bool _mi_prim_has_thread_storage(void);
+
+// ---- files: heap profiles, and the published page -------------------------------------------------------------------
+//
+// ENOTSUP where the library makes no files.
+
+// Makes a file that did not exist (EEXIST), which this user alone can read and write; `file` is a handle of the system.
+int  _mi_prim_file_create(const char* path, intptr_t* file);
+// Appends all of it.  EFBIG if the file may not be so long, ENOSPC if there is no room: a part may have been written.
+int  _mi_prim_file_write(intptr_t file, const void* data, size_t size);
+// Maps so much of what was written; other processes that map the file see what is written there.
+int  _mi_prim_file_map(intptr_t file, size_t size, void** start);
+int  _mi_prim_file_close(intptr_t file);                     // a mapping stays
+int  _mi_prim_file_rename(const char* from, const char* to); // in place of the file `to`
+int  _mi_prim_file_remove(const char* path);
 // The names in a directory, no more than `max`.
-void _mi_prim_share_list(const char* directory, size_t max, void (*visit)(const char* name, void* arg), void* arg);
+void _mi_prim_file_list(const char* directory, size_t max, void (*visit)(const char* name, void* arg), void* arg);
+// The i-th directory for files that are mapped, to be tried in turn; NULL: there are no more.
+const char* _mi_prim_file_directory(size_t i);
 
 // ---- threads ------------------------------------------------------------------------------------------------------------
 
@@ -237,15 +245,7 @@ uintptr_t _mi_prim_thread_id(void);
 bool      _mi_prim_thread_is_main(void);
 int64_t   _mi_prim_clock_ns(void); // monotonic
 
-// ---- the heap profile: files, modules, a signal ----------------------------------------------------------------------
-
-// Makes a file that did not exist (EEXIST), for writing by its owner; `file` is a handle of the system.  ENOTSUP where there
-// are none.
-int    _mi_prim_file_create(const char* path, intptr_t* file);
-int    _mi_prim_file_write(intptr_t file, const void* data, size_t size); // all of it
-int    _mi_prim_file_close(intptr_t file);
-int    _mi_prim_file_rename(const char* from, const char* to);
-size_t _mi_prim_process_id(void);
+// ---- the heap profile: modules, a signal -----------------------------------------------------------------------------
 
 // Code that is mapped: of the program, or of a library.
 typedef struct mi_module_s {

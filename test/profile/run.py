@@ -145,7 +145,7 @@ def main():
             Profile(paths[0]).check_sums("by signal")
         # What cannot be done is said, and the program goes on.
         for settings, words in (({"MIMALLOC_PROFILE": ""}, "'' is empty"),
-                                ({"MIMALLOC_PROFILE": work / "none" / "x"}, "cannot be written"),
+                                ({"MIMALLOC_PROFILE": work / "none" / "x"}, "cannot be written: the directory does not exist (error 2) " + str(work / "none" / "x.")),
                                 ({"MIMALLOC_PROFILE": work / "y", "MIMALLOC_PROFILE_RATE": "many"}, "profile_rate has an invalid"),
                                 ({"MIMALLOC_PROFILE_SIGNAL": "1000"}, "no heap profile by signal 1000"),
                                 ({"MIMALLOC_PROFILE_SIGNAL": "9"}, "no heap profile by signal 9")):

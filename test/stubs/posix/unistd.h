@@ -19,5 +19,6 @@ gid_t   getgid(void);
 gid_t   getegid(void);
 int     issetugid(void);
 ssize_t readlink(const char*, char*, size_t);
+int     unlink(const char*);
 #define SEEK_CUR 1
 off_t lseek(int, off_t, int);

@@ -1,0 +1,56 @@
+// Files on macOS, the BSDs and Haiku.  Layer: prim.
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "posix_process.h"
+
+int _mi_prim_file_create(const char* path, intptr_t* file) {
+  int saved = errno;
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int err = (fd < 0 ? errno : 0);
+  *file = fd;
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
+  int   saved = errno, err = 0;
+  off_t before = lseek((int)file, 0, SEEK_CUR);
+  if (!_mi_posix_process_may_write((before < 0 ? 0 : (size_t)before) + size)) err = EFBIG;
+  const char* at = (const char*)data;
+  while (size > 0 && err == 0) {
+    ssize_t n = write((int)file, at, size);
+    if (n > 0) {
+      at += n;
+      size -= (size_t)n;
+    }
+    else if (n == 0 || errno != EINTR) {
+      err = (n == 0 ? EIO : errno);
+    }
+  }
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_close(intptr_t file) {
+  int saved = errno;
+  int err = (close((int)file) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_rename(const char* from, const char* to) {
+  int saved = errno;
+  int err = (rename(from, to) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
+
+int _mi_prim_file_remove(const char* path) {
+  int saved = errno;
+  int err = (unlink(path) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
+}
