@@ -105,6 +105,7 @@ set(mi_sources
   src/support/assert.c
   src/support/chance.c
   src/support/format.c
+  src/support/hook.c
   src/support/message.c
   src/support/option.c
   src/support/options.c

@@ -105,6 +105,7 @@
 #include "support/assert.c"
 #include "support/chance.c"
 #include "support/format.c"
+#include "support/hook.c"
 #include "support/message.c"
 #include "support/option.c"
 #include "support/options.c"

@@ -9,6 +9,7 @@
 #include "../heap/guard.h"
 #include "../heap/large.h"
 #include "../heap/thread.h"
+#include "../support/hook.h"
 #include "../support/message.h"
 #include "../support/options.h"
 
@@ -19,24 +20,22 @@
 #define LIMITS_RETAIN_SHARE 16
 #define LIMITS_RETAIN_MIN   MI_MiB
 
-static mi_atomic(mi_limit_fun*) limits_hook;
-static mi_atomic(void*)         limits_hook_arg;
-static mi_atomic(mi_heap_t*)    limits_crossed_heap; // the one that was the last to cross its soft limit
-static MI_LOCAL(bool, limits_in_hook);               // LM1
+static mi_atomic(mi_heap_t*) limits_crossed_heap; // the one that was the last to cross its soft limit
+static MI_LOCAL(bool, limits_in_hook);            // LM1
 
 // ---- the hook ---------------------------------------------------------------------------------------------------------
 
 void mi_limit_hook(mi_limit_fun* hook, void* arg) mi_attr_noexcept {
-  mi_store_release(&limits_hook_arg, arg);
-  mi_store_release(&limits_hook, hook);
+  _mi_hook_set(MI_HOOK_LIMIT, (mi_hook_fun_t)hook, arg);
 }
 
 static bool limits_call(mi_limit_event_t event, mi_limit_t* limit, mi_heap_t* heap) {
-  mi_limit_fun* hook = mi_load_acquire(&limits_hook);
+  void*         arg;
+  mi_limit_fun* hook = (mi_limit_fun*)_mi_hook_get(MI_HOOK_LIMIT, &arg);
   if (hook == NULL || mi_local(limits_in_hook)) return false;
   int saved = errno;
   mi_local(limits_in_hook) = true;
-  hook(event, heap, _mi_limit_used(limit), mi_load_acquire(&limits_hook_arg));
+  hook(event, heap, _mi_limit_used(limit), arg);
   mi_local(limits_in_hook) = false;
   errno = saved;
   return true;

@@ -1,4 +1,4 @@
-// Messages and errors.  Layer: support.  Owns the registered output and error functions and the earlier output.
+// Messages and errors.  Layer: support.  Owns the earlier output.
 #include "message.h"
 
 #include <errno.h>
@@ -6,52 +6,13 @@
 
 #include "../base/probe.h"
 #include "../base/track.h"
-#include "../prim/lock.h"
 #include "../prim/prim.h"
 #include "format.h"
+#include "hook.h"
 #include "option.h"
 
 #define MESSAGE_MAX   512 // bytes on the stack of a thread that may have little of it
 #define MESSAGE_TRIES 64  // to find something at rest that others change within a few instructions
-
-// ---- registered functions -------------------------------------------------------------------------------------------
-
-// A function and its argument, which are only ever used together.  `version` is odd while they change; whoever keeps
-// finding it so does without a function, rather than wait for a thread that may never run again.
-typedef void (*message_fun_t)(void);
-
-typedef struct message_hook_s {
-  mi_atomic(uint32_t)      version;
-  mi_atomic(message_fun_t) fun;
-  mi_atomic(void*)         arg;
-} message_hook_t;
-
-static message_hook_t message_output_hook;
-static message_hook_t message_error_hook;
-
-static void message_hook_set(message_hook_t* hook, message_fun_t fun, void* arg) {
-  int      n_spins = 0;
-  uint32_t version = mi_load_relaxed(&hook->version) & ~1u;
-  while (!mi_cas_weak(&hook->version, &version, version + 1, acquire, relaxed)) { // one writer at a time
-    if (version % 2 != 0) _mi_lock_pause(&hook->version, version, &n_spins);
-    version &= ~1u;
-  }
-  mi_store_release(&hook->fun, fun); // release: who sees one of these sees the odd version before it
-  mi_store_release(&hook->arg, arg);
-  mi_store_release(&hook->version, version + 2);
-}
-
-static message_fun_t message_hook_get(message_hook_t* hook, void** arg) {
-  for (int i = 0; i < MESSAGE_TRIES; i++) {
-    uint32_t      before = mi_load_acquire(&hook->version);
-    message_fun_t fun = mi_load_acquire(&hook->fun); // acquire: the version is read again only after these two
-    *arg = mi_load_acquire(&hook->arg);
-    uint32_t after = mi_load_relaxed(&hook->version);
-    if (before == after && before % 2 == 0) return fun;
-    mi_cpu_pause();
-  }
-  return NULL;
-}
 
 // ---- this thread ----------------------------------------------------------------------------------------------------
 
@@ -125,14 +86,14 @@ static void message_earlier_deliver(mi_output_fun* out, void* arg) {
 void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept {
   int saved = errno;
   if (out != NULL) message_earlier_deliver(out, arg);
-  message_hook_set(&message_output_hook, (message_fun_t)out, arg);
+  _mi_hook_set(MI_HOOK_OUTPUT, (mi_hook_fun_t)out, arg);
   if (out != NULL) message_earlier_deliver(out, arg); // what other threads said meanwhile
   errno = saved;
 }
 
 static void message_write_default(const char* text) {
   void*          arg;
-  mi_output_fun* out = (mi_output_fun*)message_hook_get(&message_output_hook, &arg);
+  mi_output_fun* out = (mi_output_fun*)_mi_hook_get(MI_HOOK_OUTPUT, &arg);
   if (out != NULL && !mi_local(message_thread).is_in_output) {
     message_call_output(out, arg, text);
     return;
@@ -205,7 +166,7 @@ void _mi_message_warning(const char* fmt, ...) {
 }
 
 void mi_register_error(mi_error_fun* fun, void* arg) {
-  message_hook_set(&message_error_hook, (message_fun_t)fun, arg);
+  _mi_hook_set(MI_HOOK_ERROR, (mi_hook_fun_t)fun, arg);
 }
 
 // What an error in the use of blocks is called in the reports of tools; NULL: another error.
@@ -226,7 +187,7 @@ void _mi_message_error(int err, const char* fmt, ...) {
   int saved = errno;
   MI_PROBE2(error, err, fmt);
   void*         arg;
-  mi_error_fun* fun = (mi_error_fun*)message_hook_get(&message_error_hook, &arg);
+  mi_error_fun* fun = (mi_error_fun*)_mi_hook_get(MI_HOOK_ERROR, &arg);
   bool          is_end = (fun == NULL && message_is_fatal(err));
   if (message_may_show(mi_option_max_errors, &message_n_errors) || is_end) {
     va_list args;
@@ -246,7 +207,6 @@ void _mi_message_error(int err, const char* fmt, ...) {
 
 void _mi_message_after_fork(void) {
   message_earlier_release();
-  mi_store_relaxed(&message_output_hook.version, mi_load_relaxed(&message_output_hook.version) & ~1u);
-  mi_store_relaxed(&message_error_hook.version, mi_load_relaxed(&message_error_hook.version) & ~1u);
+  _mi_hook_after_fork();
   _mi_message_init();
 }
