@@ -107,6 +107,8 @@ def flame(file, target, sample_type, with_symbols):
     profile = load(file, with_symbols)
     page = flame_page(profile, profile.index(sample_type))
     path = pathlib.Path(target) if target else pathlib.Path(file).with_suffix(".html")
+    if path.exists() and path.samefile(file):
+        raise ToolError(f"{path} is the profile itself: name another file with -o.")
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
