@@ -62,7 +62,7 @@ PARTS = [
     Part("command", "rest", "release", "the command mimalloc, published pages, the Python package", ("-L", "command"),
          ("python3", "python3-click", "python3-rich", "python3-pytest", "python3-pyelftools", "python3-prometheus-client",
           "python3-setuptools", "python3-wheel", "python3-venv"),
-         (("scrapes by Prometheus", ["prometheus:promtool"]),), is_optional=True),
+         (("scrapes by Prometheus", ["prometheus:promtool"]), ("flame graphs in a browser", ["chromium"])), is_optional=True),
     Part("debug", "rest", "debug", "all tests, with internal checks", needs=("python3",)),
     Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
     Part("secure", "rest", "secure", "the library with checks of blocks (MI_SECURE)", ("-L", "unit|api|bugs"), ("python3",)),
