@@ -27,6 +27,8 @@ CLANG = ["clang-19", "libclang-rt-19-dev:libclang-rt-19-dev"]
 LTO = ["lld-19:ld.lld-19", "llvm-19:llvm-ar-19"]
 TRACE = ["systemtap-sdt-dev", "gdb"]
 CARGO = ("python3", "cargo", "librust-cc-dev:librust-cc-dev")
+RUST_WINDOWS = ["wine", "libstd-rust-dev-windows:libstd-rust-dev-windows", "rustc:/usr/bin/rustc", "cargo:/usr/bin/cargo",
+                "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc"]
 RUST_WANTS = (("the layout of Rust sources", ["rustfmt"]), ("clippy", ["rust-clippy:cargo-clippy"]))
 
 # Labels of tests of the release build that take minutes together.
@@ -84,7 +86,8 @@ PARTS = [
     Part("rust", "rest", "rust", "the crate for Rust, as its users get it, without a registry", (), CARGO, RUST_WANTS, is_optional=True,
          script="test/rust/run.py"),
     Part("rust-registry", "rust", "rust", "the same with other compilers, all features, and other crates for mimalloc (uses registries)", (),
-         (*BUILD, *CARGO, "binutils:readelf"), script="test/rust/run.py"),
+         (*BUILD, *CARGO, "binutils:readelf"), (("the feature valgrind", ["valgrind"]), ("tests on Windows", RUST_WINDOWS)),
+         script="test/rust/run.py"),
     Part("nim", "rest", "nim", "the Nim package with Nim 1.6 and 2 (from PyPI): installed, in release builds, with LTO, secure", (),
          ("python3", "nim", "git"), (("Nim 2", ["python3-pip:pip3"]),), script=NIM, is_optional=True),
     Part("nim-all", "package", "nim", "the same, and with clang, C++, musl, sanitizers, valgrind, debug builds, the shared library", (),
