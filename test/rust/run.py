@@ -17,7 +17,8 @@ import sys
 import time
 
 from harness import (CASES, CLEAN, DEBIAN, HERE, ROOT, WORK, Cargo, Failed, Skipped, call, case, expect, find_cargo, offline, passed, program,
-                     run_case, test, unpacked, write)
+                     test, unpacked)
+from outcome import FAILED, NOT_RUN, RAN, outcome_of, write_results
 
 # Features that belong together in one build, and the tests in which they show.
 FEATURES = [("level3,extended", "raw numbers"), ("secure,background_thread", "errors global process"), ("override", "process")]
@@ -306,11 +307,11 @@ def main():
     for name, function in CASES[part].items():
         if not names or name in names:
             start = time.monotonic()
-            status, said = run_case(function)
-            outcomes.append((name, status, said))
-            print(f"{({'run': 'ok', 'fail': 'FAIL', 'notrun': 'skip'})[status]:<5} {name} ({time.monotonic() - start:.0f} s) {said}", flush=True)
-    write(part, outcomes)
-    return 1 if any(status == "fail" for _, status, _ in outcomes) else 0
+            status, said = outcome_of(function)
+            outcomes.append((f"{part}-{name}", status, said, time.monotonic() - start))
+            print(f"{({RAN: 'ok', FAILED: 'FAIL', NOT_RUN: 'skip'})[status]:<5} {name} ({outcomes[-1][3]:.0f} s) {said}", flush=True)
+    write_results(WORK / "Testing" / f"results-{part}.xml", part, outcomes)
+    return 1 if any(outcome[1] == FAILED for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":
