@@ -27,6 +27,8 @@ CLANG = ["clang-19", "libclang-rt-19-dev:libclang-rt-19-dev"]
 LTO = ["lld-19:ld.lld-19", "llvm-19:llvm-ar-19"]
 TRACE = ["systemtap-sdt-dev", "gdb"]
 CARGO = ("python3", "cargo", "librust-cc-dev:librust-cc-dev")
+RUST_WINDOWS = ["wine", "libstd-rust-dev-windows:libstd-rust-dev-windows", "rustc:/usr/bin/rustc", "cargo:/usr/bin/cargo",
+                "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc"]
 RUST_WANTS = (("the layout of Rust sources", ["rustfmt"]), ("clippy", ["rust-clippy:cargo-clippy"]))
 
 # Labels of tests of the release build that take minutes together.
@@ -51,6 +53,7 @@ class Part:
     build: str = ""  # of another platform, which this one runs in another environment
     toolchain: str = ""  # a file in cmake/toolchains, if that has not the name of the build
     environment: tuple = ()  # (name, value)
+    targets: tuple = ()  # of cmake, if the tests need no others
 
 
 NIM = "test/nim/run.py"
@@ -62,7 +65,8 @@ PARTS = [
     Part("command", "rest", "release", "the command mimalloc, published pages, the Python package", ("-L", "command"),
          ("python3", "python3-click", "python3-rich", "python3-pytest", "python3-pyelftools", "python3-prometheus-client",
           "python3-setuptools", "python3-wheel", "python3-venv"),
-         (("scrapes by Prometheus", ["prometheus:promtool"]),), is_optional=True),
+         (("scrapes by Prometheus", ["prometheus:promtool"]), ("flame graphs in a browser", ["chromium"])), is_optional=True,
+         targets=("mimalloc",)),
     Part("debug", "rest", "debug", "all tests, with internal checks", needs=("python3",)),
     Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
     Part("secure", "rest", "secure", "the library with checks of blocks (MI_SECURE)", ("-L", "unit|api|bugs"), ("python3",)),
@@ -80,11 +84,12 @@ PARTS = [
     Part("packages", "package", "release", "packaging, also with package managers and other versions of CMake (uses registries)",
          ("-C", "long", "-R", "^package-"), ("python3", "binutils:objdump", "pkg-config"),
          (("package tests with clang", CLANG + LTO), ("package-nim", ["nim"]), ("package-debian", ["dpkg-dev:dpkg-buildpackage", "debhelper:dh", "lintian", "gpg"]),
-          ("package-container", ["buildah", "mmdebstrap"]))),
+          ("package-container", ["buildah", "mmdebstrap"])), targets=("mimalloc",)),
     Part("rust", "rest", "rust", "the crate for Rust, as its users get it, without a registry", (), CARGO, RUST_WANTS, is_optional=True,
          script="test/rust/run.py"),
     Part("rust-registry", "rust", "rust", "the same with other compilers, all features, and other crates for mimalloc (uses registries)", (),
-         (*BUILD, *CARGO, "binutils:readelf"), script="test/rust/run.py"),
+         (*BUILD, *CARGO, "binutils:readelf"), (("the feature valgrind", ["valgrind"]), ("tests on Windows", RUST_WINDOWS)),
+         script="test/rust/run.py"),
     Part("nim", "rest", "nim", "the Nim package with Nim 1.6 and 2 (from PyPI): installed, in release builds, with LTO, secure", (),
          ("python3", "nim", "git"), (("Nim 2", ["python3-pip:pip3"]),), script=NIM, is_optional=True),
     Part("nim-all", "package", "nim", "the same, and with clang, C++, musl, sanitizers, valgrind, debug builds, the shared library", (),
@@ -290,7 +295,8 @@ def build(part, jobs):
                      "-DMI_BUILD_TESTS=ON", "-DMI_BUILD_BENCH=OFF", *part.options]
     if subprocess.run(configure, cwd=ROOT, stdout=subprocess.DEVNULL, check=False).returncode != 0:
         return False
-    command = ["cmake", "--build", str(ROOT / "build" / build_of(part)), "--parallel", str(jobs)]
+    command = ["cmake", "--build", str(ROOT / "build" / build_of(part)), "--parallel", str(jobs),
+               *(["--target", *part.targets] if part.targets else [])]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         said, is_terminal = [], sys.stdout.isatty()
         for line in process.stdout:

@@ -113,6 +113,9 @@ LEVEL = {2: '#[cfg(not(feature = "level3"))]', 3: '#[cfg(feature = "level3")]'}
 HEAD = "// Made by scripts/rust-bindings.py from {of}: do not edit.\n\n"
 
 
+SHORT = 60    # characters of a comment that is no longer than a reference to it
+
+
 def declaration(name, prototypes, comment, known):
     lines = []
     levels = [None] if prototypes[0] == prototypes[1] else [2, 3]
@@ -132,11 +135,14 @@ def rust_name(name):
 
 def function_files():
     known = functions()
-    files, placed = {}, set()
+    files, placed, first = {}, set(), {}
     for section, name, comment in documented(known):
         if section not in FILES:
             sys.exit(f"rust-bindings.py: section `{section}` of the headers has no file; add it to FILES")
-        files.setdefault(FILES[section], []).append(declaration(name, known[name], comment, known))
+        # A comment above several functions stands at the first of them.
+        other = first.setdefault(comment, name)
+        text = comment if other == name or len(comment) < SHORT else f"See {other}, with which it is described."
+        files.setdefault(FILES[section], []).append(declaration(name, known[name], text, known))
         placed.add(name)
     if placed != set(known):
         sys.exit(f"rust-bindings.py: not found in the headers: {' '.join(sorted(set(known) - placed))}")

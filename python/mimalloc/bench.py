@@ -1,7 +1,6 @@
 """A quick comparison: a program of the user's, with the malloc of the system and with ours, in turn."""
 
 import os
-import shutil
 import signal
 import statistics
 import subprocess
@@ -19,8 +18,11 @@ FIGURES = ("cpu_seconds", "elapsed_seconds", "peak_bytes", "faults")
 def measure(command, env):
     """One run: its figures.  The output of the program is dropped."""
     start = time.monotonic()
-    pid = os.posix_spawn(command[0], command, env, file_actions=[
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+    try:
+        pid = os.posix_spawn(command[0], command, env, file_actions=[
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)])
+    except OSError as error:
+        raise library.not_executable(command[0], error) from error
     try:
         _, status, usage = os.wait4(pid, 0)
     except KeyboardInterrupt:
@@ -77,12 +79,7 @@ def bench(program, rounds, secure, suite, as_json):
         return
     if not program:
         raise ToolError("There is no program to run: mimalloc bench -- PROGRAM ...")
-    path = shutil.which(program[0])
-    if path is None:
-        raise ToolError(f"{program[0]} was not found.")
-    problem = library.obstacle(path)
-    if problem:
-        raise ToolError(problem)
+    path = library.find_program(program[0])
     result = compare([path, *program[1:]], rounds, secure)
     if as_json:
         output.print_json({"command": program, "rounds": rounds,

@@ -12,6 +12,11 @@ from .errors import ToolError
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
+def _drop_output():
+    """What is left in the buffer has nowhere to go: at exit it would fail once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 class Group(click.Group):
     """Prints errors as sentences, and ends quietly when a pipe is closed."""
 
@@ -20,13 +25,22 @@ class Group(click.Group):
 
     def invoke(self, ctx):
         try:
-            return super().invoke(ctx)
+            if sys.stdout is None:
+                raise ToolError("There is no standard output.")
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except ToolError as error:
             click.echo(f"mimalloc: {error}", err=True)
-            ctx.exit(2)
+            ctx.exit(error.status)
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            _drop_output()
             ctx.exit(128 + signal.SIGPIPE)
+        except OSError as error:    # with a name: a file that went away meanwhile
+            _drop_output()
+            what = f"{error.filename} cannot be used" if error.filename else "The output cannot be written"
+            click.echo(f"mimalloc: {what}: {error.strerror}.", err=True)
+            ctx.exit(2)
         except KeyboardInterrupt:
             ctx.exit(128 + signal.SIGINT)
 
@@ -60,6 +74,7 @@ def _version():
 
 
 class SignalType(click.ParamType):
+    """A signal for which a program can have a handler."""
     name = "signal"
 
     def convert(self, value, param, ctx):
@@ -67,6 +82,8 @@ class SignalType(click.ParamType):
         number = signal_number(str(value))
         if number is None:
             self.fail(f"{value!r} is no signal: write USR2, or a number.", param, ctx)
+        if number in (signal.SIGKILL, signal.SIGSTOP):
+            self.fail(f"No program can handle {value!r}: write USR2, or another signal.", param, ctx)
         return number
 
 
@@ -76,7 +93,7 @@ def cli():
     """Runs programs with the mimalloc allocator, and shows what they do with memory."""
 
 
-@cli.command(context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})
+@cli.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option("--secure", is_flag=True, help="Use the library that checks blocks.")
 @click.option("--stats", is_flag=True, help="Print statistics when the program ends.")
 @click.option("--guard", type=click.IntRange(min=1), metavar="N", help="Guard one block in N: report overflows and uses after free.")
@@ -190,7 +207,7 @@ def leaks(file, rows, no_symbols, as_json):
     make(file, rows, not no_symbols, as_json)
 
 
-@cli.command(context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})
+@cli.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs with each allocator.")
 @click.option("--secure", is_flag=True, help="Also the library that checks blocks.")
 @click.option("--suite", is_flag=True, help="Run the benchmark suite of the source tree, with PROGRAM as its arguments.")

@@ -3,6 +3,7 @@
 import ctypes.util
 import os
 import pathlib
+import shutil
 import struct
 import subprocess
 
@@ -71,7 +72,35 @@ def probe(library, environment=None):
     return run.returncode == 0 and "process init" in said, said
 
 
-# ---- programs that cannot have it preloaded --------------------------------------------------------------------------
+def check_loads(library):
+    """The loader would only warn, and the program would run without the library."""
+    _, said = probe(library)
+    refused = next((line for line in said.splitlines() if "cannot be preloaded" in line), None)
+    if refused:
+        raise ToolError(f"{library} cannot be preloaded: {refused}")
+
+
+# ---- programs, and those that cannot have it preloaded ---------------------------------------------------------------
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126     # exit statuses, as shells have them
+
+
+def not_executable(program, error):
+    return ToolError(f"{program} cannot be executed: {error.strerror}.", NOT_EXECUTABLE)
+
+
+def find_program(name):
+    """The path of a program into which the library can be preloaded."""
+    path = shutil.which(name)
+    if path is None and name and pathlib.Path(name).exists():
+        raise ToolError(f"{name} cannot be executed.", NOT_EXECUTABLE)
+    if path is None:
+        raise ToolError(f"{name or 'A program without a name'} was not found.", NOT_FOUND)
+    problem = obstacle(path)
+    if problem:
+        raise ToolError(problem)
+    return path
+
 
 ELF_HEADER = {1: (struct.Struct("<16sHHIIIIIHHHHHH"), struct.Struct("<IIIIIIII")),
               2: (struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ"))}

@@ -211,6 +211,17 @@ def _files(places):
                 yield pathlib.Path(place) / name, int(match[1]), int(match[2])
 
 
+def of_process(pid):
+    """The page of a process that exists."""
+    if started_of(pid) is None:
+        raise PageError(f"There is no process {pid}.")
+    pages = live_pages(pids=[pid])
+    if not pages:
+        raise PageError(f"Process {pid} publishes no statistics: start it with MIMALLOC_PUBLISH=1, or by "
+                        "`mimalloc run --publish=process`.")
+    return pages[0]
+
+
 def live_pages(places=None, pids=()):
     """The pages of processes that exist; those of processes that have ended are removed."""
     sweep(places)

@@ -4,11 +4,11 @@ import os
 import pathlib
 
 
-def _read(pid, name):
+def _read(pid, name, otherwise=b""):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
-        return b""
+        return otherwise
 
 
 def resident(pid):
@@ -30,14 +30,17 @@ def command_line(pid):
 
 def environment(pid):
     """None: it cannot be read."""
-    text = _read(pid, "environ")
-    if not text:
+    text = _read(pid, "environ", None)
+    if text is None:
         return None
     pairs = (entry.decode("utf-8", "replace").partition("=") for entry in text.split(b"\0") if entry)
     return {name: value for name, _, value in pairs}
 
 
 def mapped_files(pid):
-    """The paths of files that the process has mapped, each once."""
-    paths = (line.split(None, 5) for line in _read(pid, "maps").decode("utf-8", "replace").splitlines())
+    """The paths of files that the process has mapped, each once; None: that cannot be read."""
+    text = _read(pid, "maps", None)
+    if text is None:
+        return None
+    paths = (line.split(None, 5) for line in text.decode("utf-8", "replace").splitlines())
     return list(dict.fromkeys(fields[5] for fields in paths if len(fields) == 6 and fields[5].startswith("/")))

@@ -4,6 +4,7 @@ import collections
 import html
 import json
 import pathlib
+import re
 
 from . import output, pprof, symbols
 from .errors import ToolError
@@ -80,10 +81,14 @@ def flame_page(profile, index):
     name, unit = profile.types[index]
     found = {names: n for names, n in stacks(profile, index).items() if n > 0}
     title = f"{name}: {amount(sum(found.values()), unit)} in {pathlib.Path(profile.path).name}"
-    # "</" would end the script, and JSON.parse reads it the same way with a backslash.
-    data = _json_of_tree(tree(found)).replace("</", "<\\/")
-    text = TEMPLATE.read_text(encoding="utf-8")
-    return text.replace("@TITLE@", html.escape(title)).replace("@UNIT@", unit).replace("@DATA@", data)
+    parts = {"TITLE": html.escape(title), "UNIT": _in_script(json.dumps(unit)), "DATA": _in_script(_json_of_tree(tree(found)))}
+    # In one pass: what a profile says may look like one of the names.
+    return re.sub(f"@({'|'.join(parts)})@", lambda match: parts[match[1]], TEMPLATE.read_text(encoding="utf-8"))
+
+
+def _in_script(text):
+    """JSON without `<`, which could end the script, or begin a comment that hides its end."""
+    return text.replace("<", "\\u003c")
 
 
 def _json_of_tree(root):
@@ -107,6 +112,8 @@ def flame(file, target, sample_type, with_symbols):
     profile = load(file, with_symbols)
     page = flame_page(profile, profile.index(sample_type))
     path = pathlib.Path(target) if target else pathlib.Path(file).with_suffix(".html")
+    if path.exists() and path.samefile(file):
+        raise ToolError(f"{path} is the profile itself: name another file with -o.")
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:

@@ -3,15 +3,11 @@ terminal are its own."""
 
 import os
 import pathlib
-import shutil
 import sys
-
-import click
 
 from . import library, options
 from .errors import ToolError
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126     # as shells have it
 PUBLISH = {"process": "1", "forks": "2"}
 
 
@@ -52,17 +48,23 @@ def _missing_option(lib, names):
     return next((name for name in names if f"option '{options.PROOF[name]}'" not in said), None)
 
 
+def _check_profile_prefix(prefix):
+    """The program writes its profile when it ends: too late to learn that there is no such directory."""
+    if prefix is None:
+        return
+    directory = pathlib.Path(prefix).resolve().parent
+    if not directory.is_dir():
+        raise ToolError(f"The profile cannot be written: there is no directory {directory}.")
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise ToolError(f"The profile cannot be written: this user may not write to {directory}.")
+
+
 def run(program, secure=False, **settings):
     lib = library.find("secure" if secure else "release")
+    library.check_loads(lib)
     command = as_command(program)
-    path = shutil.which(command[0])
-    if path is None:
-        is_there = pathlib.Path(command[0]).exists()
-        click.echo(f"mimalloc: {command[0]} " + ("cannot be executed." if is_there else "was not found."), err=True)
-        sys.exit(NOT_EXECUTABLE if is_there else NOT_FOUND)
-    problem = library.obstacle(path)
-    if problem:
-        raise ToolError(problem)
+    path = library.find_program(command[0])
+    _check_profile_prefix(settings.get("profile"))
     missing = _missing_option(lib, [name for name in options.PROOF if settings.get(name)])
     if missing:
         raise ToolError(f"The library {lib} has no option {options.variable(missing)}: it is older than this command.")
@@ -73,5 +75,4 @@ def run(program, secure=False, **settings):
     try:
         os.execve(path, command, env)
     except OSError as error:
-        click.echo(f"mimalloc: {path} cannot be executed: {error.strerror}.", err=True)
-        sys.exit(NOT_EXECUTABLE)
+        raise library.not_executable(path, error) from error

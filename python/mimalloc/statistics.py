@@ -28,38 +28,53 @@ ROWS = [
     ("system calls: purge", "purge_calls", False),
 ]
 COLUMNS = [("", False), ("current", True), ("peak", True), ("total", True)]
+BINS = ("malloc_bins", "page_bins")
 BIN_COLUMNS = [("block size", True), ("blocks in use", True), ("bytes", True), ("pages", True)]
 
 
 def load(source):
     """A dictionary with the fields of mi_stats_get_json, and those of a page if it is one."""
     if source == "-":
-        return _parse_json(sys.stdin.read(), "standard input")
+        if sys.stdin is None:
+            raise ToolError("There is no standard input.")
+        return _parse_json(sys.stdin.buffer.read(), "standard input")
     path = pathlib.Path(source)
     if source.isdigit() and not path.exists():
-        pages = page.live_pages(pids=[int(source)])
-        if not pages:
-            raise ToolError(f"Process {source} publishes no statistics: start it with MIMALLOC_PUBLISH=1, or by "
-                            "`mimalloc run --publish=process`.")
-        return pages[0].as_json()
+        return page.of_process(int(source)).as_json()
     try:
-        with path.open("rb") as file:
-            head = file.read(len(page.MAGIC))
+        data = path.read_bytes()
     except OSError as error:
         raise ToolError(f"{source} cannot be read: {error.strerror}.") from error
-    if head == page.MAGIC:
-        return page.read(path).as_json()
-    return _parse_json(path.read_text(encoding="utf-8", errors="replace"), source)
+    return page.read(path).as_json() if data.startswith(page.MAGIC) else _parse_json(data, source)
 
 
-def _parse_json(text, what):
+def _no_number(text):
+    raise ValueError(f"{text} is no number")
+
+
+def _parse_json(data, what):
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = json.loads(data.decode("utf-8", "replace"), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
         raise ToolError(f"{what} is neither a published page nor JSON: {error}.") from error
     if not isinstance(value, dict) or "committed" not in value:
         raise ToolError(f"{what} is JSON, but no statistics: it has no field \"committed\".")
+    shown = {name for _, name, _ in ROWS}
+    wrong = next((name for name, each in value.items() if not _has_form(each, name in BINS, name in shown)), None)
+    if wrong is not None:
+        raise ToolError(f"{what} is JSON, but no statistics: its field \"{wrong}\" is none of mi_stats_get_json.")
     return value
+
+
+def _has_form(value, is_bins, is_shown):
+    """Is a value what mi_stats_get_json writes there?  Fields that are not shown may be anything."""
+    if is_bins:
+        return isinstance(value, list) and all(_is_amount(each) for each in value)
+    return not is_shown or isinstance(value, (int, float)) or _is_amount(value)
+
+
+def _is_amount(value):
+    return isinstance(value, dict) and all(isinstance(value.get(part), (int, float)) for part in ("current", "peak", "total"))
 
 
 def current(values, name):
@@ -97,7 +112,7 @@ def bin_rows(values):
 
 
 def title(values):
-    if "pid" not in values:
+    if "age_seconds" not in values:     # it is no page
         return None
     state = "ended" if values["is_ended"] else f"written {output.seconds(values['age_seconds'])} ago"
     return f"{values['program']} (pid {values['pid']}), mimalloc {values['version']}, {state}"

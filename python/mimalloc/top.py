@@ -4,7 +4,6 @@ import dataclasses
 import time
 
 from . import output, page, proc
-from .errors import ToolError
 from .statistics import current
 
 COLUMNS = [("PID", True), ("PROGRAM", False), ("IN USE", True), ("COMMITTED", True), ("PEAK", True), ("RSS", True),
@@ -77,9 +76,8 @@ def _live(pids, interval, count):
 
 
 def top(pids, interval, count, as_json):
-    missing = [pid for pid in pids if page.started_of(pid) is None]
-    if missing:
-        raise ToolError(f"There is no process {missing[0]}.")
+    for pid in pids:
+        page.of_process(pid)
     if output.is_terminal() and not as_json:
         _live(pids, interval, count)
         return

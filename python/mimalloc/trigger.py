@@ -64,7 +64,7 @@ def _settings(pid):
         raise ToolError(f"There is no process {pid}.")
     env = proc.environment(pid)
     if env is None:
-        raise ToolError(f"Process {pid} is another user's.")
+        raise ToolError(f"This user may not look into process {pid}.")
     env = {name.upper(): value for name, value in env.items()}
     text = env.get(options.variable(options.RUN_PROFILE_SIGNAL))
     if not text:

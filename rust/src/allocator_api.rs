@@ -31,9 +31,10 @@ unsafe fn resized(
     slice(new, || resize(block.as_ptr(), new))
 }
 
-/// The last expression stands inside an `unsafe` block, the caller's promise.
+/// `[grow shrink]` are those of the trait that one function serves. The last expression stands inside an `unsafe` block, the
+/// caller's promise.
 macro_rules! allocator {
-    ($type:ty, $self:ident, $alloc:expr, $alloc_zeroed:expr, $realloc:expr) => {
+    ($type:ty, $self:ident, [$($resize:ident)*], $alloc:expr, $alloc_zeroed:expr, $realloc:expr) => {
         // Safety: a block stays valid until it is deallocated or its heap is dropped, which owns or outlives the allocator.
         unsafe impl Allocator for $type {
             fn allocate(&$self, layout: Layout) -> Result<NonNull<[u8]>, AllocError> {
@@ -51,7 +52,7 @@ macro_rules! allocator {
                 }
             }
 
-            unsafe fn grow(
+            $(unsafe fn $resize(
                 &$self,
                 block: NonNull<u8>,
                 old: Layout,
@@ -59,22 +60,12 @@ macro_rules! allocator {
             ) -> Result<NonNull<[u8]>, AllocError> {
                 // Safety: by the caller.
                 unsafe { resized(block, old, new, $self, $realloc) }
-            }
-
-            unsafe fn shrink(
-                &$self,
-                block: NonNull<u8>,
-                old: Layout,
-                new: Layout,
-            ) -> Result<NonNull<[u8]>, AllocError> {
-                // Safety: by the caller.
-                unsafe { resized(block, old, new, $self, $realloc) }
-            }
+            })*
         }
     };
 }
 
-allocator!(MiMalloc, self, block::alloc, block::alloc_zeroed, |b, new: Layout| block::realloc(
+allocator!(MiMalloc, self, [grow shrink], block::alloc, block::alloc_zeroed, |b, new: Layout| block::realloc(
     b,
     new,
     new.size()
@@ -85,6 +76,7 @@ macro_rules! heap_allocator {
         allocator!(
             $type,
             self,
+            [grow shrink],
             |layout| unsafe { block::heap_alloc(self.as_raw(), layout) },
             |layout| unsafe { block::heap_alloc_zeroed(self.as_raw(), layout) },
             |b, new: Layout| block::heap_realloc(self.as_raw(), b, new, new.size())

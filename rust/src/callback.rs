@@ -15,7 +15,7 @@ impl Drop for NoUnwind {
 }
 
 /// Runs `function`, from which no panic gets out.
-pub(crate) fn guarded<R>(function: impl FnOnce() -> R) -> R {
+pub(crate) fn without_unwinding<R>(function: impl FnOnce() -> R) -> R {
     let bomb = NoUnwind;
     let result = function();
     core::mem::forget(bomb);
@@ -59,7 +59,7 @@ struct Writer<'a> {
 }
 
 unsafe extern "C" fn write_part(text: *const c_char, arg: *mut c_void) {
-    guarded(|| {
+    without_unwinding(|| {
         // Safety: `arg` is the writer of `print_to`, which waits; `text` is terminated.
         let (writer, text) = unsafe { (&mut *arg.cast::<Writer<'_>>(), bytes_of(text)) };
         if writer.result.is_ok() {

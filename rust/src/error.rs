@@ -2,7 +2,7 @@ use core::fmt;
 use core::mem;
 use core::ptr;
 
-use crate::callback::{bytes_of, guarded};
+use crate::callback::{bytes_of, without_unwinding};
 use crate::raw::{self, c_char, c_int, c_void};
 
 /// An error of the program, or a lack of memory, as [`set_error_handler`] is told of it.
@@ -23,7 +23,7 @@ pub enum Error {
     Other(i32),
 }
 
-// The numbers are those of the C library. They differ between systems, except these two.
+// The numbers are those of the C library. They differ between systems, except these three.
 const EINVAL: c_int = 22;
 const ENOMEM: c_int = 12;
 const EFAULT: c_int = 14;
@@ -35,7 +35,9 @@ const EAGAIN: c_int = 35;
 const EOVERFLOW: c_int = 75;
 #[cfg(windows)]
 const EOVERFLOW: c_int = 132;
-#[cfg(not(any(target_os = "linux", target_os = "android", windows)))]
+#[cfg(target_os = "openbsd")]
+const EOVERFLOW: c_int = 87;
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "openbsd", windows)))]
 const EOVERFLOW: c_int = 84;
 
 impl Error {
@@ -67,14 +69,14 @@ impl fmt::Display for Error {
 unsafe extern "C" fn on_error(number: c_int, arg: *mut c_void) {
     // Safety: `arg` is the function that was registered.
     let handler = unsafe { mem::transmute::<*mut c_void, fn(Error)>(arg) };
-    guarded(|| handler(Error::of(number)));
+    without_unwinding(|| handler(Error::of(number)));
 }
 
 unsafe extern "C" fn on_output(text: *const c_char, arg: *mut c_void) {
     // Safety: `arg` is the function that was registered, and the text is terminated.
     let (handler, text) =
         unsafe { (mem::transmute::<*mut c_void, fn(&[u8])>(arg), bytes_of(text)) };
-    guarded(|| handler(text));
+    without_unwinding(|| handler(text));
 }
 
 /// The function that is called with each error, after its message. It replaces the previous one; `None` restores the default.

@@ -77,10 +77,7 @@ impl HeapRef {
         // Safety: the place has the layout of the slice, and both do not overlap.
         unsafe {
             ptr::copy_nonoverlapping(values.as_ptr(), place.as_ptr(), values.len());
-            Some(HeapBox::from_raw(NonNull::from(core::slice::from_raw_parts_mut(
-                place.as_ptr(),
-                values.len(),
-            ))))
+            Some(box_of(place, values.len()))
         }
     }
 
@@ -102,12 +99,7 @@ impl HeapRef {
         }
         mem::forget(begun);
         // Safety: all values are there.
-        unsafe {
-            Some(HeapBox::from_raw(NonNull::from(core::slice::from_raw_parts_mut(
-                place.as_ptr(),
-                count,
-            ))))
-        }
+        unsafe { Some(box_of(place, count)) }
     }
 
     /// A block, or no block but an aligned address for a size of 0.
@@ -214,6 +206,15 @@ impl HeapRef {
         // Safety: the heap is alive until after `run`.
         let _restore = Restore(unsafe { raw::mi_heap_set_default(self.as_raw()) });
         run()
+    }
+}
+
+/// # Safety
+/// `place` has `count` values, in a block of a heap that lives as long as the result.
+unsafe fn box_of<'heap, T>(place: NonNull<T>, count: usize) -> HeapBox<'heap, [T]> {
+    // Safety: by the caller.
+    unsafe {
+        HeapBox::from_raw(NonNull::from(core::slice::from_raw_parts_mut(place.as_ptr(), count)))
     }
 }
 

@@ -1,6 +1,6 @@
 use core::marker::PhantomData;
 
-use crate::callback::guarded;
+use crate::callback::without_unwinding;
 use crate::raw::{self, c_void, mi_heap_area_t, mi_heap_t};
 use crate::HeapRef;
 
@@ -69,7 +69,7 @@ unsafe extern "C" fn visit(
     // Safety: `arg` is the visitor of `visit_blocks`, which waits.
     let visitor = unsafe { &mut *arg.cast::<Visitor<'_>>() };
     let area = Area { area, _visit: PhantomData };
-    guarded(|| {
+    without_unwinding(|| {
         visitor(if block.is_null() {
             Visit::Area(area)
         } else {

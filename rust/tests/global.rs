@@ -237,7 +237,7 @@ fn sizes_and_version() {
         assert_eq!(usable_size(std::ptr::null()), 0);
         let block = MiMalloc.alloc(layout(100, 1));
         assert!(usable_size(block) >= 100);
-        if cfg!(any(feature = "secure", feature = "debug")) {
+        if cfg!(any(feature = "secure", feature = "debug", feature = "valgrind")) {
             assert_eq!(usable_size(block), 100);
         } else {
             assert_eq!(usable_size(block), good_size(100));

@@ -379,14 +379,22 @@ fn visits_and_checks() {
     seen.sort_unstable();
     assert!(is_complete && seen == expected);
     assert!(areas == 5 && bytes >= sizes.iter().sum(), "{areas} areas, {bytes} bytes");
+    assert!(heap.check());
+}
+
+#[test]
+fn a_visit_ends_when_the_visitor_says_so() {
+    let heap = Heap::new().unwrap();
+    for size in [10, 100, 1000] {
+        assert!(heap.allocate(Layout::from_size_align(size, 1).unwrap()).is_some());
+    }
     let mut count = 0;
-    // Safety: as above.
-    assert!(!unsafe {
+    // Safety: nobody uses the heap meanwhile.
+    let is_complete = unsafe {
         heap.visit(false, |_| {
             count += 1;
             count < 2
         })
-    });
-    assert_eq!(count, 2);
-    assert!(heap.check());
+    };
+    assert!(!is_complete && count == 2, "{count}");
 }

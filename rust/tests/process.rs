@@ -1,5 +1,7 @@
 //! What features do to the whole process.
 
+mod common;
+
 use mimalloc_compat::{is_block, MiMalloc, Opt};
 
 #[global_allocator]
@@ -35,6 +37,23 @@ fn defaults_of_features() {
         assert_eq!(Opt::GuardedSampleRate.get(), rate);
     }
     assert_eq!(Opt::PurgeDelay.get(), if cfg!(feature = "level3") { 1000 } else { 10 });
+}
+
+/// With `xmalloc` a lack of memory ends the process; otherwise the result is NULL.
+#[test]
+fn a_lack_of_memory() {
+    use std::alloc::{GlobalAlloc, Layout};
+
+    if common::is_child() {
+        let layout = Layout::from_size_align(isize::MAX as usize, 1).unwrap();
+        // Safety: nothing is in the block, if there is one.
+        println!("went on: {}", unsafe { MiMalloc.alloc(layout) }.is_null());
+        return;
+    }
+    let output = common::run_again("a_lack_of_memory", &[]);
+    let went_on = String::from_utf8_lossy(&output.stdout).contains("went on: true");
+    let is_fatal = cfg!(feature = "xmalloc");
+    assert_eq!((output.status.success(), went_on), (!is_fatal, !is_fatal), "{output:?}");
 }
 
 /// With `background_thread` the library has a thread of its own once the program has started one. It gives back what idle

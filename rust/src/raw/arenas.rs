@@ -13,14 +13,7 @@ extern "C" {
     /// large OS pages if the system has some; these never return to the system.
     pub fn mi_reserve_os_memory(size: usize, commit: bool, allow_large: bool) -> c_int;
 
-    /// Address space that the program has reserved or provided, in addition to that which the allocator reserves itself.  All
-    /// heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made for it.  An
-    /// arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large OS
-    /// pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on
-    /// failure; the pointer may be NULL.
-    ///
-    /// Reserve an arena of at least `size` bytes.  They return 0 or ENOMEM.  `commit`: make it usable at once; allow_large: use
-    /// large OS pages if the system has some; these never return to the system.
+    /// See [`mi_reserve_os_memory`](super::mi_reserve_os_memory), with which it is described.
     pub fn mi_reserve_os_memory_ex(
         size: usize,
         commit: bool,
@@ -47,15 +40,7 @@ extern "C" {
         numa_node: c_int,
     ) -> bool;
 
-    /// Make an arena of memory that the program provides, and that must stay mapped until the process ends.  The result is false
-    /// if the aligned part of it ([`mi_arena_min_alignment`](super::mi_arena_min_alignment)) is too small ([`mi_arena_min_size`](super::mi_arena_min_size)).
-    /// ```text
-    ///   is_committed  it can be used as it is            is_zero    it reads as zero
-    ///   is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
-    /// ```
-    /// With a commit_fun ([`mi_manage_memory`](super::mi_manage_memory)) that function is called, instead of the system, to make a part usable (commit)
-    /// and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-    /// as zero.  It returns whether it succeeded.  Any thread may call it, and it must not allocate from this allocator.
+    /// See [`mi_manage_os_memory`](super::mi_manage_os_memory), with which it is described.
     pub fn mi_manage_os_memory_ex(
         start: *mut c_void,
         size: usize,
@@ -67,15 +52,7 @@ extern "C" {
         arena_id: *mut mi_arena_id_t,
     ) -> bool;
 
-    /// Make an arena of memory that the program provides, and that must stay mapped until the process ends.  The result is false
-    /// if the aligned part of it ([`mi_arena_min_alignment`](super::mi_arena_min_alignment)) is too small ([`mi_arena_min_size`](super::mi_arena_min_size)).
-    /// ```text
-    ///   is_committed  it can be used as it is            is_zero    it reads as zero
-    ///   is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
-    /// ```
-    /// With a commit_fun ([`mi_manage_memory`](super::mi_manage_memory)) that function is called, instead of the system, to make a part usable (commit)
-    /// and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-    /// as zero.  It returns whether it succeeded.  Any thread may call it, and it must not allocate from this allocator.
+    /// See [`mi_manage_os_memory`](super::mi_manage_os_memory), with which it is described.
     pub fn mi_manage_memory(
         start: *mut c_void,
         size: usize,
@@ -97,16 +74,14 @@ extern "C" {
         timeout_msecs: usize,
     ) -> c_int;
 
-    /// Reserve `pages` OS pages of 1 GiB as arenas: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all).  They
-    /// give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM.
+    /// See [`mi_reserve_huge_os_pages_interleave`](super::mi_reserve_huge_os_pages_interleave), with which it is described.
     pub fn mi_reserve_huge_os_pages_at(
         pages: usize,
         numa_node: c_int,
         timeout_msecs: usize,
     ) -> c_int;
 
-    /// Reserve `pages` OS pages of 1 GiB as arenas: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all).  They
-    /// give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM.
+    /// See [`mi_reserve_huge_os_pages_interleave`](super::mi_reserve_huge_os_pages_interleave), with which it is described.
     pub fn mi_reserve_huge_os_pages_at_ex(
         pages: usize,
         numa_node: c_int,
@@ -133,12 +108,12 @@ extern "C" {
     /// The least alignment and size of memory for [`mi_manage_os_memory`](super::mi_manage_os_memory), in bytes.
     pub fn mi_arena_min_alignment() -> usize;
 
-    /// The least alignment and size of memory for [`mi_manage_os_memory`](super::mi_manage_os_memory), in bytes.
+    /// See [`mi_arena_min_alignment`](super::mi_arena_min_alignment), with which it is described.
     pub fn mi_arena_min_size() -> usize;
 
     /// Print which parts of each arena are in use.  Two names of one function.  O(memory of the process).
     pub fn mi_arenas_print();
 
-    /// Print which parts of each arena are in use.  Two names of one function.  O(memory of the process).
+    /// See [`mi_arenas_print`](super::mi_arenas_print), with which it is described.
     pub fn mi_debug_show_arenas();
 }

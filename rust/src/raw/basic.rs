@@ -28,7 +28,7 @@ extern "C" {
     /// Returns a copy of the string s, or of its first n characters; always terminated.  NULL s gives NULL.  O(length).
     pub fn mi_strdup(s: *const c_char) -> *mut c_char;
 
-    /// Returns a copy of the string s, or of its first n characters; always terminated.  NULL s gives NULL.  O(length).
+    /// See [`mi_strdup`](super::mi_strdup), with which it is described.
     pub fn mi_strndup(s: *const c_char, n: usize) -> *mut c_char;
 
     /// realpath of the C library.  With resolved_name NULL the result is a block of this allocator, otherwise resolved_name,
@@ -38,7 +38,7 @@ extern "C" {
     /// [`mi_malloc`](super::mi_malloc) and [`mi_zalloc`](super::mi_zalloc) for sizes of at most MI_SMALL_SIZE_MAX.  A larger size is an error of the caller.
     pub fn mi_malloc_small(size: usize) -> *mut c_void;
 
-    /// [`mi_malloc`](super::mi_malloc) and [`mi_zalloc`](super::mi_zalloc) for sizes of at most MI_SMALL_SIZE_MAX.  A larger size is an error of the caller.
+    /// See [`mi_malloc_small`](super::mi_malloc_small), with which it is described.
     pub fn mi_zalloc_small(size: usize) -> *mut c_void;
 
     /// [`mi_free`](super::mi_free), only for blocks that came from a function with _small in its name.
@@ -82,8 +82,6 @@ extern "C" {
     /// zero.
     pub fn mi_rezalloc(p: *mut c_void, newsize: usize) -> *mut c_void;
 
-    /// [`mi_realloc`](super::mi_realloc) and [`mi_reallocn`](super::mi_reallocn) with added bytes that are zero.  Only for NULL, and for blocks that were zero initialised when
-    /// they were allocated and at each reallocation: the bytes between the requested size and the usable size are assumed to be
-    /// zero.
+    /// See [`mi_rezalloc`](super::mi_rezalloc), with which it is described.
     pub fn mi_recalloc(p: *mut c_void, newcount: usize, size: usize) -> *mut c_void;
 }

@@ -8,23 +8,17 @@ extern "C" {
     /// from this heap; NULL is the main heap.
     pub fn mi_heap_guarded_set_sample_rate(heap: *mut mi_heap_t, sample_rate: usize, seed: usize);
 
-    /// Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-    /// memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
-    /// from this heap; NULL is the main heap.
+    /// See [`mi_heap_guarded_set_sample_rate`](super::mi_heap_guarded_set_sample_rate), with which it is described.
     pub fn mi_heap_guarded_set_size_bound(heap: *mut mi_heap_t, min: usize, max: usize);
 
-    /// Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-    /// memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
-    /// from this heap; NULL is the main heap.
+    /// See [`mi_heap_guarded_set_sample_rate`](super::mi_heap_guarded_set_sample_rate), with which it is described.
     pub fn mi_theap_guarded_set_sample_rate(
         theap: *mut mi_theap_t,
         sample_rate: usize,
         seed: usize,
     );
 
-    /// Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-    /// memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
-    /// from this heap; NULL is the main heap.
+    /// See [`mi_heap_guarded_set_sample_rate`](super::mi_heap_guarded_set_sample_rate), with which it is described.
     pub fn mi_theap_guarded_set_size_bound(theap: *mut mi_theap_t, min: usize, max: usize);
 
     /// The next two functions are extensions of this library.

@@ -6,31 +6,31 @@ extern "C" {
     /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
     pub fn mi_heap_malloc(heap: *mut mi_heap_t, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_zalloc(heap: *mut mi_heap_t, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_calloc(heap: *mut mi_heap_t, count: usize, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_mallocn(heap: *mut mi_heap_t, count: usize, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_malloc_small(heap: *mut mi_heap_t, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_zalloc_small(heap: *mut mi_heap_t, size: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_realloc(heap: *mut mi_heap_t, p: *mut c_void, newsize: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_reallocf(heap: *mut mi_heap_t, p: *mut c_void, newsize: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_rezalloc(heap: *mut mi_heap_t, p: *mut c_void, newsize: usize) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_reallocn(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -38,7 +38,7 @@ extern "C" {
         size: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_recalloc(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -46,27 +46,27 @@ extern "C" {
         size: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_strdup(heap: *mut mi_heap_t, s: *const c_char) -> *mut c_char;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_strndup(heap: *mut mi_heap_t, s: *const c_char, n: usize) -> *mut c_char;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_realpath(
         heap: *mut mi_heap_t,
         fname: *const c_char,
         resolved_name: *mut c_char,
     ) -> *mut c_char;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_malloc_aligned(
         heap: *mut mi_heap_t,
         size: usize,
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_malloc_aligned_at(
         heap: *mut mi_heap_t,
         size: usize,
@@ -74,14 +74,14 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_zalloc_aligned(
         heap: *mut mi_heap_t,
         size: usize,
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_zalloc_aligned_at(
         heap: *mut mi_heap_t,
         size: usize,
@@ -89,7 +89,7 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_calloc_aligned(
         heap: *mut mi_heap_t,
         count: usize,
@@ -97,7 +97,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_calloc_aligned_at(
         heap: *mut mi_heap_t,
         count: usize,
@@ -106,7 +106,7 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_realloc_aligned(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -114,7 +114,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_realloc_aligned_at(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -123,7 +123,7 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_rezalloc_aligned(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -131,7 +131,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_rezalloc_aligned_at(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -140,7 +140,7 @@ extern "C" {
         offset: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_recalloc_aligned(
         heap: *mut mi_heap_t,
         p: *mut c_void,
@@ -149,7 +149,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.
     pub fn mi_heap_recalloc_aligned_at(
         heap: *mut mi_heap_t,
         p: *mut c_void,

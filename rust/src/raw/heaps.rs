@@ -18,8 +18,7 @@ extern "C" {
         arena_id: mi_arena_id_t,
     ) -> *mut mi_heap_t;
 
-    /// The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
-    /// allow_destroy, [`mi_heap_destroy`](super::mi_heap_destroy) acts as [`mi_heap_delete`](super::mi_heap_delete).  A heap in an arena allocates from that arena only.
+    /// See [`mi_heap_new_ex`](super::mi_heap_new_ex), with which it is described.
     pub fn mi_heap_new_in_arena(arena_id: mi_arena_id_t) -> *mut mi_heap_t;
 
     /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap from then on.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all
@@ -28,10 +27,7 @@ extern "C" {
     /// main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it).
     pub fn mi_heap_delete(heap: *mut mi_heap_t);
 
-    /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap from then on.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all
-    /// of them at once.  A thread that had it as its default heap gets the main heap instead.  (While a heap is a default heap,
-    /// the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
-    /// main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it).
+    /// See [`mi_heap_delete`](super::mi_heap_delete), with which it is described.
     pub fn mi_heap_destroy(heap: *mut mi_heap_t);
 
     /// [`mi_collect`](super::mi_collect) for the calling thread's part of this heap.  O(pages of that part); with `force` also the additional cost of
@@ -41,15 +37,14 @@ extern "C" {
     /// Returns the heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older.
     pub fn mi_heap_main() -> *mut mi_heap_t;
 
-    /// Returns the heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older.
+    /// See [`mi_heap_main`](super::mi_heap_main), with which it is described.
     pub fn mi_heap_get_backing() -> *mut mi_heap_t;
 
     /// The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
     /// it returns the previous one.  NULL changes nothing and gives NULL.
     pub fn mi_heap_get_default() -> *mut mi_heap_t;
 
-    /// The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
-    /// it returns the previous one.  NULL changes nothing and gives NULL.
+    /// See [`mi_heap_get_default`](super::mi_heap_get_default), with which it is described.
     pub fn mi_heap_set_default(heap: *mut mi_heap_t) -> *mut mi_heap_t;
 
     /// Takes memory for this heap from this NUMA node, modulo the number of nodes.  A negative node means any.

@@ -9,22 +9,13 @@ extern "C" {
     /// subprocess.)  O(pages of the process + threads) in each case.
     pub fn mi_stats_get(stats: *mut mi_stats_t) -> bool;
 
-    /// Fills in \*stats.  Returns false and changes nothing if it is NULL, or if its size or version is not that of the library.  For
-    /// a heap, these are the blocks and pages of that heap.  For a subprocess, they are those of all its heaps and the rest that
-    /// belongs to it; _exclusive leaves out its heaps.  (Everything that belongs to no heap, except threads, belongs to the main
-    /// subprocess.)  O(pages of the process + threads) in each case.
+    /// See [`mi_stats_get`](super::mi_stats_get), with which it is described.
     pub fn mi_heap_stats_get(heap: *mut mi_heap_t, stats: *mut mi_stats_t) -> bool;
 
-    /// Fills in \*stats.  Returns false and changes nothing if it is NULL, or if its size or version is not that of the library.  For
-    /// a heap, these are the blocks and pages of that heap.  For a subprocess, they are those of all its heaps and the rest that
-    /// belongs to it; _exclusive leaves out its heaps.  (Everything that belongs to no heap, except threads, belongs to the main
-    /// subprocess.)  O(pages of the process + threads) in each case.
+    /// See [`mi_stats_get`](super::mi_stats_get), with which it is described.
     pub fn mi_subproc_stats_get(subproc_id: mi_subproc_id_t, stats: *mut mi_stats_t) -> bool;
 
-    /// Fills in \*stats.  Returns false and changes nothing if it is NULL, or if its size or version is not that of the library.  For
-    /// a heap, these are the blocks and pages of that heap.  For a subprocess, they are those of all its heaps and the rest that
-    /// belongs to it; _exclusive leaves out its heaps.  (Everything that belongs to no heap, except threads, belongs to the main
-    /// subprocess.)  O(pages of the process + threads) in each case.
+    /// See [`mi_stats_get`](super::mi_stats_get), with which it is described.
     pub fn mi_subproc_stats_get_exclusive(
         subproc_id: mi_subproc_id_t,
         stats: *mut mi_stats_t,
@@ -37,33 +28,21 @@ extern "C" {
     /// the library.
     pub fn mi_stats_get_json(buf_size: usize, buf: *mut c_char) -> *mut c_char;
 
-    /// The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.  If buf
-    /// is NULL or buf_size is 0, the result is a block that must be freed with [`mi_free`](super::mi_free) (NULL if there is no memory).  Otherwise it
-    /// is buf, and the text is cut off at buf_size - 1 bytes.  The text is always terminated, and takes less than 32 KiB.
-    /// [`mi_stats_as_json`](super::mi_stats_as_json) writes the numbers in \*stats; it returns NULL if stats is NULL, or if its size or version is not that of
-    /// the library.
+    /// See [`mi_stats_get_json`](super::mi_stats_get_json), with which it is described.
     pub fn mi_heap_stats_get_json(
         heap: *mut mi_heap_t,
         buf_size: usize,
         buf: *mut c_char,
     ) -> *mut c_char;
 
-    /// The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.  If buf
-    /// is NULL or buf_size is 0, the result is a block that must be freed with [`mi_free`](super::mi_free) (NULL if there is no memory).  Otherwise it
-    /// is buf, and the text is cut off at buf_size - 1 bytes.  The text is always terminated, and takes less than 32 KiB.
-    /// [`mi_stats_as_json`](super::mi_stats_as_json) writes the numbers in \*stats; it returns NULL if stats is NULL, or if its size or version is not that of
-    /// the library.
+    /// See [`mi_stats_get_json`](super::mi_stats_get_json), with which it is described.
     pub fn mi_subproc_stats_get_json(
         subproc_id: mi_subproc_id_t,
         buf_size: usize,
         buf: *mut c_char,
     ) -> *mut c_char;
 
-    /// The same with process information, as JSON; page_faults are those that needed input, page_faults_minor all others.  If buf
-    /// is NULL or buf_size is 0, the result is a block that must be freed with [`mi_free`](super::mi_free) (NULL if there is no memory).  Otherwise it
-    /// is buf, and the text is cut off at buf_size - 1 bytes.  The text is always terminated, and takes less than 32 KiB.
-    /// [`mi_stats_as_json`](super::mi_stats_as_json) writes the numbers in \*stats; it returns NULL if stats is NULL, or if its size or version is not that of
-    /// the library.
+    /// See [`mi_stats_get_json`](super::mi_stats_get_json), with which it is described.
     pub fn mi_stats_as_json(
         stats: *mut mi_stats_t,
         buf_size: usize,

@@ -31,7 +31,7 @@ extern "C" {
     /// Return a block that begins at an OS page.  [`mi_pvalloc`](super::mi_pvalloc) also rounds its size up to whole OS pages.
     pub fn mi_valloc(size: usize) -> *mut c_void;
 
-    /// Return a block that begins at an OS page.  [`mi_pvalloc`](super::mi_pvalloc) also rounds its size up to whole OS pages.
+    /// See [`mi_valloc`](super::mi_valloc), with which it is described.
     pub fn mi_pvalloc(size: usize) -> *mut c_void;
 
     /// [`mi_reallocn`](super::mi_reallocn) under its BSD name; a count \* size that overflows sets errno to EOVERFLOW.
@@ -50,7 +50,7 @@ extern "C" {
         alignment: usize,
     ) -> *mut c_void;
 
-    /// [`mi_recalloc_aligned`](super::mi_recalloc_aligned) and [`mi_recalloc_aligned_at`](super::mi_recalloc_aligned_at) under other names.
+    /// See [`mi_aligned_recalloc`](super::mi_aligned_recalloc), with which it is described.
     pub fn mi_aligned_offset_recalloc(
         p: *mut c_void,
         newcount: usize,
@@ -63,18 +63,16 @@ extern "C" {
     /// blocks (debug, secure) report a different size, or a block without that alignment (EINVAL), and do not free it.
     pub fn mi_free_size(p: *mut c_void, size: usize);
 
-    /// [`mi_free`](super::mi_free) with the size that was requested for the block, and its alignment.  Release builds ignore both.  Builds that check
-    /// blocks (debug, secure) report a different size, or a block without that alignment (EINVAL), and do not free it.
+    /// See [`mi_free_size`](super::mi_free_size), with which it is described.
     pub fn mi_free_size_aligned(p: *mut c_void, size: usize, alignment: usize);
 
-    /// [`mi_free`](super::mi_free) with the size that was requested for the block, and its alignment.  Release builds ignore both.  Builds that check
-    /// blocks (debug, secure) report a different size, or a block without that alignment (EINVAL), and do not free it.
+    /// See [`mi_free_size`](super::mi_free_size), with which it is described.
     pub fn mi_free_aligned(p: *mut c_void, alignment: usize);
 
     /// Return a copy of a string of wide characters or of bytes.  NULL gives NULL.
     pub fn mi_wcsdup(s: *const wchar_t) -> *mut wchar_t;
 
-    /// Return a copy of a string of wide characters or of bytes.  NULL gives NULL.
+    /// See [`mi_wcsdup`](super::mi_wcsdup), with which it is described.
     pub fn mi_mbsdup(s: *const u8) -> *mut u8;
 
     /// Store a copy of the value of an environment variable in \*buf, and its length with the terminator in \*size, which may be
@@ -82,8 +80,6 @@ extern "C" {
     /// wide function is for Windows; elsewhere it stores NULL and returns EINVAL.
     pub fn mi_dupenv_s(buf: *mut *mut c_char, size: *mut usize, name: *const c_char) -> c_int;
 
-    /// Store a copy of the value of an environment variable in \*buf, and its length with the terminator in \*size, which may be
-    /// NULL.  They store NULL and 0 if there is no such variable.  They return 0, EINVAL (buf or name is NULL) or ENOMEM.  The
-    /// wide function is for Windows; elsewhere it stores NULL and returns EINVAL.
+    /// See [`mi_dupenv_s`](super::mi_dupenv_s), with which it is described.
     pub fn mi_wdupenv_s(buf: *mut *mut wchar_t, size: *mut usize, name: *const wchar_t) -> c_int;
 }

@@ -7,14 +7,13 @@ extern "C" {
     /// Allocation still works after [`mi_process_done`](super::mi_process_done) and [`mi_thread_done`](super::mi_thread_done).
     pub fn mi_process_init();
 
-    /// The library calls all of these itself, at load or the first allocation and at exit.  Calling them again has no effect.
-    /// Allocation still works after [`mi_process_done`](super::mi_process_done) and [`mi_thread_done`](super::mi_thread_done).
+    /// See [`mi_process_init`](super::mi_process_init), with which it is described.
     pub fn mi_process_done();
 
     /// For the calling thread.  [`mi_thread_done`](super::mi_thread_done) leaves its live blocks valid.  O(pages that the thread has).
     pub fn mi_thread_init();
 
-    /// For the calling thread.  [`mi_thread_done`](super::mi_thread_done) leaves its live blocks valid.  O(pages that the thread has).
+    /// See [`mi_thread_init`](super::mi_thread_init), with which it is described.
     pub fn mi_thread_done();
 
     /// A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks.

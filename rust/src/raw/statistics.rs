@@ -9,7 +9,7 @@ extern "C" {
     /// Prints a table line by line.  NULL `out`: the registered output.
     pub fn mi_stats_print_out(out: Option<mi_output_fun>, arg: *mut c_void);
 
-    /// Prints a table line by line.  NULL `out`: the registered output.
+    /// See [`mi_stats_print_out`](super::mi_stats_print_out), with which it is described.
     pub fn mi_thread_stats_print_out(out: Option<mi_output_fun>, arg: *mut c_void);
 
     /// The same for a heap, for a subprocess with all its heaps, and for a subprocess and then each of its heaps.
@@ -19,14 +19,14 @@ extern "C" {
         arg: *mut c_void,
     );
 
-    /// The same for a heap, for a subprocess with all its heaps, and for a subprocess and then each of its heaps.
+    /// See [`mi_heap_stats_print_out`](super::mi_heap_stats_print_out), with which it is described.
     pub fn mi_subproc_stats_print_out(
         subproc_id: mi_subproc_id_t,
         out: Option<mi_output_fun>,
         arg: *mut c_void,
     );
 
-    /// The same for a heap, for a subprocess with all its heaps, and for a subprocess and then each of its heaps.
+    /// See [`mi_heap_stats_print_out`](super::mi_heap_stats_print_out), with which it is described.
     pub fn mi_subproc_heap_stats_print_out(
         subproc_id: mi_subproc_id_t,
         out: Option<mi_output_fun>,
@@ -39,6 +39,6 @@ extern "C" {
     /// These functions have no effect: the numbers of the process always include those of its threads and heaps.
     pub fn mi_stats_merge();
 
-    /// These functions have no effect: the numbers of the process always include those of its threads and heaps.
+    /// See [`mi_stats_merge`](super::mi_stats_merge), with which it is described.
     pub fn mi_heap_stats_merge_to_subproc(heap: *mut mi_heap_t);
 }

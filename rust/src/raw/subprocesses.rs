@@ -6,10 +6,10 @@ extern "C" {
     /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
     pub fn mi_subproc_main() -> mi_subproc_id_t;
 
-    /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
+    /// See [`mi_subproc_main`](super::mi_subproc_main), with which it is described.
     pub fn mi_subproc_current() -> mi_subproc_id_t;
 
-    /// Return the main subprocess, that of the calling thread, and a new one (whose id holds NULL if there is no memory).
+    /// See [`mi_subproc_main`](super::mi_subproc_main), with which it is described.
     pub fn mi_subproc_new() -> mi_subproc_id_t;
 
     /// Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess, before it allocates.
@@ -21,9 +21,7 @@ extern "C" {
     /// ignored.  O(heaps of the subprocess and their pages).
     pub fn mi_subproc_delete(subproc: mi_subproc_id_t);
 
-    /// End a subprocess with all its heaps.  While it has threads, and for [`mi_subproc_delete`](super::mi_subproc_delete) also while it has memory in use, the
-    /// call has no effect and prints a warning.  [`mi_subproc_destroy`](super::mi_subproc_destroy) frees everything in it.  The main subprocess and NULL are
-    /// ignored.  O(heaps of the subprocess and their pages).
+    /// See [`mi_subproc_delete`](super::mi_subproc_delete), with which it is described.
     pub fn mi_subproc_destroy(subproc: mi_subproc_id_t);
 
     /// Calls `visitor` with each heap of the subprocess, until it returns false.  Returns false if the visitor did, or is NULL.

@@ -10,7 +10,7 @@ extern "C" {
     /// The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
     pub fn mi_theap_get_default() -> *mut mi_theap_t;
 
-    /// The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
+    /// See [`mi_theap_get_default`](super::mi_theap_get_default), with which it is described.
     pub fn mi_theap_set_default(theap: *mut mi_theap_t) -> *mut mi_theap_t;
 
     /// The functions with _heap, for this part of the heap.

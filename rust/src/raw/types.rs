@@ -14,8 +14,18 @@ pub type c_long = i32;
 #[cfg(not(any(windows, target_pointer_width = "32")))]
 pub type c_long = i64;
 
-/// `char` of C, which is unsigned on some processors, except under Windows and the systems of Apple.
-#[cfg(all(
+macro_rules! char_unsigned_where {
+    ($($where:tt)*) => {
+        /// `char` of C, which is unsigned on some processors, except under Windows and the systems of Apple.
+        #[cfg($($where)*)]
+        pub type c_char = u8;
+        /// `char` of C, which is unsigned on some processors, except under Windows and the systems of Apple.
+        #[cfg(not($($where)*))]
+        pub type c_char = i8;
+    };
+}
+
+char_unsigned_where!(all(
     not(any(windows, target_vendor = "apple")),
     any(
         target_arch = "aarch64",
@@ -27,23 +37,7 @@ pub type c_long = i64;
         target_arch = "riscv64",
         target_arch = "s390x"
     )
-))]
-pub type c_char = u8;
-/// `char` of C.
-#[cfg(not(all(
-    not(any(windows, target_vendor = "apple")),
-    any(
-        target_arch = "aarch64",
-        target_arch = "arm",
-        target_arch = "hexagon",
-        target_arch = "powerpc",
-        target_arch = "powerpc64",
-        target_arch = "riscv32",
-        target_arch = "riscv64",
-        target_arch = "s390x"
-    )
-)))]
-pub type c_char = i8;
+));
 
 /// `wchar_t` of C.
 #[cfg(windows)]

@@ -42,9 +42,7 @@ extern "C" {
         arg: *mut c_void,
     ) -> bool;
 
-    /// Visit only areas that belong to no thread: of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
-    /// second function needs `mi_option_visit_abandoned`, set before the first thread ends; otherwise it reports an error (EFAULT)
-    /// and returns false.
+    /// See [`mi_heap_visit_abandoned_blocks`](super::mi_heap_visit_abandoned_blocks), with which it is described.
     pub fn mi_abandoned_visit_blocks(
         subproc_id: mi_subproc_id_t,
         heap_tag: c_int,
