@@ -154,7 +154,7 @@ static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
 // ---- requests -------------------------------------------------------------------------------------------------------
 
 // Where memory only grows, it may do so now (arena/window.h, WI5).
-static mi_always_inline void* alloc_try_growing(const mi_alloc_t* a) {
+static mi_cold mi_noinline void* alloc_try_growing(const mi_alloc_t* a) {
   if (MI_PRIM_VIRTUAL) return alloc_try(a);
   _mi_window_open();
   void* p = alloc_try(a);
@@ -178,7 +178,7 @@ static mi_cold void* alloc_limited(const mi_alloc_t* a) {
 }
 
 // What the thread holds comes before more memory where that only grows.
-static mi_cold mi_noinline void* alloc_growing_memory(const mi_alloc_t* a) {
+static void* alloc_growing_memory(const mi_alloc_t* a) {
   _mi_attach_collect();
   return alloc_try_growing(a);
 }
