@@ -33,6 +33,12 @@
 
    A large block that is resized counts twice while it is copied; on Linux blocks of more than 32 MiB move without a copy.
 
+   Where memory only grows (WebAssembly, and systems that bring a function of their own for memory), nothing goes back.  There all
+   memory of pages and large blocks that has come counts, free or not, and for ever: mi_limit_used never becomes less.  A hard limit
+   bounds how far memory grows.  Requests that free memory can serve are granted, also when the limit is below what has come, and
+   what is refused adds no memory.  The hook for the soft limit is called when memory has grown beyond it, and then at most once a
+   second while it grows further; never again after it was below, since it never is.  Limits of heaps are the same everywhere.
+
    A page of the smallest kind has 64 KiB.  So a limit of less than about 4 MiB leaves little to use, and a heap's limit should
    be some hundred KiB for each thread that uses it.
 

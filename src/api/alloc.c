@@ -153,9 +153,9 @@ static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
 
 // ---- requests -------------------------------------------------------------------------------------------------------
 
-// Where memory only grows, what the thread holds comes before more of it (arena/window.h, WI5).
-static mi_cold void* alloc_growing_memory(const mi_alloc_t* a) {
-  _mi_attach_collect();
+// Where memory only grows, it may do so now (arena/window.h, WI5).
+static mi_cold mi_noinline void* alloc_try_growing(const mi_alloc_t* a) {
+  if (MI_PRIM_VIRTUAL) return alloc_try(a);
   _mi_window_open();
   void* p = alloc_try(a);
   _mi_window_close();
@@ -172,9 +172,15 @@ static mi_cold void* alloc_limited(const mi_alloc_t* a) {
   if (heap == NULL) heap = &_mi_heap_main;
   do {
     n_before = _mi_limits_refusals(heap);
-    p = alloc_try(a);
+    p = alloc_try_growing(a);
   } while (p == NULL && _mi_limits_refusals(heap) != n_before && _mi_limits_relieve(heap, stage++));
   return p;
+}
+
+// What the thread holds comes before more memory where that only grows.
+static void* alloc_growing_memory(const mi_alloc_t* a) {
+  _mi_attach_collect();
+  return alloc_try_growing(a);
 }
 
 // What we hold may be what is missing.
@@ -183,8 +189,7 @@ static mi_cold void* alloc_again(mi_alloc_t a) {
   void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
   if (p != NULL) return p;
   mi_collect(true);
-  p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
-  if (p == NULL) p = alloc_limited(&a);
+  p = alloc_limited(&a);
   return p != NULL ? p : _mi_alloc_failed(a.size);
 }
 

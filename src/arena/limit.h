@@ -1,6 +1,7 @@
 // Limits on memory: counting it, and refusing more.  Layer: arena.
 //
-//   process   slices in use + free slices that are backed + blocks with a mapping of their own    (what may be resident)
+//   process   slices in use + free slices that are backed + blocks with a mapping of their own    (what may be resident);
+//             where memory only grows: all that has come (window.h, WI6)
 //   heap      slices of its pages and large blocks, and its blocks with a mapping of their own
 //
 // LI1  Memory is counted before the caller has it, and no longer counted when nobody has it and it is not backed.  So what is in
@@ -72,6 +73,12 @@ static inline size_t _mi_limit_used(mi_limit_t* limit) {
 // Was the last request refused?
 static inline bool _mi_limit_is_refused(mi_limit_t* limit) {
   return mi_load_relaxed(&limit->is_refused);
+}
+
+// Do n bytes more cross neither of the limits of the process?
+static inline bool _mi_limit_allows(size_t n) {
+  size_t least = mi_load_relaxed(&_mi_limit_process.least), used = _mi_limit_used(&_mi_limit_process);
+  return used <= least && n <= least - used;
 }
 
 // How many bytes there are more than the soft limit allows.

@@ -200,9 +200,10 @@ static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
 
-// Does what it hands out count towards limits (limit.h, LI4)?
+// Does what it hands out count towards limits (limit.h, LI4)?  Our own memory has been counted already where it only grows (WI6).
 static inline bool _mi_region_is_counted(const mi_region_t* region) {
-  return region->origin != MI_REGION_GIVEN && (region->origin == MI_REGION_OWN || !region->is_pinned);
+  if (region->origin == MI_REGION_OWN) return MI_PRIM_VIRTUAL;
+  return region->origin != MI_REGION_GIVEN && !region->is_pinned;
 }
 
 // Is this region the only one that may serve a request?

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/stat.h"
+#include "limit.h"
 #include "reserve.h"
 #include "space.h"
 
@@ -111,12 +112,29 @@ static void window_put(mi_region_t* region, size_t slice, size_t n) {
   }
 }
 
+// n slices count before they are there (WI6).
+static bool window_count(size_t n) {
+  return _mi_limit_add(&_mi_limit_process, n * MI_SLICE_SIZE, 0);
+}
+
+static void window_uncount(size_t n) {
+  _mi_limit_remove(&_mi_limit_process, n * MI_SLICE_SIZE);
+}
+
+// n slices from the system that are counted.
+static bool window_get(size_t n, void** start) {
+  if (_mi_prim_reserve(n * MI_SLICE_SIZE, MI_SLICE_SIZE, start) == 0) return true;
+  window_uncount(n);
+  return false;
+}
+
 // A piece of memory may reach from one window into the next.  A new one has room for n_run slices.
 static bool window_add(char* start, size_t n, size_t n_run) {
   while (n > 0) {
     mi_region_t* region = window_find((uintptr_t)start);
     if (region == NULL && (region = window_make(start, n_run)) == NULL) {
       _mi_prim_release(start, n * MI_SLICE_SIZE);
+      window_uncount(n);
       return false;
     }
     size_t slice = _mi_region_slice_index(region, start);
@@ -133,10 +151,10 @@ static bool window_add(char* start, size_t n, size_t n_run) {
 static bool window_take(size_t n, size_t n_run, size_t room) {
   size_t ahead = mi_min(mi_min(window_n_there / 8, WINDOW_AHEAD_MAX), room - n);
   void*  start;
-  if (n_run > ahead / WINDOW_AHEAD_RUNS) ahead = 0;
-  int err = _mi_prim_reserve((n + ahead) * MI_SLICE_SIZE, MI_SLICE_SIZE, &start);
-  if (err != 0 && ahead > 0) err = _mi_prim_reserve((n + (ahead = 0)) * MI_SLICE_SIZE, MI_SLICE_SIZE, &start);
-  return err == 0 && window_add((char*)start, n + ahead, n_run);
+  if (n_run > ahead / WINDOW_AHEAD_RUNS || !_mi_limit_allows((n + ahead) * MI_SLICE_SIZE)) ahead = 0;
+  bool ok = window_count(n + ahead) && window_get(n + ahead, &start);
+  if (!ok && ahead > 0) ok = window_count(n) && window_get(n + (ahead = 0), &start);
+  return ok && window_add((char*)start, n + ahead, n_run);
 }
 
 // The same where a new window has to begin: the one in which memory ended ends there.  What describes the new one must not lie
@@ -145,10 +163,14 @@ static bool window_take_new(size_t n) {
   mi_region_t* last = window_find(window_end - 1);
   size_t       cost = window_cost(n);
   void *       place, *start;
-  if (_mi_prim_reserve(cost, MI_DESCRIPTOR_SIZE, &place) != 0) return false;
-  int err = _mi_prim_reserve(n * MI_SLICE_SIZE, MI_SLICE_SIZE, &start);
+  if (!window_count(n)) return false;
+  if (_mi_prim_reserve(cost, MI_DESCRIPTOR_SIZE, &place) != 0) {
+    window_uncount(n);
+    return false;
+  }
+  bool ok = window_get(n, &start);
   _mi_prim_release(place, cost);
-  if (err != 0) return false;
+  if (!ok) return false;
   if (last != NULL) window_cut(last, (window_end - last->base) >> MI_SLICE_SHIFT);
   return window_add((char*)start, n, n);
 }

@@ -15,6 +15,8 @@
 // WI4  There is one kind of chunks: with a chunk for each, a program with few pages would have 8 MiB.
 // WI5  Blocks get more memory only while somebody has opened the way to it: a request fails first, and then what the thread holds
 //      without need comes before more memory, which would be there for ever (api/alloc.c).  Our own data gets it always.
+// WI6  Memory counts towards the limits of the process when it comes, and for ever (limit.h).  A limit that refuses a request is asked
+//      first, so that nothing comes for the request; nothing comes ahead that crosses a limit, a soft one either.
 #pragma once
 
 #include "chunk.h"
