@@ -6,14 +6,10 @@
 #include <stdint.h>
 
 #if defined(__GNUC__) || defined(__clang__)
-  #define mi_likely(x)   (__builtin_expect(!!(x), 1))
-  #define mi_unlikely(x) (__builtin_expect(!!(x), 0))
-  #define mi_noinline    __attribute__((noinline))
-  #if defined(__OPTIMIZE_SIZE__) // whoever wants the library small decides by size
-    #define mi_always_inline inline
-  #else
-    #define mi_always_inline inline __attribute__((always_inline))
-  #endif
+  #define mi_likely(x)     (__builtin_expect(!!(x), 1))
+  #define mi_unlikely(x)   (__builtin_expect(!!(x), 0))
+  #define mi_noinline      __attribute__((noinline))
+  #define mi_always_inline inline __attribute__((always_inline))
   #define mi_cold          __attribute__((noinline, cold))
   #define mi_hidden        __attribute__((visibility("hidden")))
   #define mi_weak          __attribute__((weak))
