@@ -2,8 +2,8 @@
 
    A part of the allocations is sampled: a block of n bytes with the probability 1 - exp(-n / rate), independently of all others.
    Each sample stands for as many blocks as that part is small, so that sums are expected to be right whatever the rate is. With
-   the default rate, 512 KiB, a program pays a few microseconds for each 512 KiB that it allocates, an OS page for each 512 KiB
-   in use, and about 20 ns for each few blocks (docs/design/profile.md). While it is off, it costs nothing.
+   the default rate, 512 KiB, a program pays about ten microseconds for each 512 KiB that it allocates, an OS page for each 512 KiB
+   in use, and about 5 ns for each block (docs/design/profile.md). While it is off, it costs nothing.
 
    It can be switched on in every build, but for those for Valgrind and sanitizers:
 

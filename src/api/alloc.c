@@ -53,8 +53,13 @@ static mi_block_t* alloc_pop(mi_heap_t* heap, mi_theap_t* theap, size_t cls, boo
 
 // While events are pending: bins may be closed, and who fills one is counted.
 static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool* is_zero) {
+  mi_block_t* block = (theap == NULL ? NULL : _mi_counted_pop(theap, cls));
+  if (block != NULL) {
+    _mi_counted_attend(theap);
+    return block;
+  }
   mi_sampler_turn_t turn = _mi_sampler_open(theap, cls);
-  mi_block_t*       block = alloc_pop(heap, theap, cls, is_zero);
+  block = alloc_pop(heap, theap, cls, is_zero);
   _mi_sampler_close(theap, cls, turn);
   return block;
 }
@@ -218,8 +223,19 @@ mi_noinline void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_
   return alloc_request(&request);
 }
 
-mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
+static mi_noinline void* alloc_default(size_t size, bool zero) mi_attr_noexcept {
   return _mi_alloc_in(NULL, size, zero);
+}
+
+// While the thread's allocations are counted, most of them end here.
+mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
+  if (mi_unlikely(size > MI_CLASS_ASKED_MAX)) return alloc_any_large(NULL, size, 0, zero);
+  mi_theap_t* theap = _mi_theap_default;
+  if (mi_likely(!_mi_counted_is(theap)) || _mi_life_is_guarded(size)) return alloc_default(size, zero);
+  size_t      cls = _mi_size_class_of(_mi_life_need(size));
+  mi_block_t* block = _mi_sampler_next(theap, cls);
+  if (mi_unlikely(block == NULL)) return alloc_default(size, zero);
+  return zero ? _mi_life_issue_zero_any(block, size, cls, false) : _mi_life_issue(block, size, cls);
 }
 
 // ---- failures -------------------------------------------------------------------------------------------------------

@@ -1,18 +1,18 @@
-// Theaps whose allocations are all counted, without a look at each of them.  Layer: heap.
+// Theaps whose allocations are all counted.  Layer: heap.
 //
-//   malloc:  bin  <--swap--  return bin  <--  free
-//             ^---refill---  pages       <--overflow--'
+//   malloc:  bin (empty)  --slow path, counted-->  return bin  <--  free
+//                                                   ^--refill-- pages  <--overflow--'
 //
 // The bin of an uncounted theap takes what is freed, so that nobody can tell how often a block came and went.  A counted one has
-// a second bin for each class, where frees go.  The bin runs empty after as many mallocs as it had blocks, and whoever fills it
-// knows that number.
+// a second bin for each class, where frees go.  Its bins stay empty, so that each malloc takes the slow path; that begins with a
+// few instructions that count, and take a block of the return bin.
 //
 // CN1  Frees follow `bin_offset` of their page.  A page in the lists of a theap (H4) names the bin or the return bin, as its
 //      theap is counted or not; it is changed when the theap changes, and when a page comes into a list.  Any other page may name
 //      either.
 // CN2  The bin of a counted theap has no slots (MI_BIN_NO_SLOTS), and the return bin of any other has none (0): what a page
 //      that names the wrong one gives goes to that page, which comes into a list then, or is in one already.
-// CN3  `slots` of such a bin goes up by one with each block that is taken, and so tells how many were taken since it was filled.
+// CN3  The bin of a counted theap is empty outside of slow paths: what a refill brings goes to the return bin.
 // CN4  A return bin belongs to the thread, as the bin does.  Rounds do not close the bins of counted theaps (idle.c).
 #pragma once
 
@@ -31,15 +31,18 @@ void _mi_counted_end(mi_theap_t* theap); // the blocks of return bins go to thei
 // Its bins are lost, with their blocks.
 void _mi_counted_forget(mi_theap_t* theap);
 
-// The empty bin gets what was freed last, if that is worth it.
-void _mi_counted_swap(mi_theap_t* theap, size_t cls);
+// A block of its return bin; NULL if there is none, and of any other theap.
+static mi_always_inline mi_block_t* _mi_counted_pop(mi_theap_t* theap, size_t cls) {
+  mi_bin_t*   returns = &theap->returns[cls];
+  mi_block_t* block = returns->head;
+  if (mi_unlikely(block == NULL)) return NULL;
+  returns->slots++;
+  returns->head = _mi_page_next_block(block);
+  return block;
+}
 
-// Its parts: how many blocks there are for it, 0 if too few; and moving up to so many, without changing the bin's `slots`.
-size_t _mi_counted_ready(const mi_theap_t* theap, size_t cls);
-size_t _mi_counted_move(mi_theap_t* theap, size_t cls, size_t n_max);
+// What a refill gave to its bin goes to the return bin.
+void _mi_counted_fill(mi_theap_t* theap, size_t cls);
 
-// How many blocks there are in a bin that was just filled, by a swap or a refill, and of which one was taken.
-size_t _mi_counted_left(mi_theap_t* theap, size_t cls);
-
-// Leaves so many blocks in the bin, no more than it has, and all others to the return bin.
-void _mi_counted_keep(mi_theap_t* theap, size_t cls, size_t n);
+// What a refill does beside its work, now and then.
+void _mi_counted_attend(mi_theap_t* theap);

@@ -14,8 +14,8 @@
 #include "profile.h"
 #include "registry.h"
 
-// Of a counted theap: what is charged already is the allocation that finds the bin empty (SA5).
-#define SAMPLER_PAID 4
+// So many bytes are allocated between looks at the settings (SA5).
+#define SAMPLER_CREDIT ((int64_t)(32 * MI_KiB))
 
 // With rates of 1000 and more, no more than this part of a thread's time goes into making guarded blocks, and about as much into
 // freeing them; a block takes some microseconds.
@@ -105,7 +105,6 @@ static void sampler_settle(mi_theap_t* theap, mi_sampler_t* s) {
   bool is_armed = _mi_sampler_counts_all(s), is_counted = (!is_armed && !_mi_sampler_is_off(s));
   if (s->is_armed == is_armed && _mi_counted_is(theap) == is_counted) return;
   _mi_sampler_disarm(theap);
-  memset(s->due, 0, sizeof(s->due));
   if (is_armed) sampler_arm(theap, s);
   else if (is_counted) _mi_counted_begin(theap);
 }
@@ -127,6 +126,12 @@ static size_t sampler_before_percent(const mi_sampler_t* s) {
 static void sampler_restart(mi_theap_t* theap, mi_sampler_t* s) {
   s->before_percent = sampler_before_percent(s);
   s->not_before_ns = 0;
+  s->credit = 0;
+  s->to_guard = 1; // not reached if nothing costs any
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    s->costs[cls].bytes = (uint32_t)_mi_size_class_block(cls);
+    s->costs[cls].guards = (s->rate > 0 && _mi_sampler_wants_class(s, cls));
+  }
   if (s->rate > 0) sampler_start_interval(s);
   if (s->mean > 0) sampler_start_distance(s);
   sampler_settle(theap, s);
@@ -254,23 +259,28 @@ void _mi_sampler_forget(mi_theap_t* theap) {
 
 // ---- counting -------------------------------------------------------------------------------------------------------
 
-// Charges up to n allocations of so many bytes each, up to the one that is sampled: what for is in *due, 0 if none is.
-// Returns how many were charged.
-static size_t sampler_charge(mi_sampler_t* s, size_t n, size_t bytes, bool may_guard, unsigned* due) {
-  bool    guards = (s->rate > 0 && may_guard), profiles = (s->mean > 0);
-  int64_t cost = (int64_t)bytes, k = (int64_t)n;
-  *due = 0;
-  if (guards) k = mi_min_signed(k, s->to_guard);
-  if (profiles) k = mi_min_signed(k, (s->to_profile + cost - 1) / cost);
-  if (guards && (s->to_guard -= k) <= 0) {
-    *due |= MI_SAMPLER_GUARD;
-    sampler_start_interval(s);
-  }
-  if (profiles && (s->to_profile -= k * cost) <= 0) {
-    *due |= MI_SAMPLER_PROFILE;
+static unsigned sampler_charge_profile(mi_sampler_t* s, size_t bytes) {
+  unsigned due = 0;
+  s->to_profile += s->credit - (int64_t)bytes;
+  if (s->to_profile <= 0) {
+    due = MI_SAMPLER_PROFILE;
     sampler_start_distance(s);
   }
-  return (size_t)k;
+  s->credit = mi_min_signed(s->to_profile, SAMPLER_CREDIT);
+  s->to_profile -= s->credit;
+  return due;
+}
+
+// Charges an allocation, and says what it is sampled for.
+static unsigned sampler_charge(mi_sampler_t* s, size_t bytes, bool may_guard) {
+  unsigned due = 0;
+  if (s->mean > 0) due = sampler_charge_profile(s, bytes);
+  else s->credit = SAMPLER_CREDIT;
+  if (s->rate > 0 && may_guard && --s->to_guard <= 0) {
+    due |= MI_SAMPLER_GUARD;
+    sampler_start_interval(s);
+  }
+  return due;
 }
 
 mi_sampler_turn_t _mi_sampler_open(mi_theap_t* theap, size_t cls) {
@@ -280,30 +290,14 @@ mi_sampler_turn_t _mi_sampler_open(mi_theap_t* theap, size_t cls) {
     sampler_open_bin(theap, theap->sampler, cls);
     return MI_SAMPLER_OPENED;
   }
-  if (theap->bins[cls].head != NULL || !_mi_counted_is(theap)) return MI_SAMPLER_NOTHING;
-  _mi_counted_swap(theap, cls);
-  return MI_SAMPLER_FILLS;
-}
-
-// The bin of a counted theap was filled, and one block of it is taken (SA5).
-static void sampler_filled(mi_theap_t* theap, mi_sampler_t* s, size_t cls) {
-  unsigned due;
-  size_t   left = _mi_counted_left(theap, cls);
-  size_t   n = sampler_charge(s, left + 1, _mi_size_class_block(cls), _mi_sampler_wants_class(s, cls), &due);
-  if (n <= left) {
-    left = n - 1;
-    _mi_counted_keep(theap, cls, left);
-  }
-  s->due[cls] = (uint8_t)(due | SAMPLER_PAID);
-  s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)left;
-  theap->bins[cls].slots = MI_BIN_NO_SLOTS;
+  return _mi_counted_is(theap) ? MI_SAMPLER_FILLS : MI_SAMPLER_NOTHING;
 }
 
 void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
   if (turn == MI_SAMPLER_NOTHING) return;
   mi_sampler_t* s = theap->sampler;
   if (turn == MI_SAMPLER_FILLS) {
-    if (_mi_counted_is(theap)) sampler_filled(theap, s, cls);
+    if (_mi_counted_is(theap)) _mi_counted_fill(theap, cls);
   }
   else if (s->is_armed && !sampler_bin_is_closed(theap, cls)) {
     sampler_close_bin(theap, s, cls);
@@ -322,40 +316,6 @@ void _mi_sampler_tick(mi_theap_t* theap) {
 
 // ---- the allocation that it is --------------------------------------------------------------------------------------
 
-// The bin of a counted theap is empty: was this allocation charged when it was filled?
-static bool sampler_is_paid(const mi_theap_t* theap, const mi_sampler_t* s, size_t cls) {
-  return (s->due[cls] & SAMPLER_PAID) != 0 && theap->bins[cls].slots == s->expected[cls];
-}
-
-mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls) {
-  mi_sampler_t* s = theap->sampler;
-  mi_bin_t*     bin = &theap->bins[cls];
-  if (!_mi_counted_is(theap) || s->due[cls] != SAMPLER_PAID || bin->slots != s->expected[cls]) return NULL;
-  if (s->version != mi_load_relaxed(&sampler_version) || theap->round != mi_load_relaxed(&_mi_event_round)) return NULL;
-  size_t  n = (bin->head == NULL ? _mi_counted_ready(theap, cls) : 0), bytes = _mi_size_class_block(cls);
-  int64_t cost = (int64_t)(n * bytes);
-  if (n == 0 || (s->rate > 0 && s->to_guard <= (int64_t)n) || (s->mean > 0 && s->to_profile <= cost)) return NULL;
-  n = _mi_counted_move(theap, cls, n); // they are the bin's, and what finds it empty again is charged
-  s->to_profile -= (int64_t)(n * bytes);
-  if (_mi_sampler_wants_class(s, cls)) s->to_guard -= (int64_t)n;
-  s->expected[cls] = MI_BIN_NO_SLOTS + (int32_t)n - 1;
-  bin->slots = MI_BIN_NO_SLOTS;
-  theap->classes[cls].round = theap->round;
-  mi_block_t* block = bin->head;
-  bin->head = _mi_page_next_block(block);
-  return block;
-}
-
-static unsigned sampler_take_due(mi_theap_t* theap, mi_sampler_t* s, size_t size, size_t cls) {
-  unsigned due;
-  bool     is_counted = (cls != MI_CLASS_NONE && !s->is_armed);
-  if (is_counted && theap->bins[cls].head != NULL) return 0; // it was charged when the bin was filled
-  if (is_counted && sampler_is_paid(theap, s, cls)) due = s->due[cls];
-  else sampler_charge(s, 1, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size), &due);
-  if (is_counted) s->due[cls] = 0;
-  return due;
-}
-
 // How often there are guarded blocks is bounded in time, too, if not each allocation is looked at.
 static bool sampler_is_time(const mi_sampler_t* s) {
   if (_mi_sampler_counts_all(s)) return true;
@@ -368,10 +328,9 @@ unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   mi_sampler_t* s = sampler_of(theap);
   if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
   sampler_settle(theap, s);
-  unsigned due = sampler_take_due(theap, s, size, cls);
-  if ((due & MI_SAMPLER_GUARD) != 0 && !(_mi_sampler_wants_size(s, size) && sampler_is_time(s)))
-    due &= ~(unsigned)MI_SAMPLER_GUARD;
-  return due & (MI_SAMPLER_GUARD | MI_SAMPLER_PROFILE);
+  unsigned due = sampler_charge(s, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size));
+  if ((due & MI_SAMPLER_GUARD) != 0 && !sampler_is_time(s)) due &= ~(unsigned)MI_SAMPLER_GUARD;
+  return due;
 }
 
 void* _mi_sampler_guard(mi_theap_t* theap, size_t size, size_t align, size_t offset) {

@@ -1,7 +1,7 @@
 // Which allocations are sampled, and what for: a guarded block (guard.h), or the profile (profile.h).  Layer: heap.
 //
 //   off       nothing happens: what slow paths look at anyway (`_mi_event_pending`) is 0
-//   counted   whoever fills a bin counts the blocks that it gets, and knows by then which of them is the sampled one
+//   counted   each allocation takes the first lines of the slow path, which count it (counted.h)
 //   armed     each allocation takes the slow path, and is counted.  For rates of guarded blocks below 1000
 //
 // SA1  The bins of an armed theap are kept by its sampler; its own are closed: they have no blocks, so that malloc takes the
@@ -13,14 +13,12 @@
 // SA4  `_mi_event_pending` counts reasons for slow paths to look closer: the option, the profile, each theap with a rate of its
 //      own, each armed or counted theap.
 // SA5  An allocation is charged once, and is sampled if a meter runs out with it: for guarded blocks 1, for the profile the bytes
-//      of its block.  When a bin is filled its blocks are charged, and the allocation that will find it empty.  If one of
-//      them is to be sampled, the bin keeps the blocks before it: the next allocation that finds it empty is the one (`due`).
-//      If anything else has emptied the bin (`slots` tells, counted.h, CN3), it is charged by itself.
+//      of its block.  A part of those that are left is lent to `credit`: while it lasts, no setting is looked at.
 // SA6  A meter starts at random, whatever came before.  So for the profile each allocation is sampled with the probability
 //      1 - exp(-bytes / mean), independently of all others, whichever of them fill bins.
 #pragma once
 
-#include "theap.h"
+#include "counted.h"
 
 #define MI_SAMPLER_ALL_BELOW 1000 // rates below count every allocation
 
@@ -30,25 +28,31 @@
 #define MI_SAMPLER_GUARD   1
 #define MI_SAMPLER_PROFILE 2
 
+// What an allocation of a class is charged.
+typedef struct mi_sampler_cost_s {
+  uint32_t bytes;
+  uint32_t guards; // 0 or 1
+} mi_sampler_cost_t;
+
 struct mi_sampler_s {
-  mi_bin_t bins[MI_CLASS_COUNT];     // SA1
-  int32_t  expected[MI_CLASS_COUNT]; // `slots` of a counted bin when it runs empty undisturbed
-  uint8_t  due[MI_CLASS_COUNT];      // what the allocation is sampled for that finds it so (SA5)
-  size_t   number;
-  uint32_t version; // of the settings, when they were last looked at
-  bool     is_armed;
-  bool     is_busy; // its thread makes a guarded block or takes a stack, and may allocate meanwhile
-  bool     has_own_rate;
-  bool     has_own_bounds;
-  bool     is_precise;
-  size_t   before_percent; // of its blocks that begin, not end, where memory is inaccessible
-  size_t   rate;           // one guarded block in so many; 0: none
-  size_t   mean;           // bytes between samples of the profile; 0: none
-  size_t   min, max;       // sizes of guarded blocks
-  int64_t  to_guard;       // the meters: blocks, and bytes
-  int64_t  to_profile;
-  int64_t  not_before_ns; // see sampler_is_time
-  uint64_t random;
+  int64_t           credit;   // bytes, SA5
+  int64_t           to_guard; // the meters: blocks, and bytes without those of `credit`
+  int64_t           to_profile;
+  mi_sampler_cost_t costs[MI_CLASS_COUNT];
+  mi_bin_t          bins[MI_CLASS_COUNT]; // SA1
+  size_t            number;
+  uint32_t          version; // of the settings, when they were last looked at
+  bool              is_armed;
+  bool              is_busy; // its thread makes a guarded block or takes a stack, and may allocate meanwhile
+  bool              has_own_rate;
+  bool              has_own_bounds;
+  bool              is_precise;
+  size_t            before_percent; // of its blocks that begin, not end, where memory is inaccessible
+  size_t            rate;           // one guarded block in so many; 0: none
+  size_t            mean;           // bytes between samples of the profile; 0: none
+  size_t            min, max;       // sizes of guarded blocks
+  int64_t           not_before_ns;  // see sampler_is_time
+  uint64_t          random;
 };
 
 // Up to this alignment, a power of two, blocks of any size are aligned without being asked to be: 16, or 1 while guarded
@@ -78,9 +82,19 @@ static inline bool _mi_sampler_wants_size(const mi_sampler_t* s, size_t size) {
 // What an allocation of the class (MI_CLASS_NONE: of a page of its own) is sampled for.
 unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls);
 
-// A block of a counted theap that was charged already, if it is not sampled, and nor is any of those that its bin gets now.  NULL:
-// what follows decides.  This is what counting costs: most slow paths of a counted theap end here.
-mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls);
+// A block of a counted theap, charged and not sampled.  NULL: what follows decides.  This is what counting costs: most mallocs of
+// a counted theap end here.
+static mi_always_inline mi_block_t* _mi_sampler_next(mi_theap_t* theap, size_t cls) {
+  if (!_mi_counted_is(theap)) return NULL;
+  mi_sampler_t* s = theap->sampler;
+  int64_t       credit = s->credit - s->costs[cls].bytes, to_guard = s->to_guard - s->costs[cls].guards;
+  if (mi_unlikely(credit <= 0 || to_guard <= 0)) return NULL;
+  mi_block_t* block = _mi_counted_pop(theap, cls);
+  if (mi_unlikely(block == NULL)) return NULL;
+  s->credit = credit;
+  s->to_guard = to_guard;
+  return block;
+}
 
 // What it counts in the profile.
 static inline size_t _mi_sampler_bytes(size_t size, size_t cls) {

@@ -35,10 +35,15 @@ void _mi_trim_some(mi_theap_t* theap) {
   theap->has_trimmed = (theap->n_trims % TRIM_PER_POLL == 0);
 }
 
+// Of the bin that takes what is freed.
+static int32_t trim_slots(const mi_theap_t* theap, size_t cls) {
+  return theap->return_offset != 0 ? theap->returns[cls].slots : theap->bins[cls].slots;
+}
+
 // Neither was the bin filled nor anything taken from it or put into it since the round before the last.
 static bool trim_is_unused(const mi_theap_t* theap, size_t cls, uint32_t round) {
   const mi_class_state_t* state = &theap->classes[cls];
-  return round - state->round >= 2 && theap->bins[cls].slots == state->slots_then;
+  return round - state->round >= 2 && trim_slots(theap, cls) == state->slots_then;
 }
 
 static void trim_class(mi_theap_t* theap, size_t cls, size_t* n) {
@@ -59,6 +64,6 @@ mi_cold void _mi_trim_all(mi_theap_t* theap) {
     size_t n_pages = TRIM_PAGES;
     if (!trim_is_unused(theap, cls, round)) _mi_queue_collect(theap, cls, &n_pages);
   }
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = theap->bins[cls].slots;
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = trim_slots(theap, cls);
   theap->round = round;
 }
