@@ -146,6 +146,7 @@ set(mi_sources
   src/heap/check_page.c
   src/heap/counted.c
   src/heap/directory.c
+  src/heap/drain.c
   src/heap/ended.c
   src/heap/event.c
   src/heap/fork.c

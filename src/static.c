@@ -146,6 +146,7 @@
 #include "heap/check_page.c"
 #include "heap/counted.c"
 #include "heap/directory.c"
+#include "heap/drain.c"
 #include "heap/ended.c"
 #include "heap/event.c"
 #include "heap/fork.c"

@@ -6,7 +6,7 @@
 #include "../base/probe.h"
 #include "../support/stat.h"
 #include "large.h"
-#include "outbox.h"
+#include "drain.h"
 #include "quarantine.h"
 #include "queue.h"
 #include "sampler.h"
@@ -106,6 +106,7 @@ void _mi_attach_release(mi_theap_t* theap) {
   if (MI_HARDENED) _mi_quarantine_flush(theap);
   _mi_sampler_disarm(theap);
   _mi_presence_enter(theap);
+  _mi_drain_end_all(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     if (theap->bins[cls].head != NULL) _mi_outbox_return_bin(theap, cls);
   }
@@ -187,6 +188,7 @@ static void attach_lose_bins(mi_theap_t* theap) {
   mi_store_relaxed(&theap->is_closed, false);
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
+  memset(theap->drains, 0, sizeof(theap->drains));
 }
 
 void _mi_attach_clear(mi_theap_t* theap) {

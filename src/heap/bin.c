@@ -14,18 +14,20 @@ static mi_atomic(mi_block_t*)* bin_head(mi_bin_t* bin) {
 
 // A bin without slots was closed by the sampler already (sampler.h, SA3): its `slots` does not count its list, so that nothing
 // can be taken.
+static void bin_close(mi_bin_t* bin, mi_bin_book_t* book) {
+  if (_mi_bin_has_no_slots(mi_load_relaxed(bin_slots(bin)))) {
+    book->slots_taken = book->total;
+    book->taken = NULL;
+    return;
+  }
+  book->slots_taken = mi_exchange_acq_rel(bin_slots(bin), MI_BIN_NO_SLOTS);
+  book->taken = mi_exchange_acq_rel(bin_head(bin), (mi_block_t*)NULL);
+}
+
 void _mi_bin_close_all(mi_theap_t* theap) {
   mi_store_relaxed(&theap->is_closed, true);
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_class_state_t* state = &theap->classes[cls];
-    if (_mi_bin_has_no_slots(mi_load_relaxed(bin_slots(&theap->bins[cls])))) {
-      state->slots_taken = state->total;
-      state->taken = NULL;
-      continue;
-    }
-    state->slots_taken = mi_exchange_acq_rel(bin_slots(&theap->bins[cls]), MI_BIN_NO_SLOTS);
-    state->taken = mi_exchange_acq_rel(bin_head(&theap->bins[cls]), (mi_block_t*)NULL);
-  }
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) bin_close(&theap->bins[cls], &theap->classes[cls].book);
+  for (size_t i = 0; i < MI_DRAINS; i++) bin_close(&theap->drains[i].bin, &theap->drains[i].book);
 }
 
 mi_page_t* _mi_bin_page_of(const mi_block_t* block, size_t cls) {
@@ -55,22 +57,23 @@ bool _mi_bin_can_tell(const mi_theap_t* theap, size_t cls) {
   return !_mi_bin_are_closed(theap) || bin_is_untouched((mi_bin_t*)&theap->bins[cls]);
 }
 
-const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, size_t cls) {
-  const mi_class_state_t* state = &theap->classes[cls];
-  bool                    is_all = (state->total != state->slots_taken);
-  return _mi_bin_are_closed(theap) && is_all && _mi_bin_can_tell(theap, cls) ? state->taken : NULL;
+static bool bin_has_rest(const mi_bin_book_t* book) {
+  return book->total != book->slots_taken; // else what was taken has been given back, or handed out
 }
 
-mi_block_t* _mi_bin_take(mi_theap_t* theap, size_t cls) {
-  mi_bin_t*         bin = &theap->bins[cls];
-  mi_class_state_t* state = &theap->classes[cls];
-  mi_block_t*       list = state->taken;
+const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, const mi_bin_t* bin, const mi_bin_book_t* book) {
+  if (!_mi_bin_are_closed(theap) || !bin_has_rest(book)) return NULL;
+  return bin_is_untouched((mi_bin_t*)bin) ? book->taken : NULL;
+}
+
+mi_block_t* _mi_bin_take(mi_bin_t* bin, mi_bin_book_t* book, size_t cls) {
+  mi_block_t* list = book->taken;
   if (list == NULL || !bin_is_untouched(bin)) return NULL;
-  if (!bin_list_has(list, cls, state->total - state->slots_taken)) return NULL;
+  if (!bin_list_has(list, cls, book->total - book->slots_taken)) return NULL;
   mi_fence_seq_cst(); // what was read of the list is older than what is read now
   if (!bin_is_untouched(bin)) return NULL;
-  state->taken = NULL;
-  state->slots_taken = state->total;
+  book->taken = NULL;
+  book->slots_taken = book->total;
   return list;
 }
 
@@ -84,33 +87,39 @@ static int32_t bin_length(mi_block_t* block, mi_block_t** last) {
 
 // The thread was in the middle of taking or freeing a block when the bin was closed, and has gone on with the list that it had
 // read.  If that is all there should be, what was taken is in it, or was handed out.
-static void bin_settle_touched(mi_bin_t* bin, mi_class_state_t* state, int32_t slots) {
+static void bin_settle_touched(mi_bin_t* bin, mi_bin_book_t* book, int32_t slots, int32_t limit) {
   mi_block_t* last = NULL;
   int32_t     n = bin_length(bin->head, &last);
-  if (n != state->total - slots && state->taken != NULL) {
-    if (last != NULL) _mi_block_set_next(last, state->taken);
-    else bin->head = state->taken;
-    n += bin_length(state->taken, &last);
+  if (n != book->total - slots && book->taken != NULL) {
+    if (last != NULL) _mi_block_set_next(last, book->taken);
+    else bin->head = book->taken;
+    n += bin_length(book->taken, &last);
   }
-  bin->slots = (n < bin->limit ? bin->limit - n : 0);
-  state->total = bin->slots + n;
+  bin->slots = (n < limit ? limit - n : 0);
+  book->total = bin->slots + n;
 }
 
-static void bin_settle(mi_bin_t* bin, mi_class_state_t* state) {
-  bool has_rest = (state->total != state->slots_taken); // else what was taken has been given back, or handed out
+static void bin_settle(mi_bin_t* bin, mi_bin_book_t* book, int32_t limit) {
+  bool has_rest = bin_has_rest(book);
   if (mi_likely(bin->head == NULL && bin->slots == MI_BIN_NO_SLOTS)) {
-    bin->head = (has_rest ? state->taken : NULL);
-    bin->slots = (has_rest ? state->slots_taken : bin->limit);
-    if (!has_rest) state->total = bin->limit;
+    bin->head = (has_rest ? book->taken : NULL);
+    bin->slots = (has_rest ? book->slots_taken : limit);
+    if (!has_rest) book->total = limit;
   }
   else {
     bool is_closed = _mi_bin_has_no_slots(bin->slots);
-    bin_settle_touched(bin, state, is_closed ? state->slots_taken + (bin->slots - MI_BIN_NO_SLOTS) : bin->slots);
+    bin_settle_touched(bin, book, is_closed ? book->slots_taken + (bin->slots - MI_BIN_NO_SLOTS) : bin->slots, limit);
   }
-  state->taken = NULL;
+  book->taken = NULL;
 }
 
 void _mi_bin_settle_all(mi_theap_t* theap) {
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) bin_settle(&theap->bins[cls], &theap->classes[cls]);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    bin_settle(&theap->bins[cls], &theap->classes[cls].book, theap->bins[cls].limit);
+  }
+  for (size_t i = 0; i < MI_DRAINS; i++) {
+    bin_settle(&theap->drains[i].bin, &theap->drains[i].book, 0);
+    theap->drains[i].last = NULL;
+  }
   mi_store_release(&theap->is_closed, false); // release: a sampler's tick that sees it comes after all of that
 }

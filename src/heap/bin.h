@@ -26,8 +26,8 @@ static inline bool _mi_bin_has_no_slots(int32_t slots) {
 
 // For a round that holds the theap.
 void        _mi_bin_close_all(mi_theap_t* theap);
-// The list that was in the bin, to be given back; NULL if it is empty or cannot be taken (yet).
-mi_block_t* _mi_bin_take(mi_theap_t* theap, size_t cls);
+// The list that was in a bin of the class, to be given back; NULL if it is empty or cannot be taken (yet).
+mi_block_t* _mi_bin_take(mi_bin_t* bin, mi_bin_book_t* book, size_t cls);
 
 static inline bool _mi_bin_are_closed(const mi_theap_t* theap) {
   return mi_load_relaxed(&((mi_theap_t*)theap)->is_closed);
@@ -43,7 +43,7 @@ mi_cold void _mi_bin_settle_all(mi_theap_t* theap);
 mi_may_race bool _mi_bin_can_tell(const mi_theap_t* theap, size_t cls);
 
 // The blocks that were taken from a bin and not yet given back.  NULL also when nobody can tell.
-mi_may_race const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, size_t cls);
+mi_may_race const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, const mi_bin_t* bin, const mi_bin_book_t* book);
 
 // The page of which this can be a block of the class, or NULL.  The list of a thread that is at work may lead anywhere.
 mi_may_race mi_page_t* _mi_bin_page_of(const mi_block_t* block, size_t cls);

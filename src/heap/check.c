@@ -10,6 +10,7 @@
 #include "../support/trace.h"
 #include "bin.h"
 #include "check_page.h"
+#include "drain.h"
 #include "fork.h"
 #include "guard.h"
 #include "outbox.h"
@@ -109,6 +110,18 @@ static void check_class(mi_check_t* c, const mi_theap_t* theap, size_t cls) {
   check_queue(c, theap, &state->full, cls, true);
 }
 
+static void check_drain(mi_check_t* c, const mi_theap_t* theap, const mi_drain_t* drain) {
+  int64_t n = 0;
+  if (_mi_bin_are_closed(theap)) return;
+  for (const mi_block_t* block = drain->bin.head; block != NULL; block = _mi_block_peek(block), n++) {
+    const mi_page_t* page = _mi_page_of(block);
+    bool             is_of_page = (page != NULL && (page == drain->page || drain->page == NULL));
+    if (!MI_CHECK(c, is_of_page, "DR1: a drain with a block of another page", block, page)) return;
+    if (!MI_CHECK(c, n < MI_DRAIN_MAX, "DR3: a drain with too many blocks", drain, drain->page)) return;
+  }
+  MI_CHECK(c, n == drain->book.total - drain->bin.slots, "H7: a drain that counts wrong", drain, NULL);
+}
+
 static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t* batch) {
   const mi_page_t* page = batch->page;
   bool             is_page = _mi_check_page_is_page(page) && _mi_page_kind(page) == MI_PAGE_BLOCKS;
@@ -152,6 +165,7 @@ static void check_theap(mi_check_t* c, const mi_theap_t* theap) {
     check_thread(c, theap, heap);
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) check_class(c, theap, cls);
+  for (size_t i = 0; i < MI_DRAINS; i++) check_drain(c, theap, &theap->drains[i]);
   for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
     if (theap->outbox[i].page != NULL) check_batch(c, theap, &theap->outbox[i]);
   }

@@ -161,7 +161,8 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   if (c->view.n_blocks == 0) return; // nothing fits
   size_t            bin_offset = (size_t)page->cls << MI_BIN_SHIFT;
   bool              is_in_bin = (mi_load_relaxed(&page->bin_offset) == bin_offset ||
-                    mi_load_relaxed(&page->bin_offset) == bin_offset + MI_RETURNS_OFFSET);
+                    mi_load_relaxed(&page->bin_offset) == bin_offset + MI_RETURNS_OFFSET ||
+                    mi_load_relaxed(&page->bin_offset) >= MI_DRAINS_OFFSET);
   bool              is_of_class = (page->to_first == 0 && is_in_bin);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   CHECK_PAGE(is_of_class, "a descriptor of another class");

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "outbox.h"
+#include "drain.h"
 #include "trim.h"
 
 mi_static_assert(MI_RETURNS_OFFSET + (MI_CLASS_COUNT << MI_BIN_SHIFT) <= UINT16_MAX, "bin_offset has 16 bits");
@@ -33,6 +33,7 @@ static int32_t counted_length(const mi_block_t* block) {
 void _mi_counted_begin(mi_theap_t* theap) {
   if (_mi_counted_is(theap)) return;
   _mi_presence_enter(theap);
+  _mi_drain_end_all(theap); // DR4
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     theap->returns[cls].head = NULL;
     theap->returns[cls].slots = counted_limit(cls);
@@ -51,7 +52,7 @@ void _mi_counted_end(mi_theap_t* theap) {
     mi_bin_t* bin = &theap->bins[cls];
     int32_t   n = counted_length(bin->head);
     bin->slots = (n < bin->limit ? bin->limit - n : 0);
-    theap->classes[cls].total = bin->slots + n;
+    theap->classes[cls].book.total = bin->slots + n;
     _mi_outbox_flush_returns(theap, cls);
     theap->returns[cls].slots = 0; // CN2
   }
@@ -70,7 +71,8 @@ void _mi_counted_forget(mi_theap_t* theap) {
 void _mi_counted_fill(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
   mi_bin_t* returns = &theap->returns[cls];
-  int32_t   n = (_mi_bin_has_no_slots(bin->slots) ? counted_length(bin->head) : theap->classes[cls].total - bin->slots);
+  int32_t   n =
+      (_mi_bin_has_no_slots(bin->slots) ? counted_length(bin->head) : theap->classes[cls].book.total - bin->slots);
   mi_block_t* last = bin->head;
   if (returns->head != NULL && last != NULL) {
     for (mi_block_t* next; (next = _mi_page_next_block(last)) != NULL;) last = next;

@@ -107,6 +107,7 @@ static void fork_delete_page(mi_page_t* page) {
 static void fork_adopt_page(mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;
+  _mi_page_set_bin(page, (size_t)page->cls << MI_BIN_SHIFT); // it may have been in the middle of being drained
   _mi_page_clear(page, MI_PAGE_IS_FULL | MI_PAGE_IS_ZERO);
   page->extended = page->capacity;
   _mi_page_set_used(page, page->capacity);

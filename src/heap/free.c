@@ -12,8 +12,14 @@ static mi_always_inline void free_leave(mi_theap_t* theap) {
 }
 
 mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
-  _mi_outbox_return(theap, page, block);
-  if (++theap->n_slow_frees >= MI_TRIM_FREES) {
+  if (_mi_queue_owns(theap, page)) {
+    _mi_page_push_free(page, block, page->free);
+    _mi_drain_freed_one(theap, page);
+  }
+  else {
+    _mi_outbox_add(theap, page, block);
+  }
+  if (++theap->n_slow_frees >= MI_FREES_PER_LOOK) {
     theap->n_slow_frees = 0;
     _mi_trim_some(theap);
   }
@@ -21,7 +27,7 @@ mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* b
 }
 
 mi_noinline void _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
-  if (_mi_page_used(page) == 0) _mi_queue_is_empty(theap, page);
+  _mi_drain_freed_one(theap, page);
   _mi_trim_some(theap);
   free_leave(theap);
 }

@@ -8,7 +8,7 @@
 // All say that they throw nothing: as C++ the fast paths that end with them would else need a frame.
 #pragma once
 
-#include "outbox.h"
+#include "drain.h"
 #include "queue.h"
 #include "trim.h"
 
@@ -34,7 +34,7 @@ static mi_always_inline void free_overflow(mi_theap_t* theap, mi_page_t* page, m
     return;
   }
   size_t used = _mi_page_push_free(page, block, first);
-  if (mi_likely(used % MI_TRIM_FREES != 0)) _mi_presence_leave(theap);
+  if (mi_likely(used % MI_FREES_PER_LOOK != 0)) _mi_presence_leave(theap);
   else _mi_free_trim(theap, page);
 }
 

@@ -4,7 +4,7 @@
 #include "bin.h"
 #include "event.h"
 #include "large.h"
-#include "outbox.h"
+#include "drain.h"
 #include "quarantine.h"
 #include "queue.h"
 #include "registry.h"
@@ -15,7 +15,10 @@ mi_lock_t _mi_idle_lock;
 static void idle_take(mi_theap_t* theap) {
   if (MI_HARDENED) _mi_quarantine_take_back(theap);
   if (_mi_bin_are_closed(theap)) {
-    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) _mi_outbox_return_list(theap, _mi_bin_take(theap, cls));
+    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+      _mi_outbox_return_list(theap, _mi_bin_take(&theap->bins[cls], &theap->classes[cls].book, cls));
+    }
+    _mi_drain_take_all(theap);
   }
   _mi_outbox_flush(theap);
   _mi_queue_release_all(theap);

@@ -82,10 +82,31 @@ void _mi_outbox_flush(mi_theap_t* theap) {
 
 // ---- pages of its own and of others ------------------------------------------------------------------------------------
 
+// Blocks of one slice, from first to last, in one step.
+static void outbox_return_run(mi_theap_t* theap, mi_block_t* first, mi_block_t* last, size_t n) {
+  mi_page_t* page = _mi_page_of(first);
+  if (mi_likely(_mi_queue_owns(theap, page))) {
+    _mi_page_put_some(page, first, last, n);
+    _mi_queue_freed_one(theap, page);
+    return;
+  }
+  for (mi_block_t* next; n > 0; n--, first = next) {
+    next = _mi_page_next_block(first);
+    _mi_outbox_add(theap, page, first);
+  }
+}
+
 void _mi_outbox_return_list(mi_theap_t* theap, mi_block_t* first) {
-  for (mi_block_t *block = first, *next; block != NULL; block = next) {
-    next = _mi_page_next_block(block);
-    _mi_outbox_return(theap, _mi_page_of(block), block);
+  while (first != NULL) {
+    mi_block_t* last = first;
+    mi_block_t* next = _mi_page_next_block(first);
+    size_t      n = 1;
+    for (; next != NULL && ((uintptr_t)next ^ (uintptr_t)first) < MI_SLICE_SIZE; n++) {
+      last = next;
+      next = _mi_page_next_block(last);
+    }
+    outbox_return_run(theap, first, last, n);
+    first = next;
   }
 }
 
@@ -94,7 +115,7 @@ void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls) {
   mi_block_t* first = bin->head;
   bool        keeps_none = _mi_bin_has_no_slots(bin->slots) && _mi_event_is_sampling();
   bin->head = NULL;
-  theap->classes[cls].total = bin->limit;
+  theap->classes[cls].book.total = bin->limit;
   bin->slots = (keeps_none ? MI_BIN_NO_SLOTS : bin->limit); // sampler.h, SA3
   _mi_outbox_return_list(theap, first);
   if (theap->return_offset != 0) _mi_outbox_flush_returns(theap, cls);

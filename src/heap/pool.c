@@ -34,6 +34,7 @@ static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
 }
 
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
+  _mi_theap_undrain(page);
   mi_heap_t* heap = pool_lock_of(page);
   mi_pool_t* pool = &heap->pools[page->cls];
   mi_chain_t free;

@@ -31,8 +31,7 @@ static mi_class_state_t* queue_class(mi_theap_t* theap, const mi_page_t* page) {
 }
 
 void _mi_queue_set_bin(const mi_theap_t* theap, mi_page_t* page) {
-  size_t bin_offset = ((size_t)page->cls << MI_BIN_SHIFT) + theap->return_offset;
-  for (uint32_t i = 0; i < page->n_slices; i++) mi_store_relaxed(&page[i].bin_offset, (uint16_t)bin_offset);
+  _mi_page_set_bin(page, ((size_t)page->cls << MI_BIN_SHIFT) + theap->return_offset);
 }
 
 void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
@@ -76,6 +75,7 @@ void _mi_queue_delete_empty(mi_theap_t* theap, size_t cls) {
 // ---- full pages -------------------------------------------------------------------------------------------------------
 
 static bool queue_park(mi_theap_t* theap, mi_page_t* page) {
+  _mi_theap_undrain(page);
   if (!_mi_page_word_park(&page->word)) return false;
   _mi_theap_count(theap, MI_COUNT_PARKED, 1);
   MI_PROBE2(page_park, page, _mi_page_block_size(page));

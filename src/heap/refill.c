@@ -2,6 +2,7 @@
 #include "refill.h"
 
 #include "../base/probe.h"
+#include "drain.h"
 #include "pool.h"
 #include "queue.h"
 #include "trim.h"
@@ -82,14 +83,15 @@ static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   bin->limit = limit;
   bin->slots = n > limit ? 1 : limit - n + 1;
   bin->head = _mi_page_next_block(chain.first);
-  theap->classes[cls].total = bin->slots + n - 1;
+  theap->classes[cls].book.total = bin->slots + n - 1;
   return chain.first;
 }
 
 static mi_block_t* refill_entered(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_class_state_t* state = &theap->classes[cls];
   uint32_t          round = mi_load_relaxed(&_mi_event_round);
-  mi_chain_t        chain = refill_find(theap, cls, is_zero);
+  _mi_drain_end_class(theap, cls);
+  mi_chain_t chain = refill_find(theap, cls, is_zero);
   MI_PROBE3(refill, theap, cls, chain.count);
   state->n_unused = 0;
   state->round = round;

@@ -14,7 +14,7 @@
 //     home (heap.h, Q3).  So an old pointer to one in `home` does no harm.
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
 //     that thread.  NULL while no thread has it.  Only its thread finds itself there.
-// H7  Outside of slow paths, slots + (blocks in the bin) is the `total` of the class.
+// H7  Outside of slow paths, slots + (blocks in the bin) is the bin's `total`.
 #pragma once
 
 #include <stddef.h>
@@ -34,6 +34,13 @@ typedef struct mi_bin_s {
   };
 } mi_bin_t;
 
+// What the fast path does not need to know of a bin.
+typedef struct mi_bin_book_s {
+  int32_t     total;       // H7
+  int32_t     slots_taken; // of a bin that was taken away (bin.h, BN1), and its list
+  mi_block_t* taken;
+} mi_bin_book_t;
+
 typedef struct mi_page_list_s {
   mi_page_t* first;
   mi_page_t* last;
@@ -47,13 +54,23 @@ typedef struct mi_class_state_s {
   uint32_t       n_unused;   // looks in a row that found that nothing was taken from it
   uint32_t       n_fills;    // how often the bin was filled, up to a maximum
   uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
-  int32_t        total;      // H7
   uint32_t       round;      // of the last time that the bin was filled
   int32_t        slots_then; // the bin's `slots` when the thread looked the last time whether it still uses the class
-  // Of a bin that was taken away (bin.h, BN1):
-  int32_t        slots_taken;
-  mi_block_t*    taken;
+  mi_bin_book_t  book;       // of its bin
 } mi_class_state_t;
+
+// Where the frees into one page go for a while (drain.h).
+typedef struct mi_drain_s {
+  mi_bin_t          bin;
+  mi_bin_book_t     book;
+  mi_page_t*        page; // whose blocks these are; NULL: it is not in use
+  mi_block_t*       last; // of the bin's list; NULL: unknown
+  const mi_block_t* seen; // the first block of the bin of a class when a page of that was looked at last
+  uint32_t          seen_cls;
+  int32_t           slots_then; // `slots` when it was last looked at whether it is in use (trim.h)
+} mi_drain_t;
+
+#define MI_DRAINS 8 // a power of two
 
 // Blocks of one page that others own, on their way back to it.
 typedef struct mi_batch_s {
@@ -143,11 +160,14 @@ struct mi_theap_s {
   mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
   mi_bin_t            returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
   uint16_t            return_offset;           // of those; 0: it is not counted
+  mi_drain_t          drains[MI_DRAINS];       // by the lowest bits of the class
   mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
 };
 
 // What bin_offset of a page of a counted theap is above that of others (counted.h).
 #define MI_RETURNS_OFFSET offsetof(mi_theap_t, returns)
+// bin_offset of pages that are drained is this or more (drain.h).
+#define MI_DRAINS_OFFSET  offsetof(mi_theap_t, drains)
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
 
@@ -166,6 +186,12 @@ static inline bool _mi_theap_is_live(const mi_theap_t* theap) {
 
 // Its bins are those of a theap that was just made.
 void _mi_theap_init(mi_theap_t* theap);
+
+// A page that leaves its owner's hands names the bin of its class (drain.h, DR1).
+static inline void _mi_theap_undrain(mi_page_t* page) {
+  if (mi_unlikely(mi_load_relaxed(&page->bin_offset) >= MI_DRAINS_OFFSET))
+    _mi_page_set_bin(page, (size_t)page->cls << MI_BIN_SHIFT);
+}
 
 static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_offset) {
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);

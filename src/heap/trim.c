@@ -1,7 +1,7 @@
 // Emptying bins, and letting go of pages.  Layer: heap.
 #include "trim.h"
 
-#include "outbox.h"
+#include "drain.h"
 #include "queue.h"
 
 // How many bins are looked at each time, and how often nothing was taken until one is unused (TI1).
@@ -23,14 +23,21 @@ static void trim_bin(mi_theap_t* theap, size_t cls) {
   }
   else if (++state->n_unused >= TRIM_UNUSED) {
     bin->limit /= 2;
+    _mi_drain_end_class(theap, cls);
     _mi_outbox_return_bin(theap, cls);
   }
   state->slots_seen = bin->slots;
 }
 
+static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
+  if (drain->slots_then == drain->bin.slots) _mi_drain_end(theap, drain);
+  drain->slots_then = drain->bin.slots;
+}
+
 void _mi_trim_some(mi_theap_t* theap) {
   size_t first = theap->n_trims++ * TRIM_BINS;
   for (size_t i = 0; i < TRIM_BINS; i++) trim_bin(theap, (first + i) % MI_CLASS_COUNT);
+  trim_drain(theap, &theap->drains[theap->n_trims % MI_DRAINS]);
   _mi_trim_by_round(theap);
   theap->has_trimmed = (theap->n_trims % TRIM_PER_POLL == 0);
 }
@@ -47,6 +54,7 @@ static bool trim_is_unused(const mi_theap_t* theap, size_t cls, uint32_t round) 
 }
 
 static void trim_class(mi_theap_t* theap, size_t cls, size_t* n) {
+  _mi_drain_end_class(theap, cls);
   _mi_outbox_return_bin(theap, cls);
   if (mi_load_relaxed(&_mi_registry_has_others)) _mi_queue_release(theap, cls, n);
   else _mi_queue_delete_empty(theap, cls);
@@ -62,7 +70,9 @@ mi_cold void _mi_trim_all(mi_theap_t* theap) {
   if (n == 0) return; // the next slow path goes on
   for (size_t cls = 0; cls < MI_CLASS_COUNT && has_others; cls++) {
     size_t n_pages = TRIM_PAGES;
-    if (!trim_is_unused(theap, cls, round)) _mi_queue_collect(theap, cls, &n_pages);
+    if (trim_is_unused(theap, cls, round)) continue;
+    _mi_drain_end_class(theap, cls);
+    _mi_queue_collect(theap, cls, &n_pages);
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = trim_slots(theap, cls);
   theap->round = round;

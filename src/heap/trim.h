@@ -2,7 +2,7 @@
 //
 // TI1  A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot
 //      takes no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and has half the limit
-//      from then on.  Nothing was taken if `slots` has only become less.
+//      from then on.  Nothing was taken if `slots` has only become less.  Drains into which nothing goes any more end.
 // TI2  Once a round (background.h) what the thread holds of classes that it has not used since the round before goes back, in
 //      portions, and so do pages of the others that became empty by what other threads have freed.
 //
@@ -11,9 +11,6 @@
 
 #include "event.h"
 #include "presence.h"
-
-// After so many frees that do not go to a bin (a power of two) a few bins are looked at (TI1).
-#define MI_TRIM_FREES 32
 
 void _mi_trim_some(mi_theap_t* theap);
 

@@ -84,8 +84,11 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
   bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
   for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (theap->is_orphan) continue; // fork.c, F2
+    const mi_drain_t* drain = &theap->drains[view->cls % MI_DRAINS];
     view_mark_bin(view, theap->bins[view->cls].head, faults);
-    view_mark_bin(view, _mi_bin_taken(theap, view->cls), faults);
+    view_mark_bin(view, _mi_bin_taken(theap, &theap->bins[view->cls], &theap->classes[view->cls].book), faults);
+    view_mark_bin(view, drain->bin.head, faults);
+    view_mark_bin(view, _mi_bin_taken(theap, &drain->bin, &drain->book), faults);
     view_mark_bin(view, theap->returns[view->cls].head, faults);
     if (theap->sampler != NULL) view_mark_bin(view, theap->sampler->bins[view->cls].head, faults); // sampler.h, SA1
     if (is_mains) view_mark_outbox(view, theap, faults);

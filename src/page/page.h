@@ -46,8 +46,9 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
     struct mi_page_s* prev;
     size_t asked; // LARGE, GUARDED or padded: the size that the program asked for; else SAMPLED: what is usable
   };
-  mi_atomic(uint16_t) bin_offset; // of its class's bin, or return bin (heap/counted.h), in any theap
-  mi_atomic(uint16_t) used;       // written by the holder; statistics read it
+  mi_atomic(uint16_t)
+      bin_offset;           // of its class's bin or return bin (heap/counted.h) in any theap, or a drain (heap/drain.h)
+  mi_atomic(uint16_t) used; // written by the holder; statistics read it
   uint16_t            extended;
   uint16_t            capacity;
   mi_atomic(uint8_t)  kind; // mi_page_kind_t
@@ -208,6 +209,13 @@ static mi_always_inline size_t _mi_page_push_free(mi_page_t* page, mi_block_t* b
   return used;
 }
 
+// The same for n blocks that are linked, from first to last.
+static inline void _mi_page_put_some(mi_page_t* page, mi_block_t* first, mi_block_t* last, size_t n) {
+  _mi_block_set_next(last, page->free);
+  page->free = first;
+  _mi_page_set_used(page, _mi_page_used(page) - n);
+}
+
 // Puts the free blocks of a page that was PARKED or SHARED back into its plain fields.
 void _mi_page_unpack(mi_page_t* page, mi_chain_t free);
 
@@ -223,6 +231,10 @@ static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
   do {
     mi_store_relaxed(&page[i].home, theap); // ordered by the word that follows (P4)
   } while (++i < page->n_slices);
+}
+
+static inline void _mi_page_set_bin(mi_page_t* page, size_t bin_offset) {
+  for (uint32_t i = 0; i < page->n_slices; i++) mi_store_relaxed(&page[i].bin_offset, (uint16_t)bin_offset);
 }
 
 // Walks the page's lists and checks P1; for debug builds.

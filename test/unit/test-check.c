@@ -366,15 +366,15 @@ static void check_unsettled(void) {
   mi_class_state_t* state = &theap->classes[cls];
   mi_bin_t          saved = *bin;
   CHECK(bin->head != NULL);
-  state->taken = bin->head;
-  state->slots_taken = bin->slots;
+  state->book.taken = bin->head;
+  state->book.slots_taken = bin->slots;
   bin->head = NULL;
   bin->slots = 0;
   mi_store_relaxed(&theap->is_closed, true);
   CHECK_FOR(check_quietly(heap) && said.length == 0, "%s", said.text);
   mi_store_relaxed(&theap->is_closed, false);
   *bin = saved;
-  state->taken = NULL;
+  state->book.taken = NULL;
   CHECK(check_quietly(heap));
 }
 

@@ -38,14 +38,19 @@ static size_t in_quarantine(const mi_theap_t* theap, size_t cls) {
   return n;
 }
 
+static size_t in_drain(const mi_theap_t* theap, size_t cls) {
+  const mi_drain_t* drain = &theap->drains[cls % MI_DRAINS];
+  return drain->page != NULL && drain->page->cls == cls ? (size_t)(drain->book.total - drain->bin.slots) : 0;
+}
+
 // All that the thread holds and nobody has.
 static size_t in_hand(const mi_theap_t* theap, size_t cls) {
-  return in_bin(theap, cls) + in_quarantine(theap, cls);
+  return in_bin(theap, cls) + in_drain(theap, cls) + in_quarantine(theap, cls);
 }
 
 static size_t in_bins(const mi_theap_t* theap) {
   size_t n = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += in_hand(theap, cls);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n += in_hand(theap, cls) - in_drain(theap, cls);
   return n;
 }
 

@@ -1,0 +1,56 @@
+// Tear-downs: many frees into one page, with nothing allocated between them.  Layer: heap.
+//
+//   free, its bin is full:        page's free list                      one by one, in a slow path
+//   ... and the page is drained:  drain  --all at once--> page's free list
+//
+// A free that finds its bin full goes to the page, which takes three times as many instructions.  So when nothing was taken from
+// the bin of a class while many blocks were freed past it, one page of it at a time is drained: its frees go to a bin of their own
+// (docs/decisions/023).
+//
+// DR1  A drain in use is named by `bin_offset` of the page that it drains, and of no other page: so all its blocks are of that
+//      page, whose list gets them in one step.  A page that leaves its owner's hands names the bin of its class again.
+// DR2  To all others a drain is a bin like any other: its blocks count as used (page.h, P1), and a round takes it as it takes bins
+//      (bin.h).  Its slots are such that the free which makes the page empty does not find one, and comes by.
+// DR3  malloc takes nothing from a drain.  Whoever looks for blocks or for empty pages of the class brings them home before, as
+//      does the trimming of bins (trim.h).  So no more than MI_DRAIN_MAX blocks wait in one.
+// DR4  Counted theaps (counted.h) have none.
+//
+// All functions are called between enter and leave.
+#pragma once
+
+#include "outbox.h"
+
+// After so many frees into a page past its bin (a power of two) the page is looked at, and a few bins (trim.h, TI1).
+#define MI_FREES_PER_LOOK 32
+
+#define MI_DRAIN_CAPACITY 32
+
+#define MI_DRAIN_MAX 128 // a multiple of that
+
+static inline mi_drain_t* _mi_drain_of(mi_theap_t* theap, size_t cls) {
+  return &theap->drains[cls % MI_DRAINS];
+}
+
+// The blocks go to their page, or wherever it is that they belong.  How many blocks of the page are in use then: 0 also if nobody
+// can tell, for it may be gone.
+size_t _mi_drain_end(mi_theap_t* theap, mi_drain_t* drain);
+void   _mi_drain_end_all(mi_theap_t* theap);
+
+// The same for that of a class, if it is in use.
+static inline void _mi_drain_end_class(mi_theap_t* theap, size_t cls) {
+  mi_drain_t* drain = _mi_drain_of(theap, cls);
+  if (mi_likely(drain->bin.head == NULL)) return;
+  if (drain->page == NULL || drain->page->cls == cls) _mi_drain_end(theap, drain);
+}
+
+// For a round that holds the theap: its pages are not drained any more.
+void _mi_drain_take_all(mi_theap_t* theap);
+
+void _mi_drain_freed(mi_theap_t* theap, mi_page_t* page);
+
+// A block of an owned page is on its list now, past its bin: the page may be empty, or is drained from now on.  Pages of few blocks
+// are not worth it.
+static inline void _mi_drain_freed_one(mi_theap_t* theap, mi_page_t* page) {
+  if (page->capacity >= MI_DRAIN_CAPACITY) _mi_drain_freed(theap, page);
+  else _mi_queue_freed_one(theap, page);
+}
