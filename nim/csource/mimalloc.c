@@ -42,7 +42,8 @@ static mi_noinline void nim_free_overflow(mi_theap_t* theap, mi_page_t* page, vo
   free_overflow(theap, page, (mi_block_t*)p);
 }
 
-NIM_ENTRY void mi_nim_free(void* p) {
+/* Left to itself, gcc does not inline it: then -d:lto gains nothing for frees (docs/nim.md). */
+NIM_ENTRY __attribute__((always_inline)) void mi_nim_free(void* p) {
   const mi_region_t* region = &_mi_region_all[0];
   size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
   if (NIM_FAST && mi_likely(slice < mi_load_growing(&region->n_slices))) {
