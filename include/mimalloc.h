@@ -943,8 +943,8 @@ typedef enum mi_option_e {
   /* Of this library alone, with a number far from those of the interface: the statistics in a file that other processes map
      ("mimalloc top"), which is written ten times a second or more.  0 none; 1 of this process, with the system calls for it
      made at once; 2 also of the children of forks that follow, which make theirs later, and the file is removed at exit.  The
-     directory is $MIMALLOC_PUBLISH_DIR, or else $XDG_RUNTIME_DIR, or else /dev/shm; the file is mimalloc-<pid>-<number of the
-     pid namespace>.stats, readable by this user.  Linux only.  Default 0 */
+     directory is $MIMALLOC_PUBLISH_DIR (an absolute path), or else $XDG_RUNTIME_DIR, or else /dev/shm; the file is
+     mimalloc-<pid>-<number of the pid namespace>.stats, readable by this user.  Linux only.  Default 0 */
   mi_option_publish              = 1000
 } mi_option_t;
 

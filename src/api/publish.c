@@ -146,14 +146,15 @@ static const char* publish_number(const char* text, uint64_t* n) {
   return s == text ? NULL : s;
 }
 
-// Removes what processes have left that had no time, or no right, to remove it.
+// Removes what processes have left that had no time, or no right, to remove it.  Where the pid namespace is not known, a file may
+// be of a process in another one.
 static void publish_sweep(const char* name, void* arg) {
   const mi_prim_self_t* self = (const mi_prim_self_t*)arg;
   uint64_t              pid, space;
   const char*           s = _mi_option_skip(name, "mimalloc-");
   if (s == NULL || (s = publish_number(s, &pid)) == NULL || *s != '-') return;
   if ((s = publish_number(s + 1, &space)) == NULL || strcmp(s, ".stats") != 0) return;
-  if (space != self->pid_space || pid == 0 || pid > INT32_MAX || _mi_prim_process_exists(pid)) return;
+  if (space != self->pid_space || space == 0 || pid == 0 || pid > INT32_MAX || _mi_prim_process_exists(pid)) return;
   _mi_format(publish_path + publish_directory, sizeof(publish_path) - publish_directory, "%s", name);
   _mi_prim_file_remove(publish_path);
 }
@@ -191,6 +192,7 @@ static int publish_make(const mi_prim_self_t* self) {
 
 static int publish_make_in(const char* directory, mi_prim_self_t* self) {
   size_t length = strlen(directory);
+  if (directory[0] != '/') return EINVAL; // it would be another one after a chdir
   if (length + 64 > sizeof(publish_path)) return ENAMETOOLONG;
   publish_directory = _mi_format(publish_path, sizeof(publish_path), "%s/", directory);
   _mi_prim_file_list(directory, PUBLISH_FILES, &publish_sweep, self);
@@ -247,6 +249,7 @@ static void publish_observe(mi_background_event_t event) {
 
 static const char* publish_reason(int err) {
   if (err == ENOENT) return "the directory does not exist, or /proc is not mounted";
+  if (err == EINVAL) return "the name of the directory does not begin with a slash";
   return err == EEXIST ? "this user may not write there" : _mi_file_reason(err);
 }
 

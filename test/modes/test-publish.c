@@ -1,6 +1,6 @@
 // Proves: without the option there is no file of statistics; with it there is one, readable by this user alone, which follows what
 // the program does without a thread beside it; children of forks leave it alone, and have one of their own if that is asked for;
-// files of processes that have ended go; setting the option back removes the file.
+// files of processes that have ended go; setting the option back removes the file; a directory that is not absolute is refused.
 #include "../check.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -225,7 +225,26 @@ static void check_threads(void) {
   pthread_join(thread, NULL);
 }
 
+static int n_refusals;
+
+static void on_output(const char* text, void* arg) {
+  (void)arg;
+  n_refusals += (strstr(text, "does not begin with a slash") != NULL);
+}
+
+// After a chdir the name would be that of another directory.
+static int check_relative(void) {
+  snprintf(directory, sizeof(directory), ".");
+  mi_register_output(&on_output, NULL);
+  mi_option_set(mi_option_publish, 1);
+  mi_register_output(NULL, NULL);
+  CHECK_EQ(n_files(), 0);
+  CHECK(n_refusals == 1);
+  return check_result();
+}
+
 static int check_inside(const char* where) {
+  if (strcmp(where, ".") == 0) return check_relative();
   snprintf(directory, sizeof(directory), "%s", where);
   check_one_thread();
   if (page == NULL) return check_result();
@@ -247,14 +266,17 @@ int main(int argc, char** argv) {
     test_skip("everything", "there is no directory for it");
     return skip_code;
   }
-  const char* arguments[] = {argv[0], name, NULL};
-  snprintf(setting, sizeof(setting), "MIMALLOC_PUBLISH_DIR=%s", name);
-  pid_t child = fork();
-  if (child == 0) {
-    execve("/proc/self/exe", (char* const*)(uintptr_t)arguments, (char* const*)(uintptr_t)environment);
-    _exit(1);
+  for (int is_relative = 0; is_relative < 2; is_relative++) {
+    const char* arguments[] = {argv[0], is_relative ? "." : name, NULL};
+    snprintf(setting, sizeof(setting), "MIMALLOC_PUBLISH_DIR=%s", arguments[1]);
+    pid_t child = fork();
+    if (child == 0) {
+      if (is_relative && chdir(name) != 0) _exit(1);
+      execve("/proc/self/exe", (char* const*)(uintptr_t)arguments, (char* const*)(uintptr_t)environment);
+      _exit(1);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
   }
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
   snprintf(directory, sizeof(directory), "%s", name);
   while (n_files() > 0) unlink(path);
   CHECK_EQ(rmdir(name), 0);
