@@ -18,7 +18,7 @@
 
 #include "heap.h"
 
-#define MI_VACANT_REST 16 // VA4: 140 KiB of theaps
+#define MI_VACANT_REST 16 // VA4: 170 KiB of theaps
 
 // Adds a theap to one of the lists of its heap, and takes it out.
 void _mi_vacant_link(mi_theap_t** list, mi_theap_t* theap);
