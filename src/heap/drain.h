@@ -3,7 +3,7 @@
 //   free, its bin is full:        page's free list                      one by one, in a slow path
 //   ... and the page is drained:  drain  --all at once--> page's free list
 //
-// A free that finds its bin full goes to the page, which takes three times as many instructions.  So when nothing was taken from
+// A free that finds its bin full goes to the page, which takes twice as many instructions.  So when nothing was taken from
 // the bin of a class while many blocks were freed past it, one page of it at a time is drained: its frees go to a bin of their own
 // (docs/decisions/023).
 //
@@ -23,9 +23,8 @@
 // After so many frees into a page past its bin (a power of two) the page is looked at, and a few bins (trim.h, TI1).
 #define MI_FREES_PER_LOOK 32
 
-#define MI_DRAIN_CAPACITY 32
-
-#define MI_DRAIN_MAX 128 // a multiple of that
+#define MI_DRAIN_MAX      128 // blocks; a multiple of MI_FREES_PER_LOOK
+#define MI_DRAIN_CAPACITY 32  // pages of fewer blocks are not drained
 
 static inline mi_drain_t* _mi_drain_of(mi_theap_t* theap, size_t cls) {
   return &theap->drains[cls % MI_DRAINS];
@@ -48,8 +47,7 @@ void _mi_drain_take_all(mi_theap_t* theap);
 
 void _mi_drain_freed(mi_theap_t* theap, mi_page_t* page);
 
-// A block of an owned page is on its list now, past its bin: the page may be empty, or is drained from now on.  Pages of few blocks
-// are not worth it.
+// A block of an owned page is on its list now, past its bin: the page may be empty, or is drained from now on.
 static inline void _mi_drain_freed_one(mi_theap_t* theap, mi_page_t* page) {
   if (page->capacity >= MI_DRAIN_CAPACITY) _mi_drain_freed(theap, page);
   else _mi_queue_freed_one(theap, page);
