@@ -77,7 +77,7 @@ size_t _mi_prim_address_space_limit(void) {
 bool _mi_posix_process_may_write(size_t end) {
   struct rlimit limit;
   int           saved = errno;
-  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= end);
+  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || (uint64_t)limit.rlim_cur >= end);
   errno = saved;
   return may;
 }
