@@ -60,14 +60,15 @@ static void stats_take_off_page(mi_heap_stats_t* stats, const mi_page_t* slice, 
 // What is in a bin, and what a round has taken from it.  The bin's own count (H7) is used where it is one: it is off by no more
 // than what its thread does just now.
 static mi_may_race size_t stats_in_bin(const mi_theap_t* theap, size_t cls) {
-  int32_t slots = theap->bins[cls].slots;
-  int32_t n_counted = theap->classes[cls].book.total - slots;
-  size_t  n = 0;
+  int32_t           slots = theap->bins[cls].slots;
+  int32_t           n_counted = theap->classes[cls].book.total - slots;
+  const mi_drain_t* drain = &theap->drains[cls % MI_DRAINS];
+  size_t            n = 0;
   if (slots < 0) n = stats_count_bin(theap->bins[cls].head, cls);
   else if (n_counted > 0) n = mi_min((size_t)n_counted, stats_bin_max(cls));
   n += stats_count_bin(theap->returns[cls].head, cls);
   if (theap->sampler != NULL) n += stats_count_bin(theap->sampler->bins[cls].head, cls);
-  n += stats_count_bin(theap->drains[cls % MI_DRAINS].bin.head, cls);
+  n += stats_count_bin(drain->bin.head, cls) + stats_count_bin(_mi_bin_taken(theap, &drain->bin, &drain->book), cls);
   return n + stats_count_bin(_mi_bin_taken(theap, &theap->bins[cls], &theap->classes[cls].book), cls);
 }
 
