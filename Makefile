@@ -27,8 +27,10 @@ bench-build   = scripts/need.sh cmake make gcc g++ python3 && $(call user-build,
 bench-note    = $(if $(NOTE),--note '$(NOTE)')
 bench-common  = --programs $(USER_BUILD)/bench --from-tree $(bench-note) \
                 $(if $(QUICK),--quick $(if $(filter file,$(origin RUNS)),,--rounds $(RUNS)),--rounds $(RUNS))
-bench-options = --alloc ours=$(USER_BUILD)/libmimalloc.so $(bench-common) \
-                $(if $(PEERS),--peers $(PEERS)) $(if $(TESTS),--tests $(TESTS)) $(if $(ALLOCS),--allocs $(ALLOCS))
+bench-allocs  = --alloc ours=$(USER_BUILD)/libmimalloc.so $(if $(PEERS),--peers $(PEERS)) $(if $(ALLOCS),--allocs $(ALLOCS))
+bench-options = $(bench-allocs) $(bench-common) $(if $(TESTS),--tests $(TESTS))
+cells-options = $(bench-allocs) --from-tree $(bench-note) $(if $(QUICK),--quick) --jobs $(JOBS) \
+                $(if $(SIZES),--sizes $(SIZES)) $(if $(PATTERNS),--patterns $(PATTERNS))
 
 # What docs/benchmarks shows: allocators by speed and memory, builds by what they cost, builds and others by what they find
 RESULT       ?= $(BUILD)/results.json
@@ -39,7 +41,8 @@ shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libm
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
-        bench-scaling bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean
+        bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean \
+        mutants
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -98,11 +101,15 @@ bench-scaling: ## measure how the CPU time of the parallel benchmarks grows with
 	@$(bench-build)
 	@bench/bench.py scaling $(bench-options) --json $(BUILD)/bench.json
 
+bench-landscape: ## count the instructions of calls for all sizes; PEERS=DIR, ALLOCS=A,B, SIZES=64,4K and PATTERNS=A,B select
+	@scripts/need.sh cmake make gcc python3 valgrind binutils:objdump && $(call user-build,mimalloc)
+	@bench/bench.py landscape $(cells-options) --json $(BUILD)/bench.json
+
 bench-nim: ## measure binary trees in Nim with the Nim package and without it; DEPTH=16, NIM='NAME=COMMAND ...', PEER='NAME=DIR ...'
 	@scripts/need.sh python3 nim gcc
 	@bench/nim/run.py --depth $(or $(DEPTH),16) --rounds $(RUNS) $(if $(NIM),--nim $(NIM)) $(if $(PEER),--peer $(PEER))
 
-bench-report: ## make a page with charts of the results of bench and bench-scaling
+bench-report: ## make a page with charts of the results of bench, bench-scaling and bench-landscape
 	@scripts/need.sh python3
 	@bench/bench.py report $(BUILD)/bench.json --out $(BUILD)/bench-report
 
@@ -114,6 +121,7 @@ bench-results: ## measure everything in docs/benchmarks, with the libraries in P
 	@rm -f $(RESULT)
 	@bench/bench.py run $(bench-options) $(if $(ALLOCS),,--allocs $(SHOWN)) --json $(RESULT) || [ $$? = 1 ] # a FAIL is shown
 	@bench/bench.py modes $(bench-common) --tests $(or $(TESTS),real) $(shown-builds:%=--alloc %) --json $(RESULT) || [ $$? = 1 ]
+	@bench/bench.py landscape $(cells-options) $(if $(ALLOCS),,--allocs $(SHOWN)) --json $(RESULT) || [ $$? = 1 ]
 	@test/bugs/run.py table --programs $(BUILD)/release/test/bugs $(shown-builds:%=--own %) \
 	  --own debug=$(BUILD)/debug/libmimalloc-debug.so $(bench-note) --json $(RESULT) $(bugs-peers) > /dev/null
 	@$(MAKE) bench-publish RESULT=$(RESULT)
@@ -125,6 +133,10 @@ bench-publish: ## make docs/benchmarks and the README's figures from docs/benchm
 site: ## build the documentation site into build/site (uses PyPI, or Debian's Sphinx)
 	@scripts/need.sh python3
 	@docs/site/build.py $(BUILD)/site
+
+mutants: ## change the allocator in 100 places, one at a time, and list what no test notices; COUNT, SEED and ONLY=FILE select
+	@scripts/need.sh $(NEED_BUILD) python3
+	@test/mutation/run.py --jobs $(JOBS) $(COUNT:%=--count %) $(SEED:%=--seed %) $(if $(ONLY),--only $(ONLY))
 
 soak: ## run the randomised tests with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)

@@ -138,6 +138,8 @@ if(WIN32)
 elseif(NOT APPLE AND NOT mi_is_wasm)
   # nodelete: threads that outlive a dlclose still have the exit hook, and their blocks.
   list(APPEND mi_link_flags -Wl,--hash-style=gnu -Wl,-z,nodelete)
+  include(cmake/text-order.cmake)
+  mi_text_order(mi_order_flags mi_order_link_flags)
 endif()
 
 # initial-exec: one load finds the thread's theap, without a call, which might allocate.  The price is that a library opened

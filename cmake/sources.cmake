@@ -125,6 +125,7 @@ set(mi_sources
   src/arena/subregion.c
   src/arena/purge.c
   src/arena/range.c
+  src/arena/recall.c
   src/arena/region.c
   src/arena/reserve.c
   src/arena/shrink.c
@@ -151,12 +152,16 @@ set(mi_sources
   src/heap/event.c
   src/heap/fork.c
   src/heap/free.c
+  src/heap/gap_map.c
+  src/heap/gaps.c
+  src/heap/grow.c
   src/heap/guard.c
   src/heap/guard_fault.c
   src/heap/heap.c
   src/heap/heap_end.c
   src/heap/heap_stats.c
   src/heap/idle.c
+  src/heap/kept.c
   src/heap/large.c
   src/heap/large_resize.c
   src/heap/late.c
@@ -170,6 +175,7 @@ set(mi_sources
   src/heap/refill.c
   src/heap/registry.c
   src/heap/sampler.c
+  src/heap/sparse.c
   src/heap/subproc.c
   src/heap/theap.c
   src/heap/thread.c

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the documents, that is, all files *.md of the tree, and what comments refer to:
 
-  link    a relative link leads to a file or directory, and its #anchor to a heading there
+  link    a relative link leads to a file, or to a directory with a README.md, and its #anchor to a heading there
   path    a path of the tree in `code` exists (not in decisions, which speak of the tree at their date)
   dated   a decision has a line "Date: YYYY-MM-DD" below its heading
   index   docs/decisions/README.md lists each decision with its title and its date
@@ -9,6 +9,7 @@
   calls   docs/design/calls.md names each function as `layer/file.c: function, function`, which defines it; a section's
           "Files to read (N)" are N files named there, and the table at the top has the same N
   tests   test/README.md has a row for each source file, and the tests that it names exist
+  failures    each row of docs/design/failure-modes.md names a test, and the tests that it names exist
   invariant   each letter of invariants is defined in one source file, with the numbers 1, 2, 3 and so on; comments of src/
           and pages of docs/design refer to those that exist
 
@@ -24,6 +25,7 @@ SKIPPED = {"build", ".git", ".cache"}
 DECISIONS = "docs/decisions"
 TESTS = "test/README.md"
 CALLS = "docs/design/calls.md"
+FAILURES = "docs/design/failure-modes.md"
 CALL = re.compile(r"\b(\w+/\w+\.[ch]): (\w+(?:, \w+)*)")
 FUNCTION = re.compile(r"\b_?mi_\w+")
 TO_READ = re.compile(r"^\*\*Files to read \((\d+)\):\*\* ((?:`[\w/.]+`[,.]\s+)+)", re.M)
@@ -68,6 +70,8 @@ class Docs:
             target = (self.root / name).parent / path if path else self.root / name
             if not target.exists():
                 self.broken.append(("link", name, f"{link} leads nowhere"))
+            elif target.is_dir() and not (target / "README.md").exists():
+                self.broken.append(("link", name, f"{link} is a directory without a README.md: the site has no page for it"))
             elif anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
                 self.broken.append(("link", name, f"{link}: there is no such heading"))
 
@@ -96,6 +100,25 @@ class Docs:
             for kind, name in re.findall(r"`(\w+)-([\w-]+)`", tests):
                 if not list(self.root.glob(f"test/{kind}/test-{name}.c*")):
                     self.broken.append(("tests", TESTS, f"{source}: {kind}-{name} does not exist"))
+
+    def is_test(self, name):
+        """A program, or what CMake is told to be a test."""
+        kind, _, rest = name.partition("-")
+        if list(self.root.glob(f"test/{kind}/test-{rest}.c*")):
+            return True
+        added = re.compile(rf"\b(?:NAME|mi_add_script\() ?{re.escape(name)}\b(?!-)")
+        wiring = [*self.root.glob("test/CMakeLists.txt"), *self.root.glob("test/*/wiring.cmake")]
+        return any(added.search(path.read_text(encoding="utf-8")) for path in wiring)
+
+    def check_failures(self, text):
+        for row in re.findall(r"^\| (?!failure \|)(\w.*) \|$", text, re.M):
+            what, *_, tests = row.split(" | ")
+            names = re.findall(r"`([\w-]+)`", tests)
+            if not names:
+                self.broken.append(("failures", FAILURES, f"{what}: no test"))
+            for name in names:
+                if not self.is_test(name):
+                    self.broken.append(("failures", FAILURES, f"{what}: {name} does not exist"))
 
     def check_call(self, file, function):
         path = self.root / "src" / file
@@ -149,6 +172,7 @@ class Docs:
         self.check_layers()
         self.check_invariants()
         self.check_tests(self.pages.get(TESTS, ""))
+        self.check_failures(self.pages.get(FAILURES, ""))
         self.check_calls(self.pages.get(CALLS, ""))
         index = self.pages.get(f"{DECISIONS}/README.md", "")
         for name, text in self.pages.items():
@@ -178,12 +202,15 @@ GOOD = {
     "docs/design/page.md": "`page.h`, P1, says Q1\n",
     "docs/design/heap.md": "`heap.h`\n",
     "test/README.md": "| `src/layer/y.c` | `unit-y` |\n",
+    "test/model/wiring.cmake": "add_test(NAME model-y COMMAND y)\n",
+    FAILURES: "| failure | tests |\n|---|---|\n| hangs | `unit-y`, `model-y` |\n",
     "src/layer/z.h": "static inline void _mi_z(int a,\n                         int b) {\n  z();\n}\nvoid _mi_z_other(void);\n",
     "docs/design/calls.md": CALLS_HEAD + "`layer/z.h: _mi_z`\n\n**Files to read (1):** `layer/z.h`.\n",
 }
 BAD = [
     ("link", {"docs/a.md": "# A\n"}),
     ("link", {"README.md": "[a](docs/b.md)\n"}),
+    ("link", {"README.md": "[a](src)\n"}),
     ("path", {"README.md": "`src/y.c`\n"}),
     ("dated", {"docs/decisions/001-x.md": "# 1. X is so\n\nNo date.\n"}),
     ("index", {"docs/decisions/README.md": "| [1](001-x.md). X was so | 2026-01-02 |\n"}),
@@ -197,6 +224,9 @@ BAD = [
     ("calls", {CALLS: CALLS_HEAD + "`layer/z.h: _mi_z`\n"}),
     ("tests", {"test/README.md": ""}),
     ("tests", {"test/README.md": "| `src/layer/y.c` | `unit-z` |\n"}),
+    ("failures", {FAILURES: "| hangs | `unit-y`, `unit-z` |\n"}),
+    ("failures", {FAILURES: "| hangs | `model` |\n"}),
+    ("failures", {FAILURES: "| hangs | none |\n"}),
     ("invariant", {"src/heap/heap.h": "// Q1  One.\n// P1  Two.\n"}),
     ("invariant", {"src/heap/heap.h": "// Q1  One.\n// Q3  Two.\n"}),
     ("invariant", {"src/heap/heap.h": "// Q2  One.\n", "docs/design/page.md": "`page.h`\n"}),

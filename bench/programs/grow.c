@@ -8,10 +8,8 @@
 //           avoid, and the memory that it touches for the first time.
 // Check     A word in every 512 bytes of each buffer, at the end of its life.
 // Usage     grow [STEPS = 6000000] [BUFFERS = 100]
-#include <string.h>
-#include "bench.h"
-
 #define STAMP_EACH 512
+#include "stamps.h"
 
 typedef struct buffer_s {
   unsigned char* bytes;
@@ -22,14 +20,9 @@ typedef struct buffer_s {
 
 static uint64_t random_state;
 
-// Stamps lie at the multiples of STAMP_EACH that have room for one.
 static void buffer_resize(buffer_t* b, size_t size) {
   b->bytes = bench_not_null(realloc(b->bytes, size));
-  size_t first = b->size < sizeof(uint64_t) ? 0 : (b->size - sizeof(uint64_t)) / STAMP_EACH * STAMP_EACH + STAMP_EACH;
-  for (size_t at = first; at + sizeof(uint64_t) <= size; at += STAMP_EACH) {
-    uint64_t stamp = b->key + at;
-    memcpy(b->bytes + at, &stamp, sizeof(stamp));
-  }
+  stamps_write(b->bytes, b->size, size, b->key);
   b->size = size;
 }
 
@@ -45,13 +38,7 @@ static void buffer_begin(buffer_t* b) {
 
 // Verifies and frees it; gives a sum of its content.
 static uint64_t buffer_end(buffer_t* b) {
-  uint64_t sum = b->size;
-  for (size_t at = 0; at + sizeof(uint64_t) <= b->size; at += STAMP_EACH) {
-    uint64_t stamp;
-    memcpy(&stamp, b->bytes + at, sizeof(stamp));
-    if (stamp != b->key + at) bench_fail("the content of a buffer");
-    sum = sum * 31 + stamp;
-  }
+  uint64_t sum = stamps_sum(b->bytes, b->size, b->key);
   free(b->bytes);
   return sum;
 }

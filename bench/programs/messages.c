@@ -2,38 +2,23 @@
 //
 // Pattern   Producers send messages of 32 to 1024 bytes to all consumers in turn through bounded rings; a consumer
 //           verifies and frees each, and answers 1 of 4 with a fresh message, which the producer verifies and frees.
-// Idea      Pipelines and actor systems, where nearly every free is a free from another thread. The rings have one
-//           writer and one reader each (L. Lamport, "Specifying Concurrent Program Modules", 1983).
+// Idea      Pipelines and actor systems, where nearly every free is a free from another thread.
 // Check     The first 24 bytes and the last byte of each message, and the number and sum of all.
 // Usage     messages [PRODUCERS = 2] [CONSUMERS = 2] [MESSAGES = 3000000]      MESSAGES: from each producer
 //
-// A thread that can make no progress sleeps: spinning would be measured as CPU time of the allocator. A producer that
-// waits for room takes its answers meanwhile, so the rings cannot block each other.
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <time.h>
-#include "bench.h"
+// A producer that waits for room takes its answers meanwhile, so the rings cannot block each other.
+#include "ring.h"
 
-#define RING_SIZE   1024 // a power of 2
+#define RING_SIZE   1024
 #define THREADS_MAX 64
 #define ANSWER_EACH 4
 
-typedef struct message_s {
+struct message_s {
   uint64_t tag;
   uint32_t size;
   uint32_t producer;
   uint64_t number;
-} message_t;
-
-// Positions only grow. The writer owns `written` and reads `taken`, the reader the other way round; each publishes its
-// own with release and reads the other's with acquire, which orders the slots and the messages.
-typedef struct ring_s {
-  _Alignas(64) _Atomic size_t written;
-  size_t taken_seen; // the writer's last look at `taken`
-  _Alignas(64) _Atomic size_t taken;
-  size_t written_seen; // the reader's last look at `written`
-  _Alignas(64) message_t* slots[RING_SIZE];
-} ring_t;
+};
 
 typedef struct worker_s {
   _Alignas(64) uint64_t random;
@@ -47,32 +32,6 @@ static size_t   n_producers, n_consumers, n_messages;
 static ring_t*  requests; // from producer p to consumer c: [p * n_consumers + c]
 static ring_t*  answers;  // and back
 static worker_t producers[THREADS_MAX], consumers[THREADS_MAX];
-
-static void rest(void) {
-  nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
-}
-
-static bool ring_put(ring_t* ring, message_t* message) {
-  size_t at = atomic_load_explicit(&ring->written, memory_order_relaxed);
-  if (at - ring->taken_seen == RING_SIZE) {
-    ring->taken_seen = atomic_load_explicit(&ring->taken, memory_order_acquire);
-    if (at - ring->taken_seen == RING_SIZE) return false;
-  }
-  ring->slots[at % RING_SIZE] = message;
-  atomic_store_explicit(&ring->written, at + 1, memory_order_release);
-  return true;
-}
-
-static message_t* ring_take(ring_t* ring) {
-  size_t at = atomic_load_explicit(&ring->taken, memory_order_relaxed);
-  if (at == ring->written_seen) {
-    ring->written_seen = atomic_load_explicit(&ring->written, memory_order_acquire);
-    if (at == ring->written_seen) return NULL;
-  }
-  message_t* message = ring->slots[at % RING_SIZE];
-  atomic_store_explicit(&ring->taken, at + 1, memory_order_release);
-  return message;
-}
 
 static uint64_t tag_of(uint32_t producer, uint64_t number) {
   return (number * THREADS_MAX + producer + 1) * 0x9E3779B97F4A7C15u;
@@ -118,9 +77,10 @@ static void producer_run(size_t index) {
   for (uint64_t i = 0; i < n_messages; i++) {
     message_t* m = message_new(w, w->index, i);
     ring_t*    ring = &requests[w->index * n_consumers + i % n_consumers];
-    while (!ring_put(ring, m)) {
+    while (!ring_has_room(ring)) {
       if (!producer_receive(w)) rest();
     }
+    ring_put(ring, m);
     if (i % 64 == 0) producer_receive(w);
   }
   while (w->count < (n_messages + ANSWER_EACH - 1) / ANSWER_EACH) {
@@ -134,7 +94,9 @@ static void consumer_take(worker_t* w, uint32_t p, message_t* m) {
   message_free(w, m);
   if (number % ANSWER_EACH != 0) return;
   message_t* answer = message_new(w, p, number);
-  while (!ring_put(&answers[p * n_consumers + w->index], answer)) rest();
+  ring_t*    ring = &answers[p * n_consumers + w->index];
+  while (!ring_has_room(ring)) rest();
+  ring_put(ring, answer);
 }
 
 // The messages for this consumer: those of each producer whose number is its index modulo the number of consumers.
@@ -168,15 +130,21 @@ static uint64_t workers_join(worker_t* workers, size_t count) {
   return sum;
 }
 
+static void rings_free(ring_t* rings) {
+  for (size_t i = 0; i < n_producers * n_consumers; i++) free(rings[i].slots);
+  free(rings);
+}
+
 int main(int argc, char** argv) {
   n_producers = bench_argument(argc, argv, 1, "PRODUCERS", 2, THREADS_MAX);
   n_consumers = bench_argument(argc, argv, 2, "CONSUMERS", 2, THREADS_MAX);
   n_messages = bench_argument(argc, argv, 3, "MESSAGES", 3000000, SIZE_MAX / THREADS_MAX);
+  ring_size = RING_SIZE;
   requests = bench_not_null(aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t)));
   answers = bench_not_null(aligned_alloc(64, n_producers * n_consumers * sizeof(ring_t)));
   for (size_t i = 0; i < n_producers * n_consumers; i++) {
-    requests[i] = (ring_t){0};
-    answers[i] = (ring_t){0};
+    ring_begin(&requests[i]);
+    ring_begin(&answers[i]);
   }
   workers_start(consumers, n_consumers, consumer_run);
   workers_start(producers, n_producers, producer_run);
@@ -186,8 +154,8 @@ int main(int argc, char** argv) {
     for (uint64_t i = 0; i < n_messages; i++) sent += tag_of(p, i) * (i % ANSWER_EACH == 0 ? 2 : 1);
   }
   if (received != sent) bench_fail("the sum of the messages");
-  free(requests);
-  free(answers);
+  rings_free(requests);
+  rings_free(answers);
   printf("messages %zu %zu %zu: %016llx\n", n_producers, n_consumers, n_messages, (unsigned long long)received);
   return 0;
 }

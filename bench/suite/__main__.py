@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from . import machine, results, session, table, terminal
+from . import counting, machine, results, session, table, terminal
+from .landscape import PATTERNS, SIZES, size_from, size_text
 from .rounds import powers_of_two
 
 MAX_THREADS = 64  # unless asked for; as many as every program takes
@@ -18,6 +19,19 @@ class Words(click.ParamType):
 
     def convert(self, value, param, ctx):
         return value if isinstance(value, list) else [word for word in value.split(",") if word]
+
+
+class Sizes(click.ParamType):
+    name = "A,B"
+
+    def convert(self, value, param, ctx):
+        if isinstance(value, list):
+            return value
+        sizes = {word: size_from(word) for word in value.split(",")}
+        for word, size in sizes.items():
+            if size is None:
+                self.fail(f"'{word}' is not a size from 4 to 64M, such as 64, 4K or 1M", param, ctx)
+        return sorted(set(sizes.values()))
 
 
 class Named(click.ParamType):
@@ -33,21 +47,15 @@ class Named(click.ParamType):
 def measuring(rounds):
     """The options of the commands that measure."""
     options = [
-        click.option("--alloc", type=Named(), multiple=True, help="an allocator; the first is ours"),
-        click.option("--peers", type=click.Path(), metavar="DIR", help="each DIR/NAME.so or DIR/libNAME.so is an allocator too"),
         click.option("--programs", type=click.Path(), metavar="DIR", required=True, help="where the built programs are"),
         click.option("--table", "table_file", type=click.Path(), default=TABLE, metavar="FILE",
-                     help="other tests than those of tests.toml; scripts are in real/ beside it"),
-        click.option("--tests", type=Words(), default="", help="only these; groups: programs, real, all"),
-        click.option("--allocs", type=Words(), default="", help="only these; 'glibc' is the system's"),
+                     help="other tests than those of tests.toml; scripts are in real/ and traces/ beside it"),
+        click.option("--tests", type=Words(), default="", help="only these; groups: programs, real, all, traces, traces-known, traces-unseen"),
         click.option("--rounds", type=click.IntRange(1), metavar="N",
                      help=f"measured runs of each ({rounds}; 2 if quick)"),
         click.option("--quick", is_flag=True, help="about a tenth of the work"),
         click.option("--timeout", type=click.FloatRange(0, min_open=True), default=120, metavar="S",
                      help="seconds until a run is a FAIL (120)"),
-        click.option("--json", "file", type=click.Path(dir_okay=False), metavar="FILE", help="where to keep every run"),
-        click.option("--from-tree", is_flag=True, help="our libraries were built from this tree: FILE names its commit"),
-        click.option("--note", default="", metavar="TEXT", help="how it is run, for FILE and what is made of it"),
     ]
 
     def decorate(function):
@@ -55,8 +63,30 @@ def measuring(rounds):
         def wrapped(**given):
             given["rounds"] = given["rounds"] or (2 if given["quick"] else rounds)
             function(**given)
-        return functools.reduce(lambda f, option: option(f), reversed(options), wrapped)
+        return allocators()(all_of(options)(kept()(wrapped)))
     return decorate
+
+
+def all_of(options):
+    return lambda function: functools.reduce(lambda f, option: option(f), reversed(options), function)
+
+
+def allocators():
+    """The options that say which."""
+    return all_of([
+        click.option("--alloc", type=Named(), multiple=True, help="an allocator; the first is ours"),
+        click.option("--peers", type=click.Path(), metavar="DIR", help="each DIR/NAME.so or DIR/libNAME.so is an allocator too"),
+        click.option("--allocs", type=Words(), default="", help="only these; 'glibc' is the system's"),
+    ])
+
+
+def kept():
+    """The options of what is kept."""
+    return all_of([
+        click.option("--json", "file", type=click.Path(dir_okay=False), metavar="FILE", help="where to keep what was measured"),
+        click.option("--from-tree", is_flag=True, help="our libraries were built from this tree: FILE names its commit"),
+        click.option("--note", default="", metavar="TEXT", help="how it is run, for FILE and what is made of it"),
+    ])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -105,6 +135,29 @@ def modes(table_file, tests, **given):
     finish(section)
 
 
+@main.command()
+@allocators()
+@click.option("--sizes", type=Sizes(), default=",".join(map(size_text, SIZES)),
+              help="only these, such as 64,4K,1M (8 to 4M, by doubling)")
+@click.option("--patterns", type=Words(), default="", help=f"only these, of {', '.join(PATTERNS)}")
+@click.option("--methods", type=Words(), default="", metavar="A,B",
+              help="what counts instructions, the first that can: callgrind, step (callgrind,step)")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="so many at once (the number of cores)")
+@click.option("--quick", is_flag=True, help="a quarter of the pairs")
+@kept()
+def landscape(sizes, patterns, methods, jobs, **given):
+    """Counts instructions, page faults and system calls of a pair of calls, for patterns of calls and sizes of blocks."""
+    table.choose("pattern", PATTERNS, patterns)
+    table.choose("method", counting.METHODS, methods)
+    chosen = [pattern for pattern in PATTERNS if not patterns or pattern in patterns]
+    section = session.explore(sizes=sizes, patterns=chosen, methods=methods or counting.METHODS,
+                              jobs=jobs or machine.cores(), **given)
+    terminal.show_landscape(section)
+    if not section.is_complete:
+        sys.exit(130)
+    sys.exit(1 if section.failed() else 0)
+
+
 def finish(section):
     if not section.is_complete:
         terminal.console.print("interrupted")
@@ -149,8 +202,8 @@ def report(file, out):
     """A page with charts and tables, and the overall chart as SVG and PNG."""
     from . import report as page  # it takes half a second, and its libraries start threads
     sections = results.read(file)
-    if "run" not in sections and "scaling" not in sections:
-        raise results.FormatError(f"{file}: holds nothing of the commands 'run' and 'scaling'")
+    if not sections.keys() & {"run", "scaling", "landscape"}:
+        raise results.FormatError(f"{file}: holds nothing of the commands 'run', 'scaling' and 'landscape'")
     for path in page.write(sections, out):
         terminal.console.print(str(path), soft_wrap=True)
 

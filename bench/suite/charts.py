@@ -2,7 +2,7 @@
 
 import math
 
-from . import overview, scores
+from . import heat, overview, scores
 from .plot import BAND, OURS, add_legend, look, pyplot, ratio_axis, ticker
 
 FAR = 8  # a ratio beyond that is drawn at the edge, with its value
@@ -86,4 +86,5 @@ PUBLISHED = {
     "overall.svg": overview.overall,
     "time.svg": lambda section: each_test(section, "cpu_s", f"CPU time relative to {section.ours}: left is less"),
     "memory.svg": lambda section: each_test(section, "peak_kib", f"peak memory relative to {section.ours}: left is less"),
+    "landscape.svg": heat.landscape,
 }

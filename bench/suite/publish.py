@@ -13,8 +13,8 @@ from . import machine, pages, results
 
 BEGIN = '<!-- made by "make bench-publish" from docs/benchmarks/results.json -->'
 END = "<!-- end of what is made -->"
-NEEDED = ("run", "modes", "bugs")
-CHARTS = ("overall.svg", "time.svg", "memory.svg")
+NEEDED = ("run", "modes", "landscape", "bugs")
+CHARTS = {"overall.svg": "run", "time.svg": "run", "memory.svg": "run", "landscape.svg": "landscape"}  # of which section
 STAMP = re.compile(r"<!-- results ([0-9a-f]{16}), drawing ([0-9a-f]{16}) -->\n\Z")
 OLD_DAYS, OLD_COMMITS = 30, 20  # from then on a warning
 
@@ -49,6 +49,7 @@ class Published:
         """Path to what the file there must hold."""
         return {self.directory / "README.md": pages.results(sections["run"]),
                 self.directory / "modes.md": pages.modes(sections["modes"]),
+                self.directory / "landscape.md": pages.landscape(sections["landscape"]),
                 self.directory / "security.md": pages.security(sections["bugs"]),
                 self.readme: with_block(read(self.readme), pages.readme(sections))}
 
@@ -56,8 +57,8 @@ class Published:
         """draw(name, section) gives a chart. Gives the paths of what was written."""
         sections = self.sections()
         texts = self.texts(sections)
-        for name in CHARTS:
-            texts[self.directory / name] = stamped(draw(name, pages.shown(sections["run"])), sections["run"])
+        for name, of in CHARTS.items():
+            texts[self.directory / name] = stamped(draw(name, pages.shown(sections[of])), sections[of])
         for path, text in texts.items():
             path.write_text(text, encoding="utf-8")
         return list(texts)
@@ -72,7 +73,7 @@ class Published:
         except results.FormatError as error:
             return [str(error)]
         found = [difference(path, read(path), text) for path, text in texts.items()]
-        found += [chart_difference(self.directory / name, sections["run"]) for name in CHARTS]
+        found += [chart_difference(self.directory / name, sections[of]) for name, of in CHARTS.items()]
         return list(filter(None, found))
 
     def warnings(self):

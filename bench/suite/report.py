@@ -6,7 +6,8 @@ import pathlib
 import jinja2
 from markupsafe import Markup
 
-from . import charts, goals, overview, plot, scores
+from . import charts, goals, landscape, overview, plot, scores
+from .heat import landscape as heat_map
 
 HERE = pathlib.Path(__file__).resolve().parent
 FIELDS = (("cpu_s", "CPU time"), ("peak_kib", "Peak memory"), ("faults", "Page faults"))
@@ -26,9 +27,11 @@ def render(sections):
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), autoescape=True, trim_blocks=True,
                                      lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters["number"] = number
-    run, scaling = sections.get("run"), sections.get("scaling")
+    run, scaling, cells = sections.get("run"), sections.get("scaling"), sections.get("landscape")
     return environment.get_template("report.html").render(
-        css=Markup((HERE / "report.css").read_text(encoding="utf-8")), head=run or scaling, run=run, scaling=scaling,
+        css=Markup((HERE / "report.css").read_text(encoding="utf-8")), head=run or scaling or cells, run=run,
+        scaling=scaling, landscape=cells, limit=landscape.LIMIT, cells=landscape_rows(cells) if cells else [],
+        heat_map=Markup(plot.for_page(heat_map, cells)) if cells else "",
         overall=Markup(plot.for_page(overview.overall, run)) if run else "", score_rows=score_rows(run) if run else [],
         ratios=[ratios(run, field, title) for field, title in FIELDS] if run else [],
         verdicts=goals.verdicts(run) if run else [], missing_peers=goals.missing_peers(run) if run else [],
@@ -95,6 +98,19 @@ def with_range(result, field, unit, places):
     low, high = result.spread(field)
     return {"median": number(result.median(field) / unit, places),
             "range": "" if low == high else f"{number(low / unit, places)}–{number(high / unit, places)}"}
+
+
+def landscape_rows(section):
+    """The cells in which ours takes clearly more instructions than the best of the others."""
+    rows = []
+    for loss in landscape.losses(section):
+        cell = loss.pattern, loss.size
+        names = section.ours, loss.rival
+        rows.append({"cell": landscape.cell_text(*cell), "ratio": loss.ratio, "rival": loss.rival,
+                     "instructions": [section.value("instructions", name, *cell) for name in names],
+                     "kernel": [section.kernel(name, *cell) for name in names],
+                     "fair_ratio": loss.fair_ratio, "fair_rival": loss.fair_rival})
+    return rows
 
 
 def growth(section, name):

@@ -1,19 +1,23 @@
 """What was measured, and its file.
 
-The file is JSON: {"format": 2, "run": SECTION, "scaling": SECTION, "modes": SECTION, "bugs": BUGS}, each section with its
-own machine, date and commit; a command replaces its own section only. The last is that of test/bugs/run.py (bugs.py)."""
+The file is JSON: {"format": 2, "run": SECTION, "scaling": SECTION, "modes": SECTION, "landscape": LANDSCAPE, "bugs": BUGS}, each
+section with its own machine, date and commit; a command replaces its own section only. The last two are those of landscape.py
+and of test/bugs/run.py (bugs.py)."""
 
 import dataclasses
 import json
 import os
 import statistics
+import textwrap
 from dataclasses import dataclass, field
 
 from .bugs import Bugs
 from .cost import Cost
+from .landscape import Landscape
 
 FORMAT = 2
-SECTIONS = ("run", "scaling", "modes", "bugs")
+SECTIONS = ("run", "scaling", "modes", "landscape", "bugs")
+READERS = {"landscape": Landscape.read, "bugs": Bugs.read}
 WIDTH = 130  # of the lines of the file, where a value can be split
 
 
@@ -46,6 +50,7 @@ class Measured:
     threads: int
     is_real: bool
     results: dict  # allocator to Result
+    group: str = ""  # of the table's; in the file only if there is one
 
     def passed(self, among=None):
         return {name: r for name, r in self.results.items() if not r.failure and (among is None or name in among)}
@@ -94,7 +99,7 @@ def read(path):
     if data["format"] != FORMAT:
         raise FormatError(f"{path}: format {data['format']!r}; this version reads format {FORMAT}")
     try:
-        return {name: (Bugs.read if name == "bugs" else section_from)(data[name]) for name in SECTIONS if name in data}
+        return {name: READERS.get(name, section_from)(data[name]) for name in SECTIONS if name in data}
     except (AttributeError, KeyError, TypeError, ValueError, StopIteration):
         raise FormatError(f"{path}: not a file of results, or a damaged one") from None
 
@@ -141,6 +146,9 @@ def laid_out(value, indent=""):
     if len(indent) + len(text) <= WIDTH or not isinstance(value, (dict, list)):
         return text
     inner = indent + " "
+    if isinstance(value, list) and all(isinstance(item, (int, float)) or item is None for item in value):
+        numbers = textwrap.fill(text[1:-1], WIDTH, initial_indent=inner, subsequent_indent=inner)
+        return f"[\n{numbers}\n{indent}]"
     if isinstance(value, list):
         return "[\n" + ",\n".join(inner + laid_out(item, inner) for item in value) + f"\n{indent}]"
     items = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {laid_out(item, inner)}" for key, item in value.items())
@@ -151,6 +159,8 @@ def as_plain(section):
     plain = dataclasses.asdict(section)
     for test in plain.get("tests", []):
         test["results"] = {name: columns_of(result) for name, result in test["results"].items()}
+        if not test["group"]:
+            del test["group"]
     return plain
 
 

@@ -9,8 +9,12 @@ from . import machine, peers
 from .measure import Job
 
 GLIBC = "glibc"  # the system's malloc: no preload
-GROUPS = {"all": lambda test: True, "programs": lambda test: not test.is_real, "real": lambda test: test.is_real}
-KEYS = {"program": str, "script": str, "args": list, "quick": list, "scaling": str, "what": str, "source": str}
+# Traces are measured only if they are asked for.
+GROUPS = {"all": lambda test: not test.group, "programs": lambda test: not test.is_real,
+          "real": lambda test: test.is_real and not test.group, "traces": lambda test: test.group != "",
+          "traces-known": lambda test: test.group == "traces-known", "traces-unseen": lambda test: test.group == "traces-unseen"}
+KEYS = {"program": str, "script": str, "group": str, "args": list, "quick": list, "scaling": str, "what": str, "source": str}
+TRACES = ("traces-known", "traces-unseen")
 SCALING = ("", "private", "shared")
 THREADS = re.compile(r"\{threads(?:\*([0-9]+))?\}")
 
@@ -29,6 +33,7 @@ class Test:
     name: str
     program: str = ""
     script: str = ""
+    group: str = ""  # of TRACES, or none
     args: tuple = ()
     quick: tuple = None
     scaling: str = ""
@@ -44,11 +49,13 @@ class Test:
         return tuple(expand(argument, threads) for argument in chosen)
 
     def file(self, places):
-        return os.path.join(places.real, self.script) if self.is_real else os.path.join(places.programs, self.program)
+        if not self.is_real:
+            return os.path.join(places.programs, self.program)
+        return os.path.join(places.traces if self.group else places.real, self.script)
 
     def command(self, is_quick, threads):
         """For people: without directories."""
-        return " ".join([self.script or self.program, *self.arguments(is_quick, threads)])
+        return " ".join([self.name if self.group else self.script or self.program, *self.arguments(is_quick, threads)])
 
     def job(self, places, library, is_quick, threads):
         argv = [self.file(places), *(["run"] if self.is_real else []), *self.arguments(is_quick, threads)]
@@ -59,6 +66,7 @@ class Test:
 class Places:
     programs: str  # directory of the built programs
     real: str  # directory of the scripts
+    traces: str = ""  # directory of the scripts that record a program
 
 
 # ---- tests
@@ -90,6 +98,8 @@ def make_test(path, name, row):
             refuse(f"'{key}' is no {'list' if KEYS[key] is list else 'string'}")
     if "program" in row and "script" in row:
         refuse("has both a program and a script")
+    if "group" in row and (row["group"] not in TRACES or "script" not in row):
+        refuse(f"group is '{row['group']}' (known, for scripts: {', '.join(TRACES)})")
     if row.get("scaling", "") not in SCALING:
         refuse(f"scaling is '{row['scaling']}' (known: private, shared)")
     for key in ("args", "quick"):

@@ -1,5 +1,6 @@
 """Tables and the progress bar on a terminal."""
 
+import dataclasses
 import time
 
 from rich.console import Console
@@ -8,7 +9,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 from . import goals, scores
+from .landscape import LIMIT, cell_text, losses, mean, size_text
 
+WIDE = 140  # a column for each size of the landscape
 MIN_WIDTH = 110  # for all columns; where the output is no terminal, its width says nothing
 
 console = Console(highlight=False)
@@ -28,9 +31,10 @@ def table(*headers, n_names=1):
     return made
 
 
-def show(title, made, note=""):
+def show(title, made, note="", width=0):
+    """A table gets at least that width, whatever the terminal has."""
     console.print(f"[bold]{escape(title)}", soft_wrap=True)
-    console.print(made)
+    console.print(made, width=max(width, console.width), crop=not width)
     if note:
         console.print(f"[italic]{escape(note)}", soft_wrap=True)
     console.print()
@@ -103,6 +107,15 @@ FIELDS = {"cpu_s": "CPU", "peak_kib": "memory", "faults": "faults"}
 
 
 def show_summary(section):
+    """The groups of the table apart from the other tests, and from each other."""
+    groups = dict.fromkeys(test.group for test in section.tests) or [""]
+    for group in groups:
+        tests = [test for test in section.tests if test.group == group]
+        show_scores(dataclasses.replace(section, tests=tests), group or "all tests")
+    show_exceptions(section)
+
+
+def show_scores(section, title):
     made = table("", *(f"{word} score" for word in FIELDS.values()),
                  *(f"{word} x {section.ours}" for word in FIELDS.values()), "passed")
     by_time = sorted(section.allocators, key=lambda name: -(scores.score(section, name, "cpu_s") or 0))
@@ -110,8 +123,7 @@ def show_summary(section):
         made.add_row(escape(name), *(number(scores.score(section, name, field), 1) for field in FIELDS),
                      *(number(scores.mean_ratio(section, name, section.ours, field)) for field in FIELDS),
                      f"{section.passes(name)} of {len(section.tests)}")
-    show("all tests", made, "score: 100 is the best in every test; x: the geometric mean of the ratios")
-    show_exceptions(section)
+    show(title, made, "score: 100 is the best in every test; x: the geometric mean of the ratios")
 
 
 def show_unused(unused):
@@ -138,6 +150,31 @@ def show_scaling(section):
     show_exceptions(section)
 
 
+# ---- the landscape
+
+def show_landscape(section):
+    """Ours over the best of the others, and where it is above the limit."""
+    made = table("pattern", *map(size_text, section.sizes))
+    for pattern in section.patterns:
+        ratios = (section.ratio(pattern, size)[0] for size in section.sizes)
+        made.add_row(pattern, *(f"[red]{number(ratio)}[/]" if ratio and ratio > LIMIT else number(ratio) for ratio in ratios))
+    show(f"instructions, {section.ours} over the best of the others", made, width=WIDE)
+    lost = losses(section)
+    made = table("cell", f"{section.ours}", "best", "", "ratio", "kernel", "best's kernel", "ratio, as rarely in the kernel")
+    for loss in lost:
+        cell = loss.pattern, loss.size
+        own, best = (section.value("instructions", name, *cell) for name in (section.ours, loss.rival))
+        made.add_row(cell_text(*cell), number(own, 1), number(best, 1), escape(loss.rival), number(loss.ratio),
+                     *(number(section.kernel(name, *cell), 0) for name in (section.ours, loss.rival)),
+                     f"{number(loss.fair_ratio)} {escape(loss.fair_rival or '')}")
+    show(f"above {LIMIT:g}: {len(lost)} of {len(section.cells())}; geometric mean of all {number(mean(section), 3)}", made,
+         "kernel: page faults and system calls per 1000 pairs")
+    for file, reason in section.unused.items():
+        console.print(f"not used: {escape(file)}: {escape(reason)}", soft_wrap=True)
+    for name, cell, reason in section.failed():
+        console.print(f"[bold red]FAIL[/] {escape(name)}, {escape(cell)}: {escape(reason)}", soft_wrap=True)
+
+
 # ---- builds of one library
 
 def with_spread(value, rounds):
@@ -151,7 +188,10 @@ def show_modes(section):
     """Of CPU time and peak memory: the ratio of the medians, and its smallest and largest value in one round."""
     base, *others = section.allocators
     groups = {"programs": [test for test in section.tests if not test.is_real],
-              "real programs": [test for test in section.tests if test.is_real], "all": section.tests}
+              "real programs": [test for test in section.tests if test.is_real and not test.group]}
+    for group in dict.fromkeys(test.group for test in section.tests if test.group):
+        groups[group] = [test for test in section.tests if test.group == group]
+    groups["all"] = section.tests
     for field in ("cpu_s", "peak_kib"):
         made = table("", *others)
         for test in section.tests:

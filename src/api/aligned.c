@@ -10,7 +10,7 @@
 #include "malloc.h"
 #include "realloc.h"
 
-static void* aligned_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
+static mi_noinline void* aligned_any(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
   if (mi_unlikely(!mi_is_pow2(align))) return _mi_alloc_failed_align(align);
   size_t plain = mi_load_relaxed(&_mi_sampler_plain_align);
   if (mi_likely(align <= plain && offset == 0 && (align <= 8 || size > 8))) return _mi_malloc_in(heap, size, zero);
@@ -18,6 +18,17 @@ static void* aligned_malloc(mi_heap_t* heap, size_t size, size_t align, size_t o
   size_t     cls = (has_class ? _mi_size_class_aligned(_mi_life_need(size), align) : MI_CLASS_NONE);
   mi_alloc_t request = {heap, size, cls, align, offset, 0, zero};
   return _mi_alloc_request(&request);
+}
+
+// The first block of the bin of a class that has the alignment.
+static mi_always_inline void* aligned_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
+  bool is_fast = (heap == NULL && !zero && offset == 0 && size <= MI_LIFE_MEDIUM_MAX && !_mi_life_is_guarded(size));
+  if (mi_likely(is_fast && mi_is_pow2(align) && align <= MI_SLICE_SIZE)) {
+    size_t cls = _mi_size_class_aligned(_mi_life_need(size), align);
+    void*  p = (cls == MI_CLASS_NONE ? NULL : _mi_theap_pop_fast(_mi_theap_default, cls << MI_BIN_SHIFT));
+    if (mi_likely(p != NULL)) return _mi_life_issue(p, size, cls);
+  }
+  return aligned_any(heap, size, align, offset, zero);
 }
 
 // Does every block have the alignment?  One of up to a word is not even looked at, unless there is an offset.

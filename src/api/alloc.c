@@ -76,11 +76,14 @@ static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, 
 }
 
 static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
-  size_t need = _mi_life_need(a->size);
-  void*  p = NULL;
-  if (theap != NULL && heap == &_mi_heap_main && a->align == 1)
-    p = _mi_large_malloc_kept(mi_load_relaxed(&theap->thread), need, a->zero);
-  if (p == NULL) p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
+  size_t      need = _mi_life_need(a->size);
+  mi_theap_t* thread = (theap != NULL && heap == &_mi_heap_main ? mi_load_relaxed(&theap->thread) : NULL);
+  void*       p = NULL;
+  if (thread != NULL && a->align <= MI_SLICE_SIZE && a->offset == 0) p = _mi_large_malloc_kept(thread, need, a->zero);
+  if (p == NULL) {
+    if (thread != NULL) _mi_kept_missed(&thread->kept, mi_div_up(need, MI_SLICE_SIZE));
+    p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
+  }
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
@@ -208,6 +211,16 @@ void* _mi_alloc_request(const mi_alloc_t* request) {
   return alloc_request(request);
 }
 
+// A block that the thread keeps; NULL if it keeps none that fits, or if there is more to be done.
+static mi_always_inline void* alloc_kept(size_t size, bool zero) {
+  mi_theap_t* theap = _mi_theap_default;
+  mi_theap_t* thread = mi_load_relaxed(&theap->thread);
+  if (mi_unlikely(thread == NULL || _mi_event_is_pending()) || size > MI_LARGE_KEPT_MAX) return NULL;
+  if (mi_unlikely(_mi_theap_heap(theap) != &_mi_heap_main) || _mi_life_is_guarded(SIZE_MAX)) return NULL;
+  void* p = _mi_large_malloc_kept(thread, _mi_life_need(size), zero);
+  return p == NULL ? NULL : _mi_life_issue_large(p, size, zero);
+}
+
 static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, size_t growth, bool zero) {
   mi_alloc_t request = {heap, size, MI_CLASS_NONE, 1, 0, growth, zero};
   return alloc_request(&request);
@@ -227,9 +240,14 @@ static mi_noinline void* alloc_default(size_t size, bool zero) mi_attr_noexcept 
   return _mi_alloc_in(NULL, size, zero);
 }
 
+static mi_noinline void* alloc_default_large(size_t size, bool zero) mi_attr_noexcept {
+  void* p = alloc_kept(size, zero);
+  return mi_likely(p != NULL) ? p : alloc_any_large(NULL, size, 0, zero);
+}
+
 // While the thread's allocations are counted, most of them end here.
 mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
-  if (mi_unlikely(size > MI_CLASS_ASKED_MAX)) return alloc_any_large(NULL, size, 0, zero);
+  if (mi_unlikely(size > MI_CLASS_ASKED_MAX)) return alloc_default_large(size, zero);
   mi_theap_t* theap = _mi_theap_default;
   if (mi_likely(!_mi_counted_is(theap)) || _mi_life_is_guarded(size)) return alloc_default(size, zero);
   size_t      cls = _mi_size_class_of(_mi_life_need(size));

@@ -19,7 +19,13 @@ static void leaks_count(mi_heap_stats_t* found, const mi_heap_t* heap) {
   mi_view_t view;
   memset(found, 0, sizeof(*found));
   while (_mi_view_next(&walk, &view)) {
-    if (view.cls != MI_CLASS_NONE) {
+    if (view.has_gaps) {
+      for (size_t i = 0; i < view.n_blocks; i++) {
+        if (_mi_view_is_live(&view, i))
+          found->classes[_mi_size_class_of(_mi_view_block_size(&view, i))].n_blocks_used++;
+      }
+    }
+    else if (view.cls != MI_CLASS_NONE) {
       found->classes[view.cls].n_blocks_used += view.n_live;
     }
     else {

@@ -8,9 +8,9 @@
 #include "../support/message.h"
 
 size_t _mi_life_size(const mi_page_t* page, const void* p) {
-  if (!MI_PADDING) return _mi_life_room(page);
+  if (!MI_PADDING) return _mi_life_room(page, p);
   size_t size = _mi_padding_read_any(page, p);
-  return size != SIZE_MAX ? size : _mi_life_room(page) - MI_PADDING_SIZE; // it was overwritten, and that reported
+  return size != SIZE_MAX ? size : _mi_life_room(page, p) - MI_PADDING_SIZE; // it was overwritten, and that reported
 }
 
 // ---- issue ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "../heap/free.h"
+#include "../heap/gaps.h"
 #include "../heap/large.h"
 #include "../heap/quarantine.h"
 #include "../heap/thread.h"
@@ -33,9 +34,12 @@ static mi_always_inline bool _mi_life_is_guarded(size_t size) {
   return MI_HARDENED && (size == 0 || size > MI_CLASS_ASKED_MAX);
 }
 
-// The bytes of a block, with what the build needs for itself; by the first descriptor of its page.
-static inline size_t _mi_life_room(const mi_page_t* page) {
-  return page->cls == MI_CLASS_NONE ? _mi_page_large_size(page) : _mi_page_block_size(page);
+// The bytes of the block p, with what the build needs for itself; by the first descriptor of its page.
+static inline size_t _mi_life_room(const mi_page_t* page, const void* p) {
+  if (page->cls == MI_CLASS_NONE) return _mi_page_large_size(page);
+  size_t size = _mi_page_block_size(page);
+  mi_fence_acquire(); // what made it a gap page before its size was 0
+  return mi_unlikely(MI_GAPS && size == 0) ? _mi_gaps_size(page, p) : size;
 }
 
 // Of that, the program's.

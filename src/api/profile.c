@@ -22,9 +22,9 @@
 static char                profile_prefix[PROFILE_PREFIX_MAX + 1] = "mimalloc";
 static bool                profile_is_wanted; // a file at the end
 static mi_atomic(uint32_t) profile_n_files;
-static mi_atomic(size_t)
-    profile_writer; // one more than the process id of who writes; of a parent: nobody does any more
-static mi_atomic(int64_t) profile_started_ms;
+// One more than the process id of who writes; of a parent: nobody does any more.
+static mi_atomic(size_t)   profile_writer;
+static mi_atomic(int64_t)  profile_started_ms;
 
 // ---- the switch -----------------------------------------------------------------------------------------------------
 

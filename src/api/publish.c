@@ -176,8 +176,8 @@ static int publish_make(const mi_prim_self_t* self) {
   _mi_format(publish_path + publish_directory, sizeof(publish_path) - publish_directory, "mimalloc-%llu-%llu.stats",
              (unsigned long long)self->pid, (unsigned long long)self->pid_space);
   int err = _mi_file_make(publish_path, &publish_map, &start);
-  if (err == EEXIST &&
-      _mi_prim_file_remove(publish_path) == 0) { // of an earlier process, or of this one before an exec
+  // Of an earlier process, or of this one before an exec.
+  if (err == EEXIST && _mi_prim_file_remove(publish_path) == 0) {
     err = _mi_file_make(publish_path, &publish_map, &start);
   }
   if (err != 0 && start != NULL) _mi_prim_release(start, publish_size);

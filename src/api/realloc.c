@@ -38,7 +38,7 @@ static bool realloc_is_in(mi_heap_t* heap, const mi_page_t* page) {
 
 void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   if (!realloc_is_in(heap, page)) return NULL;
-  size_t room = _mi_life_room(page), need = _mi_life_need(new_size);
+  size_t room = _mi_life_room(page, p), need = _mi_life_need(new_size);
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
     if (!_mi_life_resize_guarded(page, old_size, new_size)) return NULL;
     room = new_size;
@@ -52,7 +52,7 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
 
 // A large block that can be made to fit without copying; NULL if not.
 static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
-  size_t room = _mi_life_room(page);
+  size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
   if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);

@@ -6,6 +6,8 @@
 static mi_noinline size_t sizes_usable_slow(const void* p) {
   mi_page_t* page = _mi_page_of(p);
   if (page == NULL) return 0;
+  mi_fence_acquire(); // what made it a gap page before its size was 0
+  if (_mi_gaps_is(page)) return _mi_gaps_size(page, p);
   if (!MI_PADDING) return p == _mi_page_large_block(page) ? _mi_page_large_size(page) : 0;
   if (MI_CHECKED && !_mi_verify_block(page, p, "usable_size")) return 0;
   size_t size = _mi_padding_read_any(page, p);
@@ -48,7 +50,7 @@ size_t mi_malloc_good_size(size_t size) mi_attr_noexcept { return mi_good_size(s
 // The size of the block, padding included; 0 for what is none.
 static size_t sizes_of(const void* p) {
   const mi_page_t* page = _mi_page_of(p);
-  return page == NULL ? 0 : _mi_life_room(page);
+  return page == NULL ? 0 : _mi_life_room(page, p);
 }
 
 static void* sizes_with(void* p, size_t* size) {

@@ -62,7 +62,7 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
     if (!_mi_view_is_live(view, i)) continue;
     void* block = view->start + i * view->block_size;
     if (MI_TAGS) block = _mi_prim_tag_pointer(block);
-    if (!v->visitor(view->heap, &area, block, area.block_size, v->arg)) return false;
+    if (!v->visitor(view->heap, &area, block, _mi_view_block_size(view, i), v->arg)) return false;
   }
   return true;
 }
@@ -131,7 +131,7 @@ static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_thres
 
 bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) mi_attr_noexcept {
   mi_page_t* page = _mi_page_of(p);
-  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS) return false;
+  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS) return false; // nor a gap page, which serves all classes
   if (heap != NULL && heap != _mi_heap_of(page)) return false;
   if (!visit_is_under_utilized(page, perc_threshold)) return false;
   mi_theap_t* home = mi_load_relaxed(&page->home);

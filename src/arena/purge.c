@@ -8,6 +8,7 @@
 #include "limit.h"
 #include "mapped.h"
 #include "place.h"
+#include "recall.h"
 #include "shrink.h"
 
 // What stays in any case: less is not worth the system calls.
@@ -38,6 +39,7 @@ static mi_atomic(size_t)  purge_taken_before;        // how many slices had been
 static mi_atomic(int64_t) purge_last_ms;             // when this interval began
 static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
+static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock
 
 // ---- giving slices back ---------------------------------------------------------------------------------------------
 
@@ -145,6 +147,7 @@ static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_
     size_t now = _mi_chunk_purgeable();
     size_t n = mi_min(most - done, now - mi_min(now, stay));
     any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
+    if (n_given > 0) _mi_recall_note(&purge_recall, _mi_prim_clock_ms(), n_given);
     _mi_lock_release(&_mi_region_purge_lock);
     done += n_given;
     if (n_given == 0) n_refused++;
@@ -276,6 +279,18 @@ static void purge_begin(size_t swing, int64_t last_ms) {
   mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
 }
 
+// How many slices may go back at the end of an interval, and what the program swings by.
+static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  size_t low = _mi_chunk_purgeable_low(swing);
+  size_t n_fresh = _mi_place_fresh(), n_taken = n_fresh + _mi_place_reused(), n_freed = _mi_chunk_freed();
+  size_t n = _mi_recall_round(&purge_recall, now, low, n_taken - mi_min(n_freed, n_taken), n_fresh);
+  bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
+  _mi_lock_release(&_mi_region_purge_lock);
+  if (is_held) return n;
+  return is_idle ? _mi_chunk_purgeable() : low;
+}
+
 void _mi_purge_round(bool is_idle) {
   size_t  swing;
   int64_t now = _mi_prim_clock_ms();
@@ -283,15 +298,21 @@ void _mi_purge_round(bool is_idle) {
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
-  size_t low = _mi_chunk_purgeable_low(&swing);
+  size_t n = purge_may_give(now, is_idle, &swing);
   purge_begin(swing, last);
-  size_t n = (is_idle ? _mi_chunk_purgeable() : low);
   if (n > 0) {
     purge_note(_mi_purge_slices(n));
     _mi_shrink_clean();
     _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
   _mi_hole_close_filled(PURGE_HOLES);
+}
+
+void _mi_purge_end_hold(void) {
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  bool holds = _mi_recall_holds(&purge_recall, _mi_prim_clock_ms());
+  _mi_lock_release(&_mi_region_purge_lock);
+  if (holds) purge_note(_mi_purge_slices(SIZE_MAX));
 }
 
 size_t _mi_purge_to(size_t stay) {

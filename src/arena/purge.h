@@ -4,7 +4,8 @@
 // comes by later:
 //
 //   by the clock    Every interval (options purge_delay x arena_purge_mult, 100 ms) the amount that was free and backed during
-//                   the *whole* interval goes back: a program that oscillates keeps what it swings by.
+//                   the *whole* interval goes back: a program that oscillates keeps what it swings by.  One that soon needs again
+//                   what went back is held more for a while (recall.h).
 //   by the amount   Without the library's thread (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
 //
@@ -39,8 +40,11 @@ int64_t _mi_purge_interval(void);
 void _mi_purge_by_amount(void);
 
 // By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody
-// allocates or frees.  Takes locks.
+// allocates or frees.  Less than that if memory is held.  Takes locks.
 void _mi_purge_round(bool is_idle);
+
+// Nobody comes by any more: what is held goes back.
+void _mi_purge_end_hold(void);
 
 // Gives up to n purgeable slices back to the system, or a few more; returns how many were given.
 size_t _mi_purge_slices(size_t n);

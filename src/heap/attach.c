@@ -5,8 +5,10 @@
 
 #include "../base/probe.h"
 #include "../support/stat.h"
-#include "large.h"
 #include "drain.h"
+#include "gaps.h"
+#include "grow.h"
+#include "large.h"
 #include "quarantine.h"
 #include "queue.h"
 #include "sampler.h"
@@ -112,6 +114,7 @@ void _mi_attach_release(mi_theap_t* theap) {
   }
   _mi_outbox_flush(theap);
   _mi_queue_release_all(theap);
+  _mi_gaps_release(theap);
   _mi_presence_leave(theap);
   _mi_large_drop_kept(theap);
 }
@@ -186,9 +189,11 @@ void _mi_attach_retire(mi_theap_t* theap) {
 static void attach_lose_bins(mi_theap_t* theap) {
   _mi_sampler_forget(theap); // it may have the bins
   mi_store_relaxed(&theap->is_closed, false);
+  _mi_grow_undo_all(theap);
   memset(theap->bins, 0, sizeof(theap->bins));
   memset(theap->classes, 0, sizeof(theap->classes));
   memset(theap->drains, 0, sizeof(theap->drains));
+  _mi_gaps_forget(theap);
 }
 
 void _mi_attach_clear(mi_theap_t* theap) {
@@ -205,7 +210,7 @@ void _mi_attach_clear(mi_theap_t* theap) {
 void _mi_attach_forget(mi_theap_t* theap) {
   attach_lose_bins(theap);
   memset(theap->outbox, 0, sizeof(theap->outbox));
-  _mi_large_forget_kept(theap); // lost, as its bins are
+  _mi_kept_forget(&theap->kept); // lost, as its bins are
   mi_store_relaxed(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE);
   memset(theap->cache, 0, sizeof(theap->cache));
   _mi_directory_clear(&theap->directory);

@@ -92,6 +92,7 @@ static void background_sleep(uint32_t calls) {
 // The program has no other thread.  True unless it gets one just now.
 static bool background_end(void) {
   _mi_purge_set_has_thread(false);
+  _mi_purge_end_hold();
   _mi_purge_by_amount();
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread

@@ -1,6 +1,8 @@
 // Closing, taking and opening bins.  Layer: heap.
 #include "bin.h"
 
+#include "gaps.h"
+
 // What the bin's thread changes without any mark, as others see it.
 static mi_atomic(int32_t)* bin_slots(mi_bin_t* bin) {
   return (mi_atomic(int32_t)*)(void*)&bin->slots;
@@ -36,7 +38,8 @@ mi_page_t* _mi_bin_page_of(const mi_block_t* block, size_t cls) {
   mi_page_t* page = slice - slice->to_first;
   size_t     offset = slice->to_first * MI_SLICE_SIZE + (uintptr_t)block % MI_SLICE_SIZE;
   size_t     size = _mi_size_class_block(cls);
-  bool       is_of_class = (_mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls);
+  if (_mi_gaps_is(page)) return _mi_gaps_size(page, block) == size ? page : NULL;
+  bool is_of_class = (_mi_page_kind(page) == MI_PAGE_BLOCKS && page->cls == cls);
   return is_of_class && offset % size == 0 && offset / size < page->capacity ? page : NULL;
 }
 

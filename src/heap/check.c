@@ -12,6 +12,7 @@
 #include "check_page.h"
 #include "drain.h"
 #include "fork.h"
+#include "grow.h"
 #include "guard.h"
 #include "outbox.h"
 #include "queue.h"
@@ -41,7 +42,8 @@ typedef struct check_list_s {
 // Is the page one that is to be in the list?  Then it is to be in no other.
 static bool check_belongs(const check_list_t* list, const mi_page_t* page) {
   if (list->kind == MI_CHECK_HEAP) return _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_heap_of(page) == list->heap;
-  if (_mi_page_kind(page) != MI_PAGE_BLOCKS || page->cls != list->cls) return false;
+  if (_mi_page_kind(page) == MI_PAGE_LARGE || page->cls != list->cls) return false;
+  if (_mi_gaps_is(page) && list->kind == MI_CHECK_QUEUE) return false;
   if (list->kind == MI_CHECK_QUEUE)
     return _mi_queue_owns(list->theap, (mi_page_t*)page) && _mi_page_has(page, MI_PAGE_IS_FULL) == list->is_full;
   uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
@@ -87,7 +89,7 @@ static void check_bin(mi_check_t* c, const mi_theap_t* theap, const mi_bin_t* bi
   }
   // A round may have taken its room away (sampler.h, SA3; bin.h, BN1).
   bool is_counted = bin->slots >= 0 && n + bin->slots >= bin->limit && n + bin->slots <= (int64_t)MI_PAGE_BLOCKS_MAX;
-  bool is_possible = bin->limit >= 0 && bin->limit <= _mi_size_class_info[cls].bin_limit;
+  bool is_possible = bin->limit >= 0 && bin->limit <= (int32_t)_mi_grow_limit_max(cls);
   bool is_right = is_possible && (is_counted || _mi_bin_has_no_slots(bin->slots));
   MI_CHECK(c, is_right, "H3: a bin that counts wrong", bin, NULL);
 }
@@ -124,7 +126,7 @@ static void check_drain(mi_check_t* c, const mi_theap_t* theap, const mi_drain_t
 
 static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t* batch) {
   const mi_page_t* page = batch->page;
-  bool             is_page = _mi_check_page_is_page(page) && _mi_page_kind(page) == MI_PAGE_BLOCKS;
+  bool             is_page = _mi_check_page_is_page(page) && _mi_page_kind(page) != MI_PAGE_LARGE;
   bool is_counted = batch->count > 0 && batch->count <= batch->limit && batch->first != NULL && batch->last != NULL;
   MI_CHECK(c, _mi_theap_is_live(theap), check_left, theap, NULL);
   if (!MI_CHECK(c, is_page, "an outbox with blocks of no page", page, NULL)) return;

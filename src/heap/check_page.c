@@ -33,7 +33,7 @@ bool _mi_check_page_is_heap(const mi_heap_t* heap) {
 }
 
 static bool check_has_kind(const mi_page_t* page) {
-  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE;
+  return _mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE || _mi_gaps_is(page);
 }
 
 // Does it say rightly where it is, so that what belongs to it can be found; and its heap link, if it is to have one?
@@ -155,6 +155,16 @@ static bool check_found_damage(const mi_check_t* c) {
   return c->faults.n > c->n_overflows;
 }
 
+static void check_gaps(mi_check_t* c, mi_page_t* page) {
+  mi_page_state_t state = _mi_page_word_state(mi_load_relaxed(&page->word));
+  bool            is_bin = (mi_load_relaxed(&page->bin_offset) == MI_NO_SLOTS_OFFSET && page->to_first == 0);
+  CHECK_PAGE(is_bin && _mi_gaps_is_valid(page), "GP1: a gap page that fits not its map");
+  CHECK_PAGE(_mi_check_page_is_theap(mi_load_relaxed(&page->home)), "H5: a home that is no theap");
+  CHECK_PAGE(state == MI_PAGE_OWNED || state == MI_PAGE_SHARED, "GP4: a gap page in another state");
+  if (state == MI_PAGE_SHARED && page->capacity != MI_GAP_ORPHAN) c->n_said[MI_CHECK_POOL]++;
+  if (!check_found_damage(c)) _mi_view_make(&c->view, page, &c->faults);
+}
+
 static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t* heap) {
   size_t n_faults = c->faults.n;
   _mi_view_make(&c->view, page, &c->faults);
@@ -162,7 +172,7 @@ static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t
   size_t            bin_offset = (size_t)page->cls << MI_BIN_SHIFT;
   bool              is_in_bin = (mi_load_relaxed(&page->bin_offset) == bin_offset ||
                     mi_load_relaxed(&page->bin_offset) == bin_offset + MI_RETURNS_OFFSET ||
-                    mi_load_relaxed(&page->bin_offset) >= MI_DRAINS_OFFSET);
+                    mi_load_relaxed(&page->bin_offset) == _mi_theap_drain_offset(page->cls));
   bool              is_of_class = (page->to_first == 0 && is_in_bin);
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   CHECK_PAGE(is_of_class, "a descriptor of another class");
@@ -194,6 +204,7 @@ static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, m
   if (heap != &_mi_heap_main) c->n_said[MI_CHECK_HEAP]++;
   check_slices(c, region, slice, page);
   if (is_large) check_large(c, page);
+  else if (_mi_gaps_is(page)) check_gaps(c, page);
   else check_page_of_blocks(c, page, heap);
 }
 

@@ -64,8 +64,8 @@ static bool drain_is_due(mi_drain_t* drain, const mi_bin_t* bin, size_t cls) {
   return is_due;
 }
 
-// So many frees that afterwards the number of used blocks is a multiple of MI_FREES_PER_LOOK: the free that finds the drain full comes
-// by then, and so does the one that makes the page empty.
+// So many frees that afterwards the number of used blocks is a multiple of MI_FREES_PER_LOOK: the free that finds the drain
+// full comes by then, and so does the one that makes the page empty.
 static int32_t drain_slots(size_t used) {
   size_t n = used - 1;
   if (n >= MI_DRAIN_MAX) n = MI_DRAIN_MAX - MI_FREES_PER_LOOK + n % MI_FREES_PER_LOOK;
@@ -73,17 +73,14 @@ static int32_t drain_slots(size_t used) {
 }
 
 // With one block that is on the page's list.
-static void drain_open(mi_theap_t* theap, mi_drain_t* drain, mi_page_t* page) {
+static void drain_open(mi_drain_t* drain, mi_page_t* page) {
   size_t      used = _mi_page_used(page);
-  mi_block_t* block = page->free;
-  page->free = _mi_page_next_block(block);
-  _mi_page_set_used(page, used + 1);
-  _mi_block_set_next(block, NULL);
+  mi_block_t* block = _mi_page_take_free(page, 1).first;
   drain->page = page;
   drain->last = drain->bin.head = block;
   drain->bin.slots = drain_slots(used);
   drain->book.total = drain->bin.slots + 1;
-  _mi_page_set_bin(page, (size_t)((char*)&drain->bin - (char*)theap));
+  _mi_page_set_bin(page, _mi_theap_drain_offset(page->cls));
 }
 
 // Will the free that finds the drain full take a slow path?
@@ -93,11 +90,11 @@ static bool drain_is_seen_full(mi_page_t* page, size_t used) {
 
 void _mi_drain_freed(mi_theap_t* theap, mi_page_t* page) {
   size_t      cls = page->cls;
-  mi_drain_t* drain = _mi_drain_of(theap, cls);
+  mi_drain_t* drain = _mi_theap_drain(theap, cls);
   size_t      used = _mi_page_used(page);
   if (drain->page == page) used = _mi_drain_end(theap, drain);
   else _mi_queue_freed_one(theap, page);
   if (used < DRAIN_MIN || !drain_is_due(drain, &theap->bins[cls], cls) || theap->return_offset != 0) return; // DR4
   if (mi_unlikely(drain->bin.head != NULL)) _mi_drain_end(theap, drain); // of another page; that was all for now
-  else if (drain_is_seen_full(page, used)) drain_open(theap, drain, page);
+  else if (drain_is_seen_full(page, used)) drain_open(drain, page);
 }

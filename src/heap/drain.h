@@ -26,10 +26,6 @@
 #define MI_DRAIN_MAX      128 // blocks; a multiple of MI_FREES_PER_LOOK
 #define MI_DRAIN_CAPACITY 32  // pages of fewer blocks are not drained
 
-static inline mi_drain_t* _mi_drain_of(mi_theap_t* theap, size_t cls) {
-  return &theap->drains[cls % MI_DRAINS];
-}
-
 // The blocks go to their page, or wherever it is that they belong.  How many blocks of the page are in use then: 0 also if nobody
 // can tell, for it may be gone.
 size_t _mi_drain_end(mi_theap_t* theap, mi_drain_t* drain);
@@ -37,7 +33,7 @@ void   _mi_drain_end_all(mi_theap_t* theap);
 
 // The same for that of a class, if it is in use.
 static inline void _mi_drain_end_class(mi_theap_t* theap, size_t cls) {
-  mi_drain_t* drain = _mi_drain_of(theap, cls);
+  mi_drain_t* drain = _mi_theap_drain(theap, cls);
   if (mi_likely(drain->bin.head == NULL)) return;
   if (drain->page == NULL || drain->page->cls == cls) _mi_drain_end(theap, drain);
 }
@@ -45,6 +41,7 @@ static inline void _mi_drain_end_class(mi_theap_t* theap, size_t cls) {
 // For a round that holds the theap: its pages are not drained any more.
 void _mi_drain_take_all(mi_theap_t* theap);
 
+// For pages of MI_DRAIN_CAPACITY blocks and more.
 void _mi_drain_freed(mi_theap_t* theap, mi_page_t* page);
 
 // A block of an owned page is on its list now, past its bin: the page may be empty, or is drained from now on.

@@ -19,6 +19,7 @@
 #include "background.h"
 #include "ended.h"
 #include "event.h"
+#include "gaps.h"
 #include "guard.h"
 #include "idle.h"
 #include "large.h"
@@ -46,6 +47,7 @@ static void fork_lock(void) {
   _mi_heap_lock_all();
   _mi_pool_lock_main();
   _mi_lock_acquire(&_mi_guard_lock);
+  _mi_lock_acquire(&_mi_gap_map_lock);
   _mi_lock_acquire(&_mi_region_purge_lock);
   _mi_lock_acquire(&_mi_region_lock);
   _mi_lock_acquire(&_mi_mapped_lock);
@@ -57,6 +59,7 @@ static void fork_unlock(void) {
   _mi_lock_release(&_mi_mapped_lock);
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_region_purge_lock);
+  _mi_lock_release(&_mi_gap_map_lock);
   _mi_lock_release(&_mi_guard_lock);
   _mi_pool_unlock_main();
   _mi_heap_unlock_all();
@@ -141,7 +144,7 @@ static void fork_settle_page(mi_page_t* page) {
 }
 
 static void fork_for_page(mi_page_t* page, void (*act)(mi_page_t* page)) {
-  if (_mi_page_kind(page) == MI_PAGE_BLOCKS || _mi_page_kind(page) == MI_PAGE_LARGE) act(page);
+  if (_mi_page_kind(page) != MI_PAGE_NONE && _mi_page_kind(page) != MI_PAGE_INTERIOR) act(page);
 }
 
 static void fork_for_pages(void (*act)(mi_page_t* page)) {
@@ -158,7 +161,7 @@ static void fork_for_pages(void (*act)(mi_page_t* page)) {
 static void fork_settle_large(mi_page_t* page) {
   mi_theap_t* mine = _mi_theap_backing();
   bool        is_claimed = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
-  if (!is_claimed || (mine != NULL && mi_load_relaxed(&mine->kept_large) == page)) return;
+  if (!is_claimed || (mine != NULL && _mi_kept_has(&mine->kept, page))) return;
   if (_mi_page_has(page, MI_PAGE_GUARDED)) {
     // It stays CLAIMED when it is free, and its run has a record; if it was between two states that is lost.
     _mi_heap_forget_page(page);
@@ -171,7 +174,7 @@ static void fork_settle_large(mi_page_t* page) {
 
 static void fork_settle(mi_page_t* page) {
   if (_mi_page_kind(page) == MI_PAGE_BLOCKS) fork_settle_page(page);
-  else fork_settle_large(page);
+  else if (_mi_page_kind(page) == MI_PAGE_LARGE) fork_settle_large(page);
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
@@ -179,7 +182,7 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   mi_store_relaxed(&theap->is_live, false);
   _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   theap->is_orphan = true;
-  _mi_large_forget_kept(theap);
+  _mi_kept_forget(&theap->kept);
   mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
@@ -196,6 +199,8 @@ static void fork_child(void) {
   _mi_trace_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
   if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
+  if (mine != NULL && mi_load_relaxed(&mine->kept.is_taken) != 0)
+    _mi_kept_forget(&mine->kept); // by a thread that is lost
   if (had_others) fork_for_pages(&fork_settle);
   _mi_registry_visit(&fork_orphan, mine);
   mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);
@@ -221,6 +226,10 @@ static void fork_adopt(mi_page_t* page) {
   const mi_theap_t* home = mi_load_relaxed(&page->home);
   bool              is_owned = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED);
   bool              is_orphan = (home != NULL && home->is_orphan && is_owned);
+  if (_mi_gaps_is(page)) {
+    if (is_orphan) _mi_gaps_orphan(page);
+    return;
+  }
   if (is_dead || (is_orphan && _mi_page_used(page) == 0)) fork_delete_page(page);
   else if (is_orphan) fork_adopt_page(page);
 }

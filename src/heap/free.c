@@ -1,6 +1,8 @@
 // Frees that do not end in a bin.  Layer: heap.
 #include "free.h"
 
+#include "gaps.h"
+
 // Leaves, and then does what must not be done inside.
 static mi_always_inline void free_leave(mi_theap_t* theap) {
   bool has_deleted = theap->has_deleted;
@@ -11,13 +13,22 @@ static mi_always_inline void free_leave(mi_theap_t* theap) {
   if (mi_unlikely(has_trimmed)) _mi_event_poll();
 }
 
+// Its bin had no room for the block of an owned page, which is on the page's list now.
+static void free_overflowed(mi_theap_t* theap, mi_page_t* page) {
+  theap->classes[page->cls].has_overflowed = true;
+  _mi_drain_freed_one(theap, page);
+}
+
 mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
-  if (_mi_queue_owns(theap, page)) {
-    _mi_page_push_free(page, block, page->free);
-    _mi_drain_freed_one(theap, page);
+  if (!_mi_queue_owns(theap, page)) {
+    _mi_outbox_add(theap, page, block);
+  }
+  else if (_mi_gaps_is(page)) {
+    _mi_gaps_free(theap, page, block);
   }
   else {
-    _mi_outbox_add(theap, page, block);
+    _mi_page_push_free(page, block, page->free);
+    free_overflowed(theap, page);
   }
   if (++theap->n_slow_frees >= MI_FREES_PER_LOOK) {
     theap->n_slow_frees = 0;
@@ -27,7 +38,7 @@ mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* b
 }
 
 mi_noinline void _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
-  _mi_drain_freed_one(theap, page);
+  free_overflowed(theap, page);
   _mi_trim_some(theap);
   free_leave(theap);
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "bin.h"
+#include "gaps.h"
+#include "grow.h"
 #include "idle.h"
 #include "sampler.h"
 #include "walk.h"
@@ -16,6 +18,15 @@ size_t _mi_heap_stats_page_used(const mi_page_t* page) {
   bool            is_owned = (state != MI_PAGE_SHARED && state != MI_PAGE_PARKED);
   size_t          used = (is_owned ? _mi_page_used(page) : _mi_page_capacity(page, &_mi_size_class_info[cls]));
   return used - mi_min(count, used);
+}
+
+static void stats_add_gaps(mi_heap_stats_t* stats, const mi_page_t* page) {
+  size_t size;
+  for (size_t at = 0; _mi_gaps_next(page, &at, &size); at += size / MI_GAP_UNIT)
+    stats->classes[_mi_size_class_of(size)].n_blocks_used++;
+  stats->n_pages++;
+  stats->n_page_bytes += MI_SLICE_SIZE;
+  if (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED) stats->n_pages_shared++;
 }
 
 static void stats_add_page(mi_heap_stats_t* stats, const mi_page_t* page) {
@@ -39,7 +50,7 @@ static mi_may_race size_t stats_large_bytes(const mi_page_t* page) {
 
 // No further than a bin can be long: if its thread runs, a link may be what the program has written there meanwhile.
 static size_t stats_bin_max(size_t cls) {
-  return mi_max(_mi_size_class_info[cls].capacity, _mi_size_class_info[cls].bin_limit);
+  return mi_max(_mi_size_class_info[cls].capacity, _mi_grow_limit_max(cls));
 }
 
 static mi_may_race size_t stats_count_bin(const mi_block_t* block, size_t cls) {
@@ -62,7 +73,7 @@ static void stats_take_off_page(mi_heap_stats_t* stats, const mi_page_t* slice, 
 static mi_may_race size_t stats_in_bin(const mi_theap_t* theap, size_t cls) {
   int32_t           slots = theap->bins[cls].slots;
   int32_t           n_counted = theap->classes[cls].book.total - slots;
-  const mi_drain_t* drain = &theap->drains[cls % MI_DRAINS];
+  const mi_drain_t* drain = _mi_theap_drain(theap, cls);
   size_t            n = 0;
   if (slots < 0) n = stats_count_bin(theap->bins[cls].head, cls);
   else if (n_counted > 0) n = mi_min((size_t)n_counted, stats_bin_max(cls));
@@ -100,6 +111,9 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
     if (_mi_page_kind(page) == MI_PAGE_LARGE) {
       stats->n_large++;
       stats->n_large_bytes += stats_large_bytes(page);
+    }
+    else if (_mi_gaps_is(page)) {
+      stats_add_gaps(stats, page);
     }
     else {
       stats_add_page(stats, page);

@@ -2,9 +2,10 @@
 #include "idle.h"
 
 #include "bin.h"
-#include "event.h"
-#include "large.h"
 #include "drain.h"
+#include "event.h"
+#include "gaps.h"
+#include "large.h"
 #include "quarantine.h"
 #include "queue.h"
 #include "registry.h"
@@ -22,6 +23,7 @@ static void idle_take(mi_theap_t* theap) {
   }
   _mi_outbox_flush(theap);
   _mi_queue_release_all(theap);
+  _mi_gaps_release(theap);
   _mi_large_drop_kept(theap);
   theap->has_deleted = false;
 }
@@ -51,7 +53,7 @@ static bool idle_has_nothing(mi_theap_t* theap) {
 }
 
 static bool idle_has_something(mi_theap_t* theap) {
-  return !idle_has_nothing(theap) || _mi_large_keeps(theap);
+  return !idle_has_nothing(theap) || _mi_kept_any(&theap->kept);
 }
 
 // True if there will be more to do.
@@ -68,14 +70,6 @@ static bool idle_look_at(mi_theap_t* theap, bool* is_idle) {
   return true;
 }
 
-static void idle_drop_large(mi_theap_t* theap) {
-  const mi_page_t* page = mi_load_relaxed(&theap->kept_large);
-  uint64_t         n = mi_load_relaxed(&theap->counts[MI_COUNT_LARGE_REUSED]);
-  if (page == theap->kept_seen && n == theap->n_reused_seen) _mi_large_drop_kept(theap);
-  theap->kept_seen = page;
-  theap->n_reused_seen = n;
-}
-
 bool _mi_idle_has_work(void) {
   for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     if (idle_has_something(theap)) return true;
@@ -90,7 +84,7 @@ bool _mi_idle_round(bool* is_idle) {
   for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     if (!idle_has_something(theap) && !is_sampled) continue;
     _mi_lock_acquire(&_mi_idle_lock);
-    idle_drop_large(theap);
+    _mi_large_drop_unused(theap);
     if (is_sampled && _mi_theap_is_live(theap) && !theap->is_late) _mi_sampler_tick(theap);
     if (idle_look_at(theap, is_idle)) more = true;
     _mi_lock_release(&_mi_idle_lock);

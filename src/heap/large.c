@@ -17,9 +17,6 @@
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
 
-// What a thread may keep (L3): 4 MiB.
-#define LARGE_KEEP_SLICES 64
-
 mi_atomic(size_t) _mi_large_n_remapped;
 
 // Deleted pages whose slices the system has left without memory (MI_REMAP_RESERVED): they are tried again, one for each large
@@ -194,22 +191,9 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
 }
 
 static bool large_may_keep(const mi_page_t* page) {
-  return !MI_TRACK && page->n_slices <= LARGE_KEEP_SLICES &&
-         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED) &&
-         _mi_page_large_block(page) == _mi_page_start(page);
-}
-
-// What was kept before is returned, NULL if that is nothing.  What the thread may keep is asked for once: it does not change as
-// long as it takes and frees blocks of about the same size.
-static mi_page_t* large_keep(mi_theap_t* theap, mi_page_t* page) {
-  size_t allowed = mi_load_relaxed(&theap->kept_allowed);
-  if (mi_unlikely(page->n_slices > allowed)) {
-    if (!_mi_purge_keep(page->n_slices - allowed)) return page;
-    mi_fetch_add_relaxed(&theap->kept_allowed, page->n_slices - allowed);
-  }
-  page = mi_exchange_acq_rel(&theap->kept_large, page);
-  _mi_event_note();
-  return page;
+  return !MI_TRACK && page->n_slices >= MI_KEPT_SLICES_MIN && page->n_slices <= MI_KEPT_SLICES_MAX &&
+         page->capacity == 1 &&
+         !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED);
 }
 
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
@@ -219,7 +203,10 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
   if (MI_TRACK) mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
-  if (theap != NULL && large_may_keep(page)) page = large_keep(theap, page);
+  if (theap != NULL && large_may_keep(page)) {
+    page = _mi_kept_push(&theap->kept, page);
+    _mi_event_note();
+  }
   if (page != NULL) large_give_back(page);
   return true;
 }
@@ -235,14 +222,8 @@ void _mi_large_discard(mi_page_t* page) {
 }
 
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
-  if (mi_load_relaxed(&theap->kept_large) == NULL) return NULL;
-  mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL); // or the background thread was faster
+  mi_page_t* page = _mi_kept_pop(&theap->kept, mi_div_up(size, MI_SLICE_SIZE));
   if (page == NULL) return NULL;
-  size_t n = mi_div_up(size, MI_SLICE_SIZE);
-  if (n > page->n_slices || page->n_slices > n + n / 4) {
-    mi_store_release(&theap->kept_large, page);
-    return NULL;
-  }
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
@@ -252,20 +233,21 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   return p;
 }
 
-// A thread that is just about to keep a block, or has looked at the one it has, stores it when what it was allowed is gone
-// already.
-bool _mi_large_keeps(const mi_theap_t* theap) {
-  return mi_load_relaxed(&theap->kept_allowed) != 0 || mi_load_relaxed(&theap->kept_large) != NULL;
+static void large_give_back_all(mi_page_t* pages) {
+  for (mi_page_t *page = pages, *next; page != NULL; page = next) {
+    next = page->next;
+    large_give_back(page);
+  }
 }
 
-void _mi_large_drop_kept(mi_theap_t* theap) {
-  if (!_mi_large_keeps(theap)) return;
-  _mi_purge_unkeep(mi_exchange_relaxed(&theap->kept_allowed, (size_t)0));
-  mi_page_t* page = mi_exchange_acq_rel(&theap->kept_large, (mi_page_t*)NULL);
-  if (page != NULL) large_give_back(page);
+bool _mi_large_drop_kept(mi_theap_t* theap) {
+  if (!_mi_kept_any(&theap->kept)) return false;
+  bool is_own = (mi_load_relaxed(&theap->thread) == _mi_theap_backing());
+  large_give_back_all(_mi_kept_take_all(&theap->kept, is_own));
+  return true;
 }
 
-void _mi_large_forget_kept(mi_theap_t* theap) {
-  _mi_purge_unkeep(mi_exchange_relaxed(&theap->kept_allowed, (size_t)0));
-  mi_store_relaxed(&theap->kept_large, (mi_page_t*)NULL);
+void _mi_large_drop_unused(mi_theap_t* theap) {
+  if (_mi_kept_any(&theap->kept))
+    large_give_back_all(_mi_kept_take_unused(&theap->kept, mi_load_relaxed(&theap->counts[MI_COUNT_LARGE_REUSED])));
 }

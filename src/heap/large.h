@@ -3,12 +3,15 @@
 // L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h), or if it
 //     has a mapping of its own (arena/mapped.h) to the system.
 // L2  A block may start at an offset within its page (aligned-at allocation).
-// L3  A thread keeps the last block of up to 4 MiB of the main heap that it freed for its next request of about that size,
-//     CLAIMED, so that a second free of it is noticed.  It may do so as long as all threads together do not keep too much
-//     (arena/purge.h, PG2), and a round takes away what was not used since the one before (background.h).
+// L3  A thread keeps blocks of up to 4 MiB of the main heap that it freed for its next requests of about that size, CLAIMED, so that
+//     a second free of one is noticed (kept.h).  It may do so as long as all threads together do not keep too much (arena/purge.h,
+//     PG2), and a round takes away what was not used since the one before (background.h).
 #pragma once
 
 #include "heap.h"
+
+// Requests of more are not served with what is kept.
+#define MI_LARGE_KEPT_MAX (MI_KEPT_SLICES_MAX * MI_SLICE_SIZE)
 
 // A block of the heap.  NULL when out of memory.  (p + offset) is a multiple of `align`, a power of two.
 void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero);
@@ -29,14 +32,11 @@ void _mi_large_discard(mi_page_t* page);
 // In the child of a fork: gives back a CLAIMED page, with which a thread was at work that the child does not have.
 void _mi_large_forget(mi_page_t* page);
 
-// Does a theap keep a block, or may it?
-bool _mi_large_keeps(const mi_theap_t* theap);
+// Gives back what a theap keeps.  False if that was nothing, and it was not allowed to keep anything.
+bool _mi_large_drop_kept(mi_theap_t* theap);
 
-// Gives back what a theap keeps.
-void _mi_large_drop_kept(mi_theap_t* theap);
-
-// It keeps nothing any more: what it kept has been given back by others, or is lost.
-void _mi_large_forget_kept(mi_theap_t* theap);
+// The same for what was not used since the last call.
+void _mi_large_drop_unused(mi_theap_t* theap);
 
 // ---- parts, for resizing --------------------------------------------------------------------------------------------
 

@@ -152,6 +152,12 @@ static void* resize_move_out(mi_page_t* page, size_t n) {
   return _mi_page_large_block(moved);
 }
 
+// What the thread keeps may lie where the block could grow, and is memory that it could be copied to.
+static bool resize_drop_kept(void) {
+  mi_theap_t* thread = _mi_theap_backing();
+  return thread != NULL && _mi_large_drop_kept(thread);
+}
+
 void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {
   size_t adjust = (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));
   if (new_size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
@@ -162,5 +168,6 @@ void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {
   void* moved = resize_move_out(page, n);
   if (moved != NULL) return moved;
   if (resize_extend(page, n, zero)) return _mi_page_large_block(page);
+  if (resize_drop_kept() && resize_extend(page, n, zero)) return _mi_page_large_block(page);
   return resize_remap(page, n, zero);
 }

@@ -4,9 +4,11 @@
 #include "../base/probe.h"
 #include "bin.h"
 #include "event.h"
+#include "gaps.h"
 #include "pool.h"
 
 static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
+  if (_mi_gaps_is(page)) _mi_gaps_unmake(page);
   if (theap != NULL) {
     _mi_queue_delete(theap, page);
   }
@@ -85,14 +87,16 @@ void _mi_outbox_flush(mi_theap_t* theap) {
 // Blocks of one slice, from first to last, in one step.
 static void outbox_return_run(mi_theap_t* theap, mi_block_t* first, mi_block_t* last, size_t n) {
   mi_page_t* page = _mi_page_of(first);
-  if (mi_likely(_mi_queue_owns(theap, page))) {
+  bool       is_owned = _mi_queue_owns(theap, page), has_gaps = _mi_gaps_is(page);
+  if (mi_likely(is_owned && !has_gaps)) {
     _mi_page_put_some(page, first, last, n);
     _mi_queue_freed_one(theap, page);
     return;
   }
   for (mi_block_t* next; n > 0; n--, first = next) {
     next = _mi_page_next_block(first);
-    _mi_outbox_add(theap, page, first);
+    if (is_owned) _mi_gaps_free(theap, page, first);
+    else _mi_outbox_add(theap, page, first);
   }
 }
 

@@ -23,17 +23,7 @@ static mi_always_inline void _mi_outbox_link(mi_batch_t* batch, mi_block_t* bloc
 // To a page of others.
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
 
-// Gives a block back: to its page if the theap owns that, else by the outbox.
-static inline void _mi_outbox_return(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  if (!_mi_queue_owns(theap, page)) {
-    _mi_outbox_add(theap, page, block);
-    return;
-  }
-  _mi_page_push_free(page, block, page->free);
-  _mi_queue_freed_one(theap, page);
-}
-
-// The same for all blocks of a bin, or of a list that was one.
+// Gives all blocks of a bin back, or of a list that was one: to their pages if the theap owns those, else by the outbox.
 void _mi_outbox_return_bin(mi_theap_t* theap, size_t cls);
 
 // The same for its return bin (counted.h).

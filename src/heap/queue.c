@@ -2,6 +2,7 @@
 #include "queue.h"
 
 #include "../base/probe.h"
+#include "grow.h"
 #include "pool.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
@@ -39,6 +40,12 @@ void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
   if (mi_unlikely(names_bin != (theap->return_offset == 0))) _mi_queue_set_bin(theap, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
   list_append(&queue_class(theap, page)->queue, page);
+}
+
+void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+  mi_class_state_t* state = queue_class(theap, page);
+  if (state->n_pages > 0) state->n_pages--;
+  list_remove(&state->queue, page);
 }
 
 void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page) {
@@ -147,6 +154,7 @@ void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n) {
 
 void _mi_queue_release_all(mi_theap_t* theap) {
   size_t n = SIZE_MAX;
+  _mi_grow_undo_all(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) _mi_queue_release(theap, cls, &n);
 }
 

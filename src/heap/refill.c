@@ -3,8 +3,11 @@
 
 #include "../base/probe.h"
 #include "drain.h"
+#include "gaps.h"
+#include "grow.h"
 #include "pool.h"
 #include "queue.h"
+#include "sparse.h"
 #include "trim.h"
 
 #define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
@@ -36,10 +39,11 @@ static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_
 }
 
 static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
+  if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
+  _mi_trim_wide(theap, cls);
   bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM);
   mi_heap_t* heap = _mi_theap_heap(theap);
-  size_t     bin_offset = (size_t)((char*)&theap->bins[cls] - (char*)theap);
-  mi_page_t* page = _mi_page_new(cls, bin_offset, is_huge, mi_load_relaxed(&heap->arena));
+  mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, is_huge, mi_load_relaxed(&heap->arena));
   if (page == NULL) return NULL;
   if (!_mi_heap_add_page(heap, page)) {
     _mi_page_delete(page);
@@ -56,6 +60,10 @@ static mi_page_t* refill_search(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = _mi_queue_refreed(theap, cls);
   if (page != NULL) return page;
   page = _mi_pool_adopt(cls, theap);
+  if (page != NULL && _mi_gaps_is(page)) {
+    _mi_gaps_adopt(theap, page);
+    page = NULL;
+  }
   if (page == NULL) page = refill_new_page(theap, cls);
   if (page == NULL) return NULL;
   _mi_queue_add(theap, page);
@@ -67,7 +75,11 @@ static mi_chain_t refill_find(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_chain_t chain = {NULL, 0};
   for (;;) {
     mi_page_t* page = theap->classes[cls].queue.first;
-    if (page == NULL) page = refill_search(theap, cls);
+    if (page == NULL) {
+      chain = _mi_sparse_take(theap, cls);
+      if (chain.first != NULL) return chain;
+      page = refill_search(theap, cls);
+    }
     if (page == NULL) return chain;
     chain = refill_from_page(theap, page, is_zero);
     if (mi_likely(chain.first != NULL)) return chain;
@@ -78,7 +90,7 @@ static mi_chain_t refill_find(mi_theap_t* theap, size_t cls, bool* is_zero) {
 // The first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use: it has its full limit.
 static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   mi_bin_t* bin = &theap->bins[cls];
-  int32_t   limit = _mi_size_class_info[cls].bin_limit;
+  int32_t   limit = (int32_t)_mi_grow_limit(theap, cls);
   int32_t   n = (int32_t)chain.count;
   bin->limit = limit;
   bin->slots = n > limit ? 1 : limit - n + 1;
@@ -93,8 +105,10 @@ static mi_block_t* refill_entered(mi_theap_t* theap, size_t cls, bool* is_zero) 
   _mi_drain_end_class(theap, cls);
   mi_chain_t chain = refill_find(theap, cls, is_zero);
   MI_PROBE3(refill, theap, cls, chain.count);
+  if (state->has_overflowed) _mi_grow_bin(theap, cls);
   state->n_unused = 0;
   state->round = round;
+  if (mi_likely(state->n_refills < UINT16_MAX)) state->n_refills++;
   if (mi_unlikely(state->n_fills < REFILL_FILLS_MAX)) state->n_fills++;
   return mi_likely(chain.first != NULL) ? refill_bin(theap, cls, chain) : NULL;
 }

@@ -21,9 +21,11 @@
 
 #include "../page/page.h"
 #include "directory.h"
+#include "kept.h"
 
 typedef struct mi_subproc_s mi_subproc_t;
 typedef struct mi_sampler_s mi_sampler_t;
+typedef struct mi_gaps_s    mi_gaps_t;
 
 typedef struct mi_bin_s {
   mi_block_t* head;
@@ -48,13 +50,16 @@ typedef struct mi_page_list_s {
 } mi_page_list_t;
 
 typedef struct mi_class_state_s {
-  mi_page_list_t queue;      // pages that had room when last seen; refill begins with the first
-  mi_page_list_t full;       // pages that had none
-  int32_t        slots_seen; // the bin's `slots` when it was last looked at
-  uint32_t       n_unused;   // looks in a row that found that nothing was taken from it
-  uint32_t       n_fills;    // how often the bin was filled, up to a maximum
-  uint32_t       n_pages;    // made by this theap and not given back by it: how far the class has grown
-  uint32_t       round;      // of the last time that the bin was filled
+  mi_page_list_t queue;          // pages that had room when last seen; refill begins with the first
+  mi_page_list_t full;           // pages that had none
+  int32_t        slots_seen;     // the bin's `slots` when it was last looked at
+  uint8_t        n_unused;       // looks in a row that found that nothing was taken from it
+  uint8_t        n_fills;        // how often the bin was filled, up to a maximum
+  bool           has_overflowed; // a free found the bin full since it ran empty
+  uint16_t       n_grown;        // blocks that the bin may hold above the limit of the class (grow.h)
+  uint16_t       n_refills;      // since the theap looked for sparse pages (sparse.h), up to the maximum of the type
+  uint32_t       n_pages;        // made by this theap and not given back by it: how far the class has grown
+  uint32_t       round;          // of the last time that the bin was filled
   int32_t        slots_then; // the bin's `slots` when the thread looked the last time whether it still uses the class
   mi_bin_book_t  book;       // of its bin
 } mi_class_state_t;
@@ -124,12 +129,12 @@ struct mi_theap_s {
   uint32_t               round;                // of the last time that it was trimmed as a whole (trim.h)
   uint32_t               n_slow_frees;         // counts to the next look at unused bins
   uint32_t               n_trims;              // ... and which are next
+  uint32_t               next_grown;           // class at which the next look at grown bins begins
+  uint32_t               wide_classes;         // of which it ever made a page: a bit each (trim.h, TI3)
+  size_t                 n_grown_slices;       // what grown bins count for (grow.h)
   uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
-  mi_atomic(mi_page_t*)  kept_large;           // a large block that the thread freed last (large.h, L3)
-  mi_atomic(size_t)      kept_allowed;         // slices that may be kept
-  const mi_page_t*       kept_seen;            // in the last round: that block, and how often one had been used again
-  uint64_t               n_reused_seen;
   // Of a backing theap only:
+  mi_kept_t              kept;                       // large blocks that its thread freed last (large.h, L3)
   mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
   mi_directory_t         directory;                  // the other theaps of the thread, except those that are retired
   mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
@@ -160,14 +165,29 @@ struct mi_theap_s {
   mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
   mi_bin_t            returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
   uint16_t            return_offset;           // of those; 0: it is not counted
+  mi_bin_t            no_slots;                // always empty: where frees go that no bin takes (gaps.h)
   mi_drain_t          drains[MI_DRAINS];       // by the lowest bits of the class
   mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
+  mi_gaps_t*          gaps;                    // NULL: it never had any
+  uint32_t            n_page_requests;         // since it looked at its pages (sparse.h)
+  uint32_t            n_to_look;               // so many there are to be
+  uint32_t            sparse_cls;              // ... and which class it looked at last
 };
 
 // What bin_offset of a page of a counted theap is above that of others (counted.h).
-#define MI_RETURNS_OFFSET offsetof(mi_theap_t, returns)
+#define MI_RETURNS_OFFSET  offsetof(mi_theap_t, returns)
+// bin_offset of gap pages (gaps.h).
+#define MI_NO_SLOTS_OFFSET offsetof(mi_theap_t, no_slots)
 // bin_offset of pages that are drained is this or more (drain.h).
-#define MI_DRAINS_OFFSET  offsetof(mi_theap_t, drains)
+#define MI_DRAINS_OFFSET   offsetof(mi_theap_t, drains)
+
+// The drain that a class shares with others.
+#define _mi_theap_drain(theap, cls) (&(theap)->drains[(cls) % MI_DRAINS])
+
+// What bin_offset of the page that it drains is.
+static inline size_t _mi_theap_drain_offset(size_t cls) {
+  return MI_DRAINS_OFFSET + cls % MI_DRAINS * sizeof(mi_drain_t) + offsetof(mi_drain_t, bin);
+}
 
 mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a bin is 16 x its class");
 

@@ -1,12 +1,23 @@
 // Emptying bins, and letting go of pages.  Layer: heap.
 #include "trim.h"
 
+#include "../support/stat.h"
 #include "drain.h"
+#include "gaps.h"
+#include "grow.h"
 #include "queue.h"
 
 // How many bins are looked at each time, and how often nothing was taken until one is unused (TI1).
 #define TRIM_BINS   2
 #define TRIM_UNUSED 2
+
+// TI3
+#define TRIM_WIDE_MIN   MI_MiB
+#define TRIM_WIDE_SHARE 4
+#define TRIM_ALL_SHARE  16
+
+// Classes among which a new page is the occasion to look for grown bins.
+#define TRIM_GROWN 8
 
 // How often that is the occasion for a round (background.h).
 #define TRIM_PER_POLL 8
@@ -22,6 +33,7 @@ static void trim_bin(mi_theap_t* theap, size_t cls) {
     state->n_unused = 0;
   }
   else if (++state->n_unused >= TRIM_UNUSED) {
+    _mi_grow_undo(theap, cls);
     bin->limit /= 2;
     _mi_drain_end_class(theap, cls);
     _mi_outbox_return_bin(theap, cls);
@@ -42,6 +54,34 @@ void _mi_trim_some(mi_theap_t* theap) {
   theap->has_trimmed = (theap->n_trims % TRIM_PER_POLL == 0);
 }
 
+void _mi_trim_grown(mi_theap_t* theap) {
+  for (size_t i = 0; i < TRIM_GROWN; i++) {
+    size_t cls = theap->next_grown++ % MI_CLASS_COUNT;
+    if (theap->classes[cls].n_grown > 0) trim_bin(theap, cls);
+  }
+}
+
+// Bytes in the bin, between two calls of its thread (H7).
+static size_t trim_bin_bytes(const mi_theap_t* theap, size_t cls) {
+  if (theap->bins[cls].head == NULL) return 0;
+  return (size_t)(theap->classes[cls].book.total - theap->bins[cls].slots) * _mi_size_class_block(cls);
+}
+
+void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
+  size_t   n_idle = 0, n_held = 0;
+  uint32_t classes = theap->wide_classes;
+  if (for_cls < MI_CLASS_WIDE) return;
+  theap->wide_classes = classes | (uint32_t)1 << (for_cls - MI_CLASS_WIDE);
+  for (uint32_t rest = classes; rest != 0; rest &= rest - 1) {
+    size_t cls = MI_CLASS_WIDE + mi_ctz32(rest);
+    n_held += theap->classes[cls].n_pages * _mi_size_class_info[cls].n_slices * MI_SLICE_SIZE;
+    n_idle += trim_bin_bytes(theap, cls);
+  }
+  if (n_idle <= mi_max(TRIM_WIDE_MIN, n_held / TRIM_WIDE_SHARE)) return;
+  if (n_idle <= (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current) / TRIM_ALL_SHARE) return;
+  for (uint32_t rest = classes; rest != 0; rest &= rest - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(rest));
+}
+
 // Of the bin that takes what is freed.
 static int32_t trim_slots(const mi_theap_t* theap, size_t cls) {
   return theap->return_offset != 0 ? theap->returns[cls].slots : theap->bins[cls].slots;
@@ -54,6 +94,7 @@ static bool trim_is_unused(const mi_theap_t* theap, size_t cls, uint32_t round) 
 }
 
 static void trim_class(mi_theap_t* theap, size_t cls, size_t* n) {
+  _mi_grow_undo(theap, cls);
   _mi_drain_end_class(theap, cls);
   _mi_outbox_return_bin(theap, cls);
   if (mi_load_relaxed(&_mi_registry_has_others)) _mi_queue_release(theap, cls, n);
@@ -73,6 +114,10 @@ mi_cold void _mi_trim_all(mi_theap_t* theap) {
     if (trim_is_unused(theap, cls, round)) continue;
     _mi_drain_end_class(theap, cls);
     _mi_queue_collect(theap, cls, &n_pages);
+  }
+  if (has_others) {
+    _mi_gaps_collect(theap, TRIM_PAGES);
+    _mi_outbox_flush(theap); // a few blocks keep as many pages
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = trim_slots(theap, cls);
   theap->round = round;

@@ -5,6 +5,9 @@
 //      from then on.  Nothing was taken if `slots` has only become less.  Drains into which nothing goes any more end.
 // TI2  Once a round (background.h) what the thread holds of classes that it has not used since the round before goes back, in
 //      portions, and so do pages of the others that became empty by what other threads have freed.
+// TI3  A thread that makes a page of a wide class looks at the bins of those classes, of each of which a few blocks may be left:
+//      if they hold more than 1 MiB, than a quarter of the pages of those classes, and than 1/16 of the pages of all threads,
+//      those from which nothing was taken since the look before the last are emptied.
 //
 // Between enter and leave.
 #pragma once
@@ -13,6 +16,12 @@
 #include "presence.h"
 
 void _mi_trim_some(mi_theap_t* theap);
+
+// Looks at a few grown bins: another class needs memory (grow.h, GB3).
+void _mi_trim_grown(mi_theap_t* theap);
+
+// A page of a class is about to be made (TI3).
+void _mi_trim_wide(mi_theap_t* theap, size_t for_cls);
 
 mi_cold void _mi_trim_all(mi_theap_t* theap);
 

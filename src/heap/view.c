@@ -22,6 +22,7 @@ static void view_set_free(mi_view_t* view, size_t i) {
 }
 
 static bool view_is_made(const mi_view_t* view, size_t i) {
+  if (view->has_gaps) return true;
   size_t first = _mi_page_first_made(view->page);
   return (i >= first ? i - first : i + view->n_blocks - first) < view->n_made;
 }
@@ -57,9 +58,9 @@ static void view_mark_unmade(mi_view_t* view) {
 }
 
 // A bin may have blocks of all pages of its heap: its thread's home can have been another when they were freed.
-static void view_mark_bin(mi_view_t* view, const mi_block_t* block, mi_faults_t* faults) {
+static void view_mark_bin(mi_view_t* view, size_t cls, const mi_block_t* block, mi_faults_t* faults) {
   for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
-    const mi_page_t* page = _mi_bin_page_of(block, view->cls);
+    const mi_page_t* page = _mi_bin_page_of(block, cls);
     if (page == NULL || (page == view->page && !view_mark(view, block, faults))) return;
   }
 }
@@ -79,18 +80,24 @@ static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
   }
 }
 
+static void view_mark_class(mi_view_t* view, const mi_theap_t* theap, size_t cls, mi_faults_t* faults) {
+  const mi_drain_t* drain = _mi_theap_drain(theap, cls);
+  view_mark_bin(view, cls, theap->bins[cls].head, faults);
+  view_mark_bin(view, cls, _mi_bin_taken(theap, &theap->bins[cls], &theap->classes[cls].book), faults);
+  view_mark_bin(view, cls, theap->returns[cls].head, faults);
+  if (theap->sampler != NULL) view_mark_bin(view, cls, theap->sampler->bins[cls].head, faults); // sampler.h, SA1
+  view_mark_bin(view, cls, drain->bin.head, faults);
+  view_mark_bin(view, cls, _mi_bin_taken(theap, &drain->bin, &drain->book), faults);
+}
+
 // The bins of all threads; and the outboxes, where only blocks of the main heap are (heap.h, Q4).
 static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
   bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
   for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (theap->is_orphan) continue; // fork.c, F2
-    const mi_drain_t* drain = &theap->drains[view->cls % MI_DRAINS];
-    view_mark_bin(view, theap->bins[view->cls].head, faults);
-    view_mark_bin(view, _mi_bin_taken(theap, &theap->bins[view->cls], &theap->classes[view->cls].book), faults);
-    view_mark_bin(view, drain->bin.head, faults);
-    view_mark_bin(view, _mi_bin_taken(theap, &drain->bin, &drain->book), faults);
-    view_mark_bin(view, theap->returns[view->cls].head, faults);
-    if (theap->sampler != NULL) view_mark_bin(view, theap->sampler->bins[view->cls].head, faults); // sampler.h, SA1
+    for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+      if (cls == view->cls || view->has_gaps) view_mark_class(view, theap, cls, faults);
+    }
     if (is_mains) view_mark_outbox(view, theap, faults);
   }
   if (MI_HARDENED && is_mains) view_mark_quarantines(view, faults);
@@ -103,6 +110,39 @@ static bool view_is_possible(const mi_page_t* page) {
   if (_mi_page_region(page)->base == 0 || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
   return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_page_capacity(page, info) &&
          page->n_slices == info->n_slices && page->extended <= page->capacity;
+}
+
+#define VIEW_STARTS (MI_PAGE_BLOCKS_MAX / 2) // of gap pages: where in `free`
+
+mi_static_assert(MI_GAP_UNITS <= VIEW_STARTS, "two bits for each unit");
+
+static bool view_is_start(const mi_view_t* view, size_t i) {
+  return !_mi_view_is_live(view, VIEW_STARTS + i);
+}
+
+size_t _mi_view_block_size(const mi_view_t* view, size_t i) {
+  if (!view->has_gaps) return view->usable_size;
+  size_t end = i + 1;
+  while (end < view->n_blocks && !view_is_start(view, end)) end++;
+  return (end - i) * MI_GAP_UNIT;
+}
+
+static void view_make_gaps(mi_view_t* view, const mi_page_t* page) {
+  size_t n_live = 0, size;
+  view->has_gaps = true;
+  view->start = _mi_page_start(page);
+  view->block_size = view->usable_size = MI_GAP_UNIT;
+  view->n_blocks = view->n_made = MI_GAP_UNITS;
+  view->is_shared = (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED);
+  view->home = mi_load_relaxed(&((mi_page_t*)page)->home);
+  memset(view->free, 0, sizeof(view->free));
+  for (size_t i = 0; i < MI_GAP_UNITS; i++) view_set_free(view, i);
+  for (size_t i = 0; _mi_gaps_next(page, &i, &size); i += size / MI_GAP_UNIT, n_live++) {
+    view->free[i / 64] &= ~((uint64_t)1 << (i % 64));
+    view_set_free(view, VIEW_STARTS + i);
+    if (i + size / MI_GAP_UNIT < MI_GAP_UNITS) view_set_free(view, VIEW_STARTS + i + size / MI_GAP_UNIT);
+  }
+  view->n_live = n_live;
 }
 
 static void view_make_large(mi_view_t* view, const mi_page_t* page) {
@@ -118,9 +158,16 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   view->page = page;
   view->heap = _mi_heap_of(page);
   view->cls = page->cls;
-  view->is_shared = false;
+  view->is_shared = view->has_gaps = false;
   if (_mi_page_kind(page) == MI_PAGE_LARGE) {
     view_make_large(view, page);
+    return;
+  }
+  if (_mi_gaps_is(page)) {
+    mi_chain_t frees = _mi_page_word_chain(mi_load_acquire(&page->word));
+    view_make_gaps(view, page);
+    view_mark_list(view, frees.first, frees.count, "I2: a chain of another length", faults);
+    view_mark_theaps(view, faults);
     return;
   }
   if (!_mi_view_holds(faults, view_is_possible(page), "a descriptor that fits no size class", page, page)) {

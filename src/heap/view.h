@@ -8,6 +8,7 @@
 //      has written into free blocks, a view may be wrong, but making it does no harm.
 #pragma once
 
+#include "gaps.h"
 #include "walk.h"
 
 // The most blocks that a page has, that is of 8 bytes.
@@ -39,21 +40,25 @@ bool _mi_view_holds(mi_faults_t* faults, bool is_so, const char* otherwise, cons
 typedef struct mi_view_s {
   const mi_page_t* page;
   mi_heap_t*       heap;
-  char*            start; // of the first block
-  size_t           cls;   // MI_CLASS_NONE: one large block
-  size_t           block_size;
+  char*            start;       // of the first block
+  size_t           cls;         // MI_CLASS_NONE: one large block
+  size_t           block_size;  // of a gap page, its unit: a block is where it begins
   size_t           usable_size; // of that, the program's
   size_t           n_blocks;
   size_t           n_made;
   size_t           n_live;
   bool             is_shared; // any thread may adopt it
   mi_theap_t*      home;
+  bool             has_gaps; // it is a gap page; the second half of `free` says where its runs begin (gaps.h)
   uint64_t         free[MI_PAGE_BLOCKS_MAX / 64]; // bit i: block i is free
 } mi_view_t;
 
 static inline bool _mi_view_is_live(const mi_view_t* view, size_t i) {
   return ((view->free[i / 64] >> (i % 64)) & 1) == 0;
 }
+
+// What the program has of block i.
+size_t _mi_view_block_size(const mi_view_t* view, size_t i);
 
 // A view of a page; caller holds the registry lock and the arena lock.
 void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults);

@@ -5,7 +5,7 @@
 // known; so the order of these loads matters.
 static bool walk_wants(const mi_walk_t* walk, mi_page_t* page) {
   uint8_t kind = mi_load_acquire(&page->kind);
-  if (kind == MI_PAGE_BLOCKS) {
+  if (kind == MI_PAGE_BLOCKS || kind == MI_PAGE_GAPS) {
     if (mi_load_acquire(&page->home) == NULL) return false;
   }
   else if (kind != MI_PAGE_LARGE || _mi_page_word_state(mi_load_acquire(&page->word)) == MI_PAGE_CLAIMED) {

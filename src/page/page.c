@@ -229,6 +229,11 @@ void _mi_page_put_free(mi_page_t* page, mi_chain_t chain) {
 }
 
 void _mi_page_unpack(mi_page_t* page, mi_chain_t free) {
+  if (mi_unlikely(_mi_page_kind(page) == MI_PAGE_GAPS)) { // heap/gaps.h, GP4
+    page->free = free.first;
+    _mi_page_set_used(page, page->capacity - free.count);
+    return;
+  }
   size_t n_unmade = (size_t)(page->capacity - page->extended);
   mi_assert_internal(page->free == NULL && free.count >= n_unmade);
   page->free = free.first;
@@ -270,6 +275,7 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   char*      start = _mi_region_slice_start(run.region, run.slice);
   page_reset_large(page, _mi_region_index(run.region), run.n_slices, start + offset);
+  page->capacity = (offset == 0);
   _mi_page_set(page, flags);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {

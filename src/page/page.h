@@ -31,7 +31,8 @@ typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
   MI_PAGE_BLOCKS,   // first slice of a page of blocks
   MI_PAGE_INTERIOR, // a later slice of a page
-  MI_PAGE_LARGE     // first slice of a page with one block
+  MI_PAGE_LARGE,    // first slice of a page with one block
+  MI_PAGE_GAPS      // a page of one slice with blocks of several classes (heap/gaps.h)
 } mi_page_kind_t;
 
 typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
@@ -49,9 +50,9 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_atomic(uint16_t)
       bin_offset;           // of its class's bin or return bin (heap/counted.h) in any theap, or a drain (heap/drain.h)
   mi_atomic(uint16_t) used; // written by the holder; statistics read it
-  uint16_t            extended;
-  uint16_t            capacity;
-  mi_atomic(uint8_t)  kind; // mi_page_kind_t
+  uint16_t            extended; // GAPS: the number of its map; LARGE: what heap/kept.h remembers of it
+  uint16_t            capacity; // LARGE: 1 if the block begins where its slices do, and has no mapping of its own
+  mi_atomic(uint8_t)  kind;     // mi_page_kind_t
   uint8_t             cls;
   uint8_t             region;
   mi_atomic(uint8_t)  flags; // written by the holder

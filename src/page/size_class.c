@@ -147,11 +147,9 @@ const uint16_t _mi_size_class_medium[] = {
 mi_static_assert(sizeof(_mi_size_class_small) == (MI_SMALL_MAX + 1) * sizeof(uint16_t), "an entry for each size");
 mi_static_assert(sizeof(_mi_size_class_medium) == MI_MEDIUM_MAX / 128 * sizeof(uint16_t), "an entry for 128 bytes");
 
-size_t _mi_size_class_aligned(size_t size, size_t align) {
-  size = mi_max(size, align);
-  if (size > MI_CLASS_SIZE_MAX) return MI_CLASS_NONE;
-  for (size_t cls = _mi_size_class_of(size); cls < MI_CLASS_COUNT; cls++) {
-    if ((_mi_size_class_info[cls].block_size & (align - 1)) == 0) return cls;
-  }
-  return MI_CLASS_NONE;
+mi_static_assert(MI_CLASS_COUNT - MI_CLASS_WIDE <= 32, "a bit for each wide class");
+
+size_t _mi_size_class_aligned_from(size_t cls, size_t align) {
+  while (cls < MI_CLASS_COUNT && (_mi_size_class_info[cls].block_size & (align - 1)) != 0) cls++;
+  return cls < MI_CLASS_COUNT ? cls : MI_CLASS_NONE;
 }

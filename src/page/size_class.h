@@ -42,6 +42,9 @@ extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 
 #define MI_CLASS_4K (48 + 3 * MI_MIN_ALIGN_8) // the class of 4096 bytes; from there on four a doubling
 
+// From here on, above 16 KiB, a bin holds one block unless it has grown.
+#define MI_CLASS_WIDE (MI_CLASS_4K + 9)
+
 // The class of a size with 4 KiB < size <= MI_CLASS_SIZE_MAX.
 static mi_always_inline size_t _mi_size_class_of_big(size_t size) {
   // 2^k < size <= 2^(k+1): a quarter of 2^k is the step, and two bits of size - 1 say which.
@@ -62,6 +65,15 @@ static inline size_t _mi_size_class_block(size_t cls) {
   return _mi_size_class_info[cls].block_size;
 }
 
-// The smallest class of at least `size` bytes whose blocks are all aligned to `align` (a power of two up to a slice);
-// pages start at a slice boundary, so that is one whose block size is a multiple.  MI_CLASS_NONE if there is none.
-size_t _mi_size_class_aligned(size_t size, size_t align);
+// The smallest class from `cls` on whose blocks are all aligned to `align`, a power of two up to a slice: pages start at a slice
+// boundary, so its block size is a multiple.  MI_CLASS_NONE if there is none.
+size_t _mi_size_class_aligned_from(size_t cls, size_t align);
+
+// The smallest one of at least `size` bytes.  Up to 4 KiB each multiple of the step between classes is a block size, so that the
+// class of the next multiple of `align` is the one.
+static inline size_t _mi_size_class_aligned(size_t size, size_t align) {
+  if (mi_unlikely(size > MI_CLASS_SIZE_MAX || align > MI_CLASS_SIZE_MAX)) return MI_CLASS_NONE;
+  size_t cls = _mi_size_class_of(mi_align_up(mi_max(size, 1), align));
+  bool   is_aligned = ((_mi_size_class_info[cls].block_size & (align - 1)) == 0);
+  return mi_likely(is_aligned) ? cls : _mi_size_class_aligned_from(cls + 1, align);
+}

@@ -7,7 +7,6 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -83,13 +82,9 @@ int _mi_prim_file_create(const char* path, intptr_t* file) {
   return 0;
 }
 
-// A write beyond what may be written (RLIMIT_FSIZE) would end the process.
 int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
   const char* at = (const char*)data;
-  int         saved = errno;
-  off_t       before = lseek((int)file, 0, SEEK_CUR);
-  errno = saved;
-  if (!_mi_posix_process_may_write((before < 0 ? 0 : (size_t)before) + size)) return EFBIG;
+  if (!_mi_posix_process_may_write((int)file, size)) return EFBIG;
   while (size > 0) {
     long n = _mi_syscall(SYS_write, (uintptr_t)file, (uintptr_t)at, size, 0);
     if (n == -EINTR) continue;
@@ -113,13 +108,6 @@ int _mi_prim_file_map(intptr_t file, size_t size, void** start) {
 int _mi_prim_file_close(intptr_t file) {
   long result = file_close((int)file);
   return result == -EINTR ? 0 : (int)-result;
-}
-
-int _mi_prim_file_rename(const char* from, const char* to) {
-  int saved = errno;
-  int err = (rename(from, to) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
 }
 
 int _mi_prim_file_remove(const char* path) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,12 +75,20 @@ size_t _mi_prim_address_space_limit(void) {
   return known ? (size_t)limit.rlim_cur : SIZE_MAX;
 }
 
-bool _mi_posix_process_may_write(size_t end) {
+bool _mi_posix_process_may_write(int fd, size_t size) {
   struct rlimit limit;
   int           saved = errno;
-  bool          may = (getrlimit(RLIMIT_FSIZE, &limit) != 0 || (uint64_t)limit.rlim_cur >= end);
+  off_t         at = lseek(fd, 0, SEEK_CUR);
+  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0);
   errno = saved;
-  return may;
+  return !is_limited || (uint64_t)limit.rlim_cur >= (at < 0 ? 0 : (uint64_t)at) + size;
+}
+
+int _mi_prim_file_rename(const char* from, const char* to) {
+  int saved = errno;
+  int err = (rename(from, to) == 0 ? 0 : errno);
+  errno = saved;
+  return err;
 }
 
 // ---- the rest -------------------------------------------------------------------------------------------------------

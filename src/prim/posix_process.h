@@ -15,5 +15,5 @@ void             _mi_posix_process_usage(struct rusage* usage, mi_process_info_t
 // A timeout of _mi_prim_wait as system calls take it, in *t; NULL for ever.
 struct timespec* _mi_posix_process_timeout(int64_t timeout_ms, struct timespec* t);
 
-// May a file be so long (RLIMIT_FSIZE)?  Writing beyond that would end the process.
-bool _mi_posix_process_may_write(size_t end);
+// May so much more be written to a file (RLIMIT_FSIZE)?  Writing beyond that would end the process.
+bool _mi_posix_process_may_write(int fd, size_t size);

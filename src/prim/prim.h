@@ -147,7 +147,7 @@ typedef struct mi_prim_self_s {
 } mi_prim_self_t;
 int    _mi_prim_self(mi_prim_self_t* self);   // reads files; ENOTSUP where that is not known
 bool   _mi_prim_process_exists(uint64_t pid); // in our numbering
-size_t _mi_prim_process_id(void);             // for names of files; 0: unknown
+size_t _mi_prim_process_id(void);             // 0: unknown
 
 // Can the library's code be unloaded while the process goes on, because it is a part of a library that can?
 bool _mi_prim_is_unloadable(void);

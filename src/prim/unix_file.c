@@ -1,7 +1,6 @@
 // Files on macOS, the BSDs and Haiku.  Layer: prim.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "posix_process.h"
@@ -16,9 +15,7 @@ int _mi_prim_file_create(const char* path, intptr_t* file) {
 }
 
 int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
-  int   saved = errno, err = 0;
-  off_t before = lseek((int)file, 0, SEEK_CUR);
-  if (!_mi_posix_process_may_write((before < 0 ? 0 : (size_t)before) + size)) err = EFBIG;
+  int         saved = errno, err = (_mi_posix_process_may_write((int)file, size) ? 0 : EFBIG);
   const char* at = (const char*)data;
   while (size > 0 && err == 0) {
     ssize_t n = write((int)file, at, size);
@@ -37,13 +34,6 @@ int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
 int _mi_prim_file_close(intptr_t file) {
   int saved = errno;
   int err = (close((int)file) == 0 ? 0 : errno);
-  errno = saved;
-  return err;
-}
-
-int _mi_prim_file_rename(const char* from, const char* to) {
-  int saved = errno;
-  int err = (rename(from, to) == 0 ? 0 : errno);
   errno = saved;
   return err;
 }

@@ -457,7 +457,8 @@ static void check_under_utilized(bool in_main) {
   size_t n_after = page_count(heap), n_least = n_full / keep_every + 1;
   printf("%zu pages, %zu objects moved, then %zu pages; %zu would do\n", n_full, n_moved, n_after, n_least);
   CHECK_FOR(n_after <= 2 * n_least, "%zu pages, %zu would do", n_after, n_least);
-  CHECK(n_moved >= n_kept / 2 && n_moved <= n_kept);
+  // What lies in gap pages of the main heap stays: free memory there serves all classes.
+  CHECK(n_moved >= n_kept / (in_main ? 8 : 2) && n_moved <= n_kept);
   for (size_t i = 0; i < n_objects; i += keep_every) mi_free(objects[i]);
   if (!in_main) mi_heap_destroy(heap);
 }

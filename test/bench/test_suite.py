@@ -22,7 +22,8 @@ if sys.version_info < (3, 11):
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 
-from suite import bugs, figures, goals, machine, measure, pages, peers, publish, results, rounds, scores, table  # noqa: E402
+from suite import bugs, figures, goals, landscape, machine, measure, pages, peers, publish  # noqa: E402
+from suite import results, rounds, scores, table  # noqa: E402
 from suite.cost import Cost, Failure  # noqa: E402
 from suite.measure import Job  # noqa: E402
 from suite.results import Measured, Result, Section  # noqa: E402
@@ -315,6 +316,7 @@ class Files(InDirectory):
         tests = measured("a", ours=result(1, 2), other=Result(failure="crash")), measured("b", ours=result(3))
         path = self.write(*tests)
         self.assertEqual(results.read(path), {"run": section(*tests)})
+        self.assertNotIn("group", pathlib.Path(path).read_text())
         self.write(measured("a", 2, ours=result(1)), name="scaling")
         self.assertEqual(list(results.read(path)), ["run", "scaling"])
         self.assertEqual(results.read(path)["run"], section(*tests))
@@ -423,6 +425,13 @@ def some_bugs():
                      {"glibc": {"SIGSEGV": 10}, "release": {"SIGBUS": 5}, "secure": {"SIGSEGV": 10}}, "c" * 40)
 
 
+def some_cells():
+    return landscape.Landscape("2026-01-02 03:04+00:00", {"CPU": "some"}, {"ours": "1", "glibc": "2"},
+                               {"ours": "callgrind", "glibc": "step"}, [64], ["lone"],
+                               {"instructions": {"ours": {"lone": [50.5]}, "glibc": {"lone": [40]}}, "faults": {}, "calls": {}},
+                               is_complete=True, commit="c" * 40)
+
+
 class Detected(unittest.TestCase):
     def test_a_crash_is_no_detection(self):
         rates = some_bugs().rates("release")
@@ -451,7 +460,7 @@ class Published(InDirectory):
         self.section.commit, self.section.date = "c" * 40, "2026-01-02 03:04+00:00"
         self.section.allocators["peer"] = "1.2"
         self.file = str(self.directory / "measured.json")
-        results.write_all(self.file, {"run": self.section, "modes": self.section, "bugs": some_bugs()})
+        results.write_all(self.file, {"run": self.section, "modes": self.section, "landscape": some_cells(), "bugs": some_bugs()})
 
     def publish(self):
         self.published.take(self.file)
@@ -479,6 +488,7 @@ class Published(InDirectory):
         self.assertEqual(figures.loss_text(loss), "FAIL, peer; 1 of 1")
 
     CHANGES = {"README.md": ("50 %", "5 %"), "security.md": ("50 %", "5 %"), "modes.md": ("2.000", "1.900"),
+               "landscape.md": ("50.5", "50.4"),
                "results.json": ("1.1", "1.05")}
 
     def test_each_difference_is_found(self):
@@ -520,7 +530,7 @@ class Published(InDirectory):
         self.section.commit = "d" * 40
         results.write_all(self.file, {"run": self.section})
         self.publish()
-        self.assertIn("not all of one library: run dddddddddddd, modes cccccccccccc, bugs cccccccccccc", self.published.warnings())
+        self.assertIn("not all of one library: run dddddddddddd, modes cccccccccccc, landscape cccccccccccc, bugs cccccccccccc", self.published.warnings())
 
     def test_age(self):
         head = machine.git("rev-parse", "HEAD")
@@ -560,12 +570,20 @@ class Table(InDirectory):
                              ('scaling = "private"', "no {threads}"), ('program = "x"\nscript = "y"', "both")):
             with self.assertRaisesRegex(table.UsageError, pattern):
                 self.load("[a]\n" + row)
+        for row in ('group = "traces-known"', 'script = "y"\ngroup = "some"'):
+            with self.assertRaisesRegex(table.UsageError, "traces-known, traces-unseen"):
+                self.load("[a]\n" + row)
 
     def test_choice(self):
         tests = self.load('[a]\n[b]\nscript = "b"\n[c]')
         for words, names in (([], "abc"), (["programs"], "ac"), (["real", "a"], "ab"), (["all"], "abc"),
                              (["c", "a"], "ac")):
             self.assertEqual("".join(test.name for test in table.choose_tests(tests, words)), names)
+        tests |= self.load('[k]\nscript = "k"\ngroup = "traces-known"\n[u]\nscript = "u"\ngroup = "traces-unseen"')
+        for words, names in (([], "abc"), (["real"], "b"), (["all", "traces"], "abcku"), (["traces-known"], "k"),
+                             (["traces-unseen", "a"], "au")):
+            self.assertEqual("".join(test.name for test in table.choose_tests(tests, words)), names)
+        self.assertEqual(tests["k"].file(table.Places("programs", "real", "traces")), "traces/k")
         with self.assertRaisesRegex(table.UsageError, "no such test: d"):
             table.choose_tests(tests, ["a", "d"])
 
@@ -587,7 +605,8 @@ class Table(InDirectory):
             with self.subTest(test.name):
                 self.assertTrue(test.what and test.source)
                 if test.is_real:
-                    self.assertTrue(os.access(ROOT / "bench/real" / test.script, os.X_OK), test.script)
+                    folder = ROOT / "bench" / ("traces" if test.group else "real")
+                    self.assertTrue(os.access(folder / test.script, os.X_OK), test.script)
                 else:
                     sources = [ROOT / "bench/programs" / f"{test.program}.{end}" for end in ("c", "cpp")]
                     self.assertTrue(test.program == "cfrac" or any(map(os.path.exists, sources)), test.program)
@@ -632,10 +651,11 @@ class Commands(InDirectory):
         self.assertEqual(set(charts.PUBLISHED), set(publish.CHARTS))
         some = pages.shown(section(measured("a", ours=result(1, 2), glibc=result(2)),
                                    measured("b", ours=result(2), glibc=result(1))))
-        for chart in charts.PUBLISHED.values():
-            drawing = plot.for_paper(chart, some)
+        for name, chart in charts.PUBLISHED.items():
+            of = some if publish.CHARTS[name] == "run" else pages.shown(some_cells())
+            drawing = plot.for_paper(chart, of)
             self.assertIn("<svg", drawing)
-            self.assertEqual(drawing, plot.for_paper(chart, some))
+            self.assertEqual(drawing, plot.for_paper(chart, of))
             self.assertFalse([colour for colour in plot.PAPER if colour in drawing])
 
     def test_goals(self):
@@ -657,6 +677,26 @@ class Commands(InDirectory):
         self.assertEqual(list(found.allocators), ["release", "secure"])
         self.assertEqual([len(r.runs) for r in found.tests[0].results.values()], [2, 2])
         self.assertEqual(self.command("report", file, "--out", str(self.directory)), 2)  # not of this command
+
+    def test_traces(self):
+        """Their scripts lie in a folder of their own and are told where the replayer is; their groups are apart."""
+        (self.directory / "traces").mkdir()
+        for name in "ku":
+            self.script('[ "$1" = run ] || exit 0\nLD_PRELOAD="$BENCH_PRELOAD" exec "$BENCH_PROGRAMS/replayer"', f"traces/{name}")
+        self.script("echo sum", "replayer")
+        rows = [f'[{name}]\nscript = "{name}"\ngroup = "{group}"\n' for name, group in zip("ku", table.TRACES)]
+        (self.directory / "tests.toml").write_text("".join(rows))
+        file = str(self.directory / "a.json")
+        from suite import terminal
+        with mock.patch.dict(os.environ), terminal.console.capture() as said:
+            code = self.command("run", "--alloc", f"ours={self.library()}", "--programs", str(self.directory), "--table",
+                                str(self.directory / "tests.toml"), "--rounds", "1", "--tests", "traces", "--json", file)
+        self.assertEqual(code, 0, said.get())
+        self.assertEqual([(test.name, test.group) for test in results.read(file)["run"].tests], list(zip("ku", table.TRACES)))
+        summary = said.get()
+        self.assertLess(summary.index("traces-known"), summary.index("traces-unseen"))
+        self.assertEqual(summary.count("1 of 1"), 4)
+        self.assertNotIn("all tests", summary)
 
     def test_compare(self):
         path = self.file(measured("a", ours=result(2), glibc=result(1)))

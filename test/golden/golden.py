@@ -23,7 +23,12 @@ import subprocess
 import sys
 import tempfile
 
-TABLE = pathlib.Path(__file__).resolve().parent / "fastpath.csv"
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "bench"))
+
+from suite import callgrind  # noqa: E402
+
+TABLE = HERE / "fastpath.csv"
 COLUMNS = ["instructions", "loads", "stores", "atomics"]
 TOLERANCE = 0.06  # of a count, where slow paths have a share
 SLACK = 0.05      # always allowed there: counts near 0, such as 0.03 atomic operations a call
@@ -33,68 +38,23 @@ SLACK = 0.05      # always allowed there: counts near 0, such as 0.03 atomic ope
 ENVIRONMENT = {"LD_BIND_NOW": "1", "MIMALLOC_PURGE_DELAY": "-1", "MIMALLOC_BACKGROUND_THREAD": "0"}
 
 
-def compiler_of(lib):
-    """The compiler that a library was built with, such as 'gcc 12.2', from the note that compilers leave in it."""
-    notes = subprocess.run(["readelf", "-p", ".comment", lib], capture_output=True, text=True, check=True).stdout
-    for name, pattern in (("clang", r"clang version (\d+\.\d+)"), ("gcc", r"GCC: \(.*\) (\d+\.\d+)")):
-        match = re.search(pattern, notes)
-        if match:
-            return f"{name} {match[1]}"
-    return "unknown"
-
-
-def locked_instructions(lib):
-    """Offsets of the instructions in a library that lock the bus or cache line."""
-    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", lib], capture_output=True, text=True, check=True).stdout
-    pattern = re.compile(r"^\s*([0-9a-f]+):\s+(?:lock\s|xchg\s.*\()", re.MULTILINE)
-    return {int(m[1], 16) for m in pattern.finditer(listing)}
-
-
-def read_dump(path, driver):
-    """The name of a phase and {(object, offset): [Ir, Dr, Dw]} of what was executed outside the driver; None if the file
-    is no phase."""
-    name, events, costs, current_object, skip = None, None, {}, None, False
-    with open(path, encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if line.startswith("0x"):
-                if skip:            # the inclusive cost of a call, which its callee has as its own
-                    skip = False
-                elif current_object != driver:
-                    fields = line.split()
-                    cost = [int(f) for f in fields[2:]] + [0] * len(events)
-                    total = costs.setdefault((current_object, int(fields[0], 16)), [0, 0, 0])
-                    for i, event in enumerate(("Ir", "Dr", "Dw")):
-                        total[i] += cost[events.index(event)]
-            elif line.startswith("ob="):
-                current_object = os.path.realpath(line[3:].strip())
-            elif line.startswith("calls="):
-                skip = True
-            elif line.startswith("events:"):
-                events = line.split()[1:]
-            elif line.startswith("desc: Trigger: Client Request: "):
-                name = line.split(": ", 3)[3].strip()
-    return (name, costs) if name else None
-
-
 def count(driver, lib):
     """[(call, pattern, [counts per call])] in the order of the phases."""
     driver, lib = os.path.realpath(driver), os.path.realpath(lib)
-    locked = locked_instructions(lib)
+    locked = callgrind.offsets_of(r"lock\s|xchg\s.*\(", lib)  # the bus or cache line
     rows = []
     with tempfile.TemporaryDirectory() as work:
         run = subprocess.run(
-            ["valgrind", "--tool=callgrind", "-q", "--collect-atstart=no", "--cache-sim=yes", "--dump-instr=yes", "--compress-pos=no",
-             "--compress-strings=no", f"--callgrind-out-file={work}/out", driver],
+            [*callgrind.command(work, "--cache-sim=yes"), driver],
             env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=500)
         if run.returncode != 0:
             raise RuntimeError(f"{driver} ended with {run.returncode}\n{run.stdout}{run.stderr}")
-        dumps = sorted(pathlib.Path(work).glob("out.*"), key=lambda p: int(p.suffix[1:]))
-        for phase in filter(None, (read_dump(p, driver) for p in dumps)):
-            if not any(obj == lib for obj, _ in phase[1]):
+        for name, costs in callgrind.counts(work, driver):
+            if not any(obj == lib for obj, _ in costs):
                 raise RuntimeError(f"{driver} does not use {lib}")
-            call, pattern, n_calls = phase[0].rsplit("/", 2)
-            total = [sum(cost[i] for cost in phase[1].values()) for i in range(3)]
-            total.append(sum(cost[0] for (obj, at), cost in phase[1].items() if obj == lib and at in locked))
+            call, pattern, n_calls = name.rsplit("/", 2)
+            total = [sum(cost[i] for cost in costs.values()) for i in range(3)]
+            total.append(sum(cost[0] for (obj, at), cost in costs.items() if obj == lib and at in locked))
             rows.append((call, pattern, [round(t / int(n_calls), 3) for t in total]))
     if not rows:
         raise RuntimeError("no phase was counted")
@@ -148,7 +108,7 @@ def main():
         if shutil.which(tool) is None:
             print(f"SKIP golden: {tool} is not installed")
             return 77
-    compiler = compiler_of(args.lib)
+    compiler = callgrind.compiler_of(args.lib)
     if not (args.update or args.print):
         if not TABLE.exists():
             print(f"{TABLE} does not exist; --update writes it")

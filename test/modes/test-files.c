@@ -313,6 +313,22 @@ static void check_taken(void) {
   empty(directory);
 }
 
+// Nor is a link followed, under either name: whoever may write to the directory does not choose what is written.
+static void check_links(void) {
+  char        path[PATH_MAX_HERE], target[PATH_MAX_HERE];
+  const char* names[] = {"b.pb.part", "b.pb"};
+  snprintf(path, sizeof(path), "%s", path_of(directory, "b.pb"));
+  snprintf(target, sizeof(target), "%s", path_of(directory, "target"));
+  for (size_t i = 0; i < 2; i++) {
+    CHECK_EQ(symlink(target, path_of(directory, names[i])), 0);
+    CHECK_EQ(mi_profile_dump(path), EEXIST);
+    CHECK(!is_there(directory, "target"));
+    CHECK_EQ(unlink(path_of(directory, names[i])), 0);
+  }
+  CHECK_EQ(mi_profile_dump(path), 0);
+  empty(directory);
+}
+
 static void check_disturbed(void) {
   if (MI_TRACK) return;
   CHECK_EQ(mi_profile_start(1000), 0);
@@ -320,6 +336,7 @@ static void check_disturbed(void) {
   if (!TEST_TSAN) check_busy();
   check_cancelled();
   check_taken();
+  check_links();
 }
 
 int main(int argc, char** argv) {

@@ -15,6 +15,21 @@ if(CMAKE_EXE_LINKER_FLAGS MATCHES "fuse-ld=lld")
   endforeach()
 endif()
 
+# The names of cmake/text-order.txt are those of the plain library, compiled as C by GCC.  Others run other functions as well.
+if(TARGET test-preload-start-memory AND mi_order_link_flags AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT MI_USE_CXX
+    AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+  set(plain ${mi_is_release})
+  foreach(name MI_DEBUG MI_DEBUG_INTERNAL MI_DEBUG_FULL MI_DEBUG_TSAN MI_DEBUG_UBSAN MI_SECURE MI_SECURE_FULL MI_PADDING
+      MI_GUARDED MI_MEMORY_TAGGING MI_TRACK_ASAN MI_TRACK_VALGRIND)
+    if(${name})
+      set(plain OFF)
+    endif()
+  endforeach()
+  if(plain)
+    target_compile_definitions(test-preload-start-memory PRIVATE MI_TEST_TEXT_ORDER=1)
+  endif()
+endif()
+
 if(TARGET test-preload-deepbind)
   foreach(name deep caller hidden)
     mi_add_module(${name})

@@ -46,7 +46,7 @@ static size_t in_drains(mi_theap_t* theap) {
 static void check_names(mi_theap_t* theap, const mi_page_list_t* list) {
   for (mi_page_t* page = list->first; page != NULL; page = page->next) {
     size_t            offset = mi_load_relaxed(&page->bin_offset);
-    const mi_drain_t* drain = _mi_drain_of(theap, page->cls);
+    const mi_drain_t* drain = _mi_theap_drain(theap, page->cls);
     bool              is_drained = (offset == (size_t)((const char*)&drain->bin - (const char*)theap));
     CHECK(is_drained || offset == ((size_t)page->cls << MI_BIN_SHIFT) + theap->return_offset);
     CHECK_EQ(is_drained, drain->page == page);
@@ -159,7 +159,7 @@ static void check_malloc(void) {
 
 // mi_heap_check finds what is wrong with a drain.
 static void check_checks(void) {
-  mi_drain_t* drain = _mi_drain_of(_mi_theap_default, _mi_size_class_of(64));
+  mi_drain_t* drain = _mi_theap_drain(_mi_theap_default, _mi_size_class_of(64));
   mi_page_t*  page;
   fill(20000, 64, 64);
   size_t n = free_until_drained(20000);
@@ -184,7 +184,7 @@ static void check_trimming(void) {
   size_t n = free_until_drained(20000);
   for (size_t i = 30000; i < n_max; i++) blocks[i] = malloc_block(112);
   for (size_t i = 30000; i < n_max; i++) mi_free(blocks[i]);
-  CHECK(_mi_drain_of(_mi_theap_default, _mi_size_class_of(64))->page == NULL);
+  CHECK(_mi_theap_drain(_mi_theap_default, _mi_size_class_of(64))->page == NULL);
   free_range(n, 20000);
   mi_collect(true);
   CHECK_EQ(page_count(), 0);

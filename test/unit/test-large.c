@@ -1,6 +1,5 @@
 // Proves: a large block is freed once, by whichever thread (L1), starts where its alignment and offset say (L2), and is kept by its
-// thread within 4 MiB for the next request of about its size (L3); no slice is
-// lost.
+// thread for the next request of about its size (L3), within bounds (kept.h: KE3 to KE5); no slice is lost.
 #include <pthread.h>
 #include <sched.h>
 #include "../check.h"
@@ -76,8 +75,17 @@ static void check_offset(rng_t* r) {
 
 // ---- keeping --------------------------------------------------------------------------------------------------------
 
-static mi_page_t* kept(void) {
-  return mi_load_relaxed(&_mi_theap_backing()->kept_large);
+static mi_kept_t* kept(void) {
+  return &_mi_theap_backing()->kept;
+}
+
+static size_t n_kept(void) {
+  return mi_load_relaxed(&kept()->n_allowed) - kept()->n_room;
+}
+
+static bool is_kept(const mi_page_t* page) {
+  return _mi_kept_has(kept(), page) &&
+         _mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_CLAIMED;
 }
 
 static int n_errors;
@@ -88,52 +96,124 @@ static void count_error(int code, void* arg) {
 }
 
 // L3
-static void check_kept(rng_t* r) {
+static void check_kept(void) {
   mi_collect(true);
   size_t base = _mi_purge_n_backed();
-  CHECK(kept() == NULL);
+  CHECK(n_kept() == 0 && !_mi_kept_any(kept()));
   char* p = (char*)mi_malloc(MiB);
   memset(p, 1, MiB);
   mi_page_t* page = _mi_page_of(p);
   mi_free(p);
-  CHECK(kept() == page && _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED);
+  CHECK(is_kept(page) && n_kept() == page->n_slices);
   CHECK_EQ(bytes_in_use(), 0);
   CHECK_EQ(_mi_purge_n_backed(), base + page->n_slices);
   mi_register_error(&count_error, NULL);
   mi_free(hidden_pointer(p));
-  CHECK(n_errors == 1 && kept() == page);
+  CHECK(n_errors == 1 && is_kept(page));
   mi_register_error(NULL, NULL);
   void* small = mi_malloc(MiB / 2 + 64 * KiB);
   void* big = mi_malloc(2 * MiB);
-  CHECK(small != p && big != p && kept() == page);
-  CHECK((char*)mi_zalloc(MiB - 100 * KiB) == p && is_zero(p, 0, MiB - 100 * KiB) && kept() == NULL);
+  CHECK(small != p && big != p && is_kept(page));
+  CHECK((char*)mi_zalloc(MiB - 100 * KiB) == p && is_zero(p, 0, MiB - 100 * KiB) && n_kept() == 0);
+  mi_free(p);
+  CHECK((char*)mi_malloc_aligned(MiB, 4096) == p);
   mi_free(small);
   mi_free(p);
-  mi_free(big); // only the last one is kept
-  CHECK(kept() != NULL && kept() != page);
+  mi_free(big); // it asked for all of them
+  CHECK(is_kept(page) && is_kept(_mi_page_of(big)) && is_kept(_mi_page_of(small)));
   mi_collect(true);
-  CHECK(kept() == NULL && !_mi_large_keeps(_mi_theap_backing()));
+  CHECK(n_kept() == 0 && !_mi_kept_any(kept()));
   CHECK_EQ(_mi_purge_n_backed(), 0);
-  // Neither what is too large, nor what starts within its page, nor what belongs to another heap.
+}
+
+// Neither what is too large, nor what starts within its page, nor what belongs to another heap.
+static void check_not_kept(void) {
   mi_heap_t* heap = mi_heap_new();
   mi_free(mi_malloc(keep_max * MI_SLICE_SIZE + 1));
   mi_free(mi_malloc_aligned_at(MiB, 4096, 8));
   mi_free(mi_heap_malloc(heap, MiB));
-  CHECK(kept() == NULL);
+  CHECK(n_kept() == 0);
   mi_heap_delete(heap);
-  // The bound.
+}
+
+// What fits best is used; one size takes the place of others when there is no more room.
+static void check_kept_sizes(rng_t* r) {
+  enum { n = 100 };
+  void* blocks[n];
   mi_collect(true);
   size_t before = slices_in_use();
-  for (int i = 0; i < 200; i++) {
-    mi_free(mi_malloc(600 * KiB + rng_below(r, 6 * MiB)));
-    CHECK(slices_in_use() <= before + keep_max);
-    CHECK(mi_load_relaxed(&_mi_theap_backing()->kept_allowed) <= keep_max);
+  for (int round = 0; round < 50; round++) {
+    for (int i = 0; i < n; i++) {
+      size_t size = 600 * KiB + rng_below(r, 6 * MiB);
+      blocks[i] = mi_malloc(size);
+      CHECK(mi_usable_size(blocks[i]) <= (size + MI_SLICE_SIZE) / 4 * 5);
+    }
+    for (int i = 0; i < n; i++) mi_free(blocks[i]);
+    CHECK(slices_in_use() <= before + MI_KEPT_SLICES && n_kept() > keep_max);
+    CHECK(mi_load_relaxed(&kept()->n_allowed) <= MI_KEPT_SLICES);
   }
+  mi_free(mi_malloc(MiB + 64 * KiB));
+  mi_collect(true);
+  CHECK_EQ(slices_in_use(), before);
+}
+
+static const size_t one = MiB - KiB; // with padding, where there is some
+
+// KE5: what two rounds find is gone, and what is allowed with it.
+static void check_kept_rounds(void) {
+  enum { n = 8 };
+  void*       blocks[n];
+  mi_theap_t* theap = _mi_theap_backing();
+  for (int i = 0; i < n; i++) blocks[i] = mi_malloc(one);
+  for (int i = 0; i < n; i++) mi_free(blocks[i]);
+  _mi_large_drop_unused(theap); // none was used again, but all have just been freed
+  CHECK(n_kept() == n * MiB / MI_SLICE_SIZE && kept()->n_room == 0);
+  for (int i = 0; i < n / 2; i++) blocks[i] = mi_malloc(one);
+  _mi_large_drop_unused(theap);
+  CHECK(n_kept() == 0 && mi_load_relaxed(&kept()->n_allowed) == n / 2 * MiB / MI_SLICE_SIZE);
+  for (int i = 0; i < n / 2; i++) mi_free(blocks[i]);
+  CHECK(n_kept() == n / 2 * MiB / MI_SLICE_SIZE);
+  _mi_large_drop_unused(theap);
+  _mi_large_drop_unused(theap);
+  CHECK(!_mi_kept_any(kept()));
+}
+
+static void* free_all(void* arg) {
+  void** blocks = (void**)arg;
+  mi_free(mi_malloc(1)); // it has a theap
+  for (int i = 0; i < 8; i++) mi_free(blocks[i]);
+  CHECK(n_kept() == MiB / MI_SLICE_SIZE);
+  return NULL;
+}
+
+// KE4
+static void check_kept_by_freer(void) {
+  void*     blocks[8];
+  pthread_t thread;
+  for (int i = 0; i < 8; i++) blocks[i] = mi_malloc(one);
+  pthread_create(&thread, NULL, &free_all, blocks);
+  pthread_join(thread, NULL);
+}
+
+// Somebody else is at the set: its thread does without.
+static void check_kept_taken(void) {
+  mi_collect(true);
+  void* p = mi_malloc(one);
+  mi_free(p);
+  CHECK(n_kept() > 0);
+  mi_store_relaxed(&kept()->is_taken, 1u);
+  void* q = mi_malloc(one);
+  CHECK(q != p);
+  mi_free(q);
+  _mi_large_drop_unused(_mi_theap_backing());
+  mi_store_relaxed(&kept()->is_taken, 0u);
+  CHECK(n_kept() == MiB / MI_SLICE_SIZE && mi_malloc(one) == p);
+  mi_free(p);
 }
 
 static void* keep_and_end(void* arg) {
   mi_free(mi_malloc(3 * MiB));
-  CHECK(kept() != NULL);
+  CHECK(n_kept() > 0);
   return arg;
 }
 
@@ -162,7 +242,12 @@ int main(int argc, char** argv) {
   check_free();
   check_offset(&r);
   if (may_keep) {
-    check_kept(&r);
+    check_kept();
+    check_not_kept();
+    check_kept_sizes(&r);
+    check_kept_rounds();
+    check_kept_by_freer();
+    check_kept_taken();
     check_kept_by_threads();
   }
   return check_result();

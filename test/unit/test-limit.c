@@ -11,6 +11,7 @@
 #include "heap/heap.h"
 #include "mimalloc-limit.h"
 #include "mimalloc.h"
+#include "slots.h"
 
 static mi_run_t take(size_t n, mi_chunk_kind_t kind) {
   return _mi_slices_alloc(n, 1, kind, MI_ARENA_ANY);
@@ -32,42 +33,21 @@ static void set_limit(size_t more) {
 
 // ---- counting ---------------------------------------------------------------------------------------------------------
 
-enum { n_slots = 300 };
-
-static void* blocks[n_slots];
-
 // One random step; blocks are of all kinds.
 static void step(rng_t* rng) {
   size_t i = rng_below(rng, n_slots);
   switch (rng_below(rng, 8)) {
     case 0:
     case 1:
-    case 2:
-      mi_free(blocks[i]);
-      blocks[i] = mi_malloc(rng_size(rng, 4 * MiB));
-      break;
+    case 2: slot_malloc(i, rng_size(rng, 4 * MiB)); break;
     case 3:
-      mi_free(blocks[i]);
-      blocks[i] = (rng_below(rng, 8) == 0 ? mi_malloc(33 * MiB + rng_below(rng, 8 * MiB)) : NULL);
+      if (rng_below(rng, 8) == 0) slot_malloc(i, 33 * MiB + rng_below(rng, 8 * MiB));
+      else slot_free(i);
       break;
-    case 4: {
-      void* p = mi_realloc(blocks[i], rng_size(rng, rng_below(rng, 20) == 0 ? 48 * MiB : 4 * MiB));
-      if (p != NULL) blocks[i] = p;
-      break;
-    }
-    case 5:
-      mi_free(blocks[i]);
-      blocks[i] = mi_malloc_aligned(rng_size(rng, MiB), (size_t)1 << rng_below(rng, 23));
-      break;
+    case 4: slot_realloc(i, rng_size(rng, rng_below(rng, 20) == 0 ? 48 * MiB : 4 * MiB)); break;
+    case 5: slot_malloc_aligned(i, rng_size(rng, MiB), (size_t)1 << rng_below(rng, 23)); break;
     case 6: mi_collect_reduce(rng_below(rng, 64 * MiB)); break;
-    default: mi_free(blocks[i]); blocks[i] = NULL;
-  }
-}
-
-static void free_all(void) {
-  for (size_t i = 0; i < n_slots; i++) {
-    mi_free(blocks[i]);
-    blocks[i] = NULL;
+    default: slot_free(i);
   }
 }
 

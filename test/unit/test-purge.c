@@ -1,5 +1,5 @@
 // Proves: what is free and backed stays within the allowance of purge.h, by the amount and by the clock; what is freed and taken
-// again and again is paid for once; what threads keep counts; a system that refuses is left alone for a while.
+// again and again is paid for once, and held for at most four seconds; what threads keep counts; a system that refuses is left alone for a while.
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/purge.h"
@@ -75,6 +75,28 @@ static void check_again(void) {
   CHECK_EQ(purge_calls(), n_calls); // it was paid for by then
   CHECK_FOR(n_calls > before && n_calls - before < 30, "%zu calls", n_calls - before);
   CHECK(_mi_purge_n_backed() >= 20 * slices_per_mib - min_slices);
+}
+
+// PG1: what a program took and freed again in the last interval stays, whatever was free when that began.
+static void check_swings(void) {
+  enum { ms = 30, n_intervals = 12, n_swings = 5 };
+  size_t n_calls = 0, n_regular = 0;
+  double last = now_seconds();
+  start_anew(ms);
+  for (int i = 0; i < n_intervals; i++) {
+    sleep_ms(ms + 5);
+    mi_run_t run = take(20 * slices_per_mib);
+    give_by_amount(take(min_slices)); // the next interval begins, and little is free
+    size_t before = purge_calls();
+    give_by_amount(run);
+    for (int k = 0; k < n_swings; k++) give_by_amount(take(20 * slices_per_mib));
+    bool is_regular = (now_seconds() - last < 0.15);
+    last = now_seconds();
+    if (i < 4 || !is_regular) continue; // a pause of the machine is none of the program's
+    n_regular++;
+    n_calls += purge_calls() - before;
+  }
+  CHECK_FOR(n_calls <= n_regular / 4, "%zu calls in %zu intervals", n_calls, n_regular);
 }
 
 // What was free during a whole interval goes back, and no more than that.
@@ -169,13 +191,56 @@ static void check_refused(void) {
   CHECK(_mi_purge_has_more());
 }
 
+// Takes n slices, which a round sees, gives them back and makes the rounds that find them free, without a pause.
+static void swing(size_t n) {
+  mi_run_t run = take(n);
+  sleep_ms(3);
+  _mi_purge_round(false);
+  give(run);
+  for (int i = 0; i < 2; i++) {
+    sleep_ms(3);
+    _mi_purge_round(false);
+  }
+}
+
+// What the program has needed again is held (recall.h), and no longer than four seconds.
+static void check_hold(void) {
+  enum { n = 100 * slices_per_mib };
+  start_anew(1);
+  _mi_purge_set_has_thread(true);
+  swing(n);
+  double start = now_seconds();
+  swing(n);
+  _mi_purge_round(true); // nor does it go if all threads sleep
+  size_t stays = _mi_purge_n_backed();
+  CHECK_FOR(stays >= n || now_seconds() - start > 0.5, "%zu", stays);
+  CHECK(_mi_purge_has_more() || stays == 0);
+  while (_mi_purge_n_backed() > 0 && now_seconds() - start < 30) {
+    sleep_ms(10);
+    _mi_purge_round(false);
+  }
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  swing(n); // not for the sake of this one, but at once
+  swing(n);
+  _mi_purge_end_hold();
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  swing(n);
+  swing(n);
+  _mi_purge_set_has_thread(false);
+  swing(1);
+  _mi_purge_round(true);
+  CHECK_EQ(_mi_purge_n_backed(), 0); // without a thread nothing is held
+}
+
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
   check_share(16);
   check_share(32);
   check_again();
+  check_swings();
   check_clock();
+  check_hold();
   check_settings();
   check_kept();
   check_refused();

@@ -6,6 +6,7 @@
 #include "mimalloc.h"
 #include "arena/window.h"
 #include "heap/bin.h"
+#include "heap/grow.h"
 #include "heap/queue.h"
 #include "heap/theap.h"
 #include "heap/thread.h"
@@ -39,7 +40,7 @@ static size_t in_quarantine(const mi_theap_t* theap, size_t cls) {
 }
 
 static size_t in_drain(const mi_theap_t* theap, size_t cls) {
-  const mi_drain_t* drain = &theap->drains[cls % MI_DRAINS];
+  const mi_drain_t* drain = _mi_theap_drain(theap, cls);
   return drain->page != NULL && drain->page->cls == cls ? (size_t)(drain->book.total - drain->bin.slots) : 0;
 }
 
@@ -77,7 +78,7 @@ static void check_bin(const mi_theap_t* theap, size_t cls, bool refilled) {
   const mi_bin_t* bin = &theap->bins[cls];
   size_t          n = in_bin(theap, cls);
   CHECK_FOR(bin->slots >= 0, "class %zu: left %d", cls, bin->slots);
-  CHECK_FOR(bin->limit >= 0 && bin->limit <= _mi_size_class_info[cls].bin_limit, "class %zu: room %d", cls, bin->limit);
+  CHECK_FOR(bin->limit >= 0 && bin->limit <= (int32_t)_mi_grow_limit_max(cls), "class %zu: room %d", cls, bin->limit);
   size_t limit = n + (size_t)bin->slots;
   size_t room = (size_t)bin->limit;
   if (refilled) bin_limit[cls] = (n + 1 > room ? n + 1 : room);

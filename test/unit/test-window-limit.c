@@ -6,11 +6,8 @@
 #include "heap/check.h"
 #include "mimalloc-limit.h"
 #include "mimalloc.h"
+#include "slots.h"
 #include "support/stat.h"
-
-enum { n_slots = 300 };
-
-static void* blocks[n_slots];
 
 // All that the program has, its own data too.
 static size_t memory_size(void) {
@@ -27,32 +24,15 @@ static void set_limits(size_t hard, size_t soft) {
   CHECK_EQ(mi_limit_set(hard == 0 ? 0 : base + hard, soft == 0 ? 0 : base + soft), 0);
 }
 
-static void free_all(void) {
-  for (size_t i = 0; i < n_slots; i++) {
-    mi_free(blocks[i]);
-    blocks[i] = NULL;
-  }
-}
-
 static void step(rng_t* rng) {
   size_t i = rng_below(rng, n_slots);
-  void*  p;
   switch (rng_below(rng, 6)) {
     case 0:
     case 1:
-    case 2:
-      mi_free(blocks[i]);
-      blocks[i] = mi_malloc(rng_size(rng, 4 * MiB));
-      break;
-    case 3:
-      p = mi_realloc(blocks[i], rng_size(rng, 8 * MiB));
-      if (p != NULL) blocks[i] = p;
-      break;
-    case 4:
-      mi_free(blocks[i]);
-      blocks[i] = mi_malloc_aligned(rng_size(rng, MiB), (size_t)1 << rng_below(rng, 20));
-      break;
-    default: mi_free(blocks[i]); blocks[i] = NULL;
+    case 2: slot_malloc(i, rng_size(rng, 4 * MiB)); break;
+    case 3: slot_realloc(i, rng_size(rng, 8 * MiB)); break;
+    case 4: slot_malloc_aligned(i, rng_size(rng, MiB), (size_t)1 << rng_below(rng, 20)); break;
+    default: slot_free(i);
   }
 }
 

@@ -1,8 +1,9 @@
 // The page word made of Relacy's atomics, and its users, for the scenarios in page_word.cpp.
 //
-// The header src/page/page_word.h is the real one.  What pool.c, outbox.c and theap.c do with it is repeated here, for
-// one page whose blocks are all made: they do not compile without the rest of the allocator.  All that they do is in
-// test/model/page_word_model.py, but there memory is the same for all threads at any time.
+// The header src/page/page_word.h is the real one, and so are the functions in "extracted.hpp", which run.py takes from
+// page.h, queue.h and pool.c.  What outbox.c and theap.c do with a page is repeated here, for one page whose blocks are all
+// made: they do not compile without the rest of the allocator.  All that they do is in test/model/page_word_model.py, but
+// there memory is the same for all threads at any time.
 #pragma once
 #include <relacy/relacy.hpp>
 
@@ -24,13 +25,11 @@
 
 static const rl::memory_order unchanged = (rl::memory_order)7; // the one in the header
 
-// The orders that operations of the header get instead of their own, and what is done differently outside it.
+// The orders that operations of the header get instead of their own.
 struct change_t {
   const char*      name;
   rl::memory_order push, take, park, share, adopt;
-  rl::memory_order owns;          // of the load of the word
-  bool             is_home_late;  // the adopter writes home after the word
-  bool             is_home_first; // owns reads home before the word
+  rl::memory_order owns; // of the load of the word
 };
 
 static change_t changed;
@@ -50,28 +49,45 @@ static rl::memory_order order_in(const char* function, rl::memory_order order) {
   return other == unchanged ? order : other;
 }
 
+// A field that no two threads may access at the same time.
+template <typename T>
+struct plain {
+  rl::var<T> value;
+  operator T() { return value($); }
+  plain& operator=(T x) {
+    value($) = x;
+    return *this;
+  }
+  plain& operator=(plain& other) { return *this = (T)other; }
+  T      operator->() { return value($); }
+};
+
 struct mi_block_s {
   rl::var<mi_block_s*> next;
   rl::var<int>         content; // written by the program that has the block
 };
 typedef mi_block_s mi_block_t;
 
-struct mi_page_word_t {
-  rl::atomic<uint64_t> word;
-  bool                 is_gone; // the page was given back
+template <typename T>
+struct atomic_t {
+  rl::atomic<T> word;
+  bool          is_gone; // the page was given back
 
   // After the operation, not before: threads are switched within it.
-  template <typename T>
-  T there(T result) {
+  template <typename U>
+  U there(U result) {
     RL_ASSERT(!is_gone);
     return result;
   }
 };
 
+typedef atomic_t<uint64_t> mi_page_word_t;
+
 #define MI_PAGE_WORD_MODEL
 #define _mi_block_set_next(b, n)  ((b)->next($) = (n))
 #define mi_load_relaxed(p)        (p)->there((p)->word.load(rl::mo_relaxed, $))
-#define mi_load_acquire(p)        (p)->there((p)->word.load(rl::mo_acquire, $))
+#define mi_load_acquire(p)        (p)->there((p)->word.load(changed.owns, $))
+#define mi_store_relaxed(p, x)    (p)->word.store(x, rl::mo_relaxed, $)
 #define mi_exchange_acq_rel(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acq_rel), $))
 #define mi_exchange_acquire(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acquire), $))
 #define mi_cas_weak(p, old, x, success, failure) \
@@ -81,32 +97,89 @@ struct mi_page_word_t {
 
 #include "../../../src/page/page_word.h"
 
-// ---- the users of the header, for one page --------------------------------------------------------------------------
+// ---- what pool.c is made of -------------------------------------------------------------------------------------------
 
-enum { CAPACITY = 3, NOBODY = -1 };
+enum { CAPACITY = 3, N_THEAPS = 3, NOBODY = -1 };
 
-struct page_t {
-  rl::atomic<int>      home;
-  mi_page_word_t       word;
-  rl::var<mi_block_t*> first_free;
-  rl::var<int>         used;
-  mi_block_t           blocks[CAPACITY];
-  rl::mutex            lock; // of the pool
-  rl::var<int>         is_in_pool;
-  size_t               claim_at;
+struct mi_page_t;
+
+struct mi_pool_t {
+  atomic_t<mi_page_t*> first;
+};
+
+struct mi_heap_t {
+  mi_pool_t pools[1];
+  rl::mutex lock;
+};
+
+struct mi_theap_t {
+  mi_heap_t* heap;
+};
+
+struct mi_page_t {
+  atomic_t<mi_theap_t*> home;
+  mi_page_word_t        word;
+  plain<mi_block_t*>    free;
+  plain<int>            used;
+  plain<mi_page_t*>     next, prev;
+  mi_heap_t*            heap;
+  uint32_t              n_slices, cls;
+
+  static constexpr size_t capacity = CAPACITY;
+
+  void check(void);
+};
+
+// Takes back what was in the word: the plain fields are the caller's from now on.
+static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
+  RL_ASSERT(page->free == nullptr);
+  page->free = chain.first;
+  page->used = CAPACITY - (int)chain.count;
+  page->check();
+}
+
+#define mi_likely(x)               (x)
+#define pool_lock(of, cls)         (&(of)->lock)
+#define _mi_heap_of(page)          ((page)->heap)
+#define _mi_theap_heap(theap)      ((theap)->heap)
+#define _mi_theap_undrain(page)    ((void)0)
+#define _mi_page_used(page)        ((size_t)(int)(page)->used)
+#define _mi_lock_acquire(l)        (l)->lock($)
+#define _mi_lock_release(l)        (l)->unlock($)
+#define _mi_stat_increase(stat, n) ((void)0)
+#define _mi_stat_decrease(stat, n) ((void)0)
+#define _mi_stat_count(stat, n)    ((void)0)
+#define MI_PROBE3(name, a, b, c)   ((void)0)
+
+#include "extracted.hpp"
+
+// ---- the other users of the header, for one page ----------------------------------------------------------------------
+
+struct page_t : mi_page_t {
+  mi_heap_t  the_heap;
+  mi_theap_t theaps[N_THEAPS];
+  mi_block_t blocks[CAPACITY];
+  size_t     claim_at;
+
+  mi_theap_t* theap_of(int i) { return i == NOBODY ? nullptr : &theaps[i]; }
 
   // All blocks but the first n_free are in use.
   void make(mi_page_state_t state, int home_theap, int n_free, size_t claim_at_count) {
     claim_at = claim_at_count;
-    word.is_gone = false;
-    home.store(home_theap, rl::mo_relaxed, $);
+    word.is_gone = home.is_gone = the_heap.pools[0].first.is_gone = false;
+    heap = &the_heap;
+    n_slices = 1;
+    cls = 0;
+    next = prev = nullptr;
+    for (mi_theap_t& theap : theaps) theap.heap = &the_heap;
+    mi_store_relaxed(&the_heap.pools[0].first, (mi_page_t*)nullptr);
+    mi_store_relaxed(&home, theap_of(home_theap));
     for (int i = 0; i < CAPACITY; i++) {
       blocks[i].content($) = 0;
       _mi_block_set_next(&blocks[i], i + 1 < n_free ? &blocks[i + 1] : nullptr);
     }
-    first_free($) = (n_free > 0 ? &blocks[0] : nullptr);
-    used($) = CAPACITY - n_free;
-    is_in_pool($) = 0;
+    free = (n_free > 0 ? &blocks[0] : nullptr);
+    used = CAPACITY - n_free;
     word.word.store(_mi_page_word_make(state, 0, nullptr), rl::mo_relaxed, $);
   }
 
@@ -120,92 +193,40 @@ struct page_t {
 
   void put_free(mi_chain_t chain) {
     if (chain.count == 0) return;
-    if (mi_block_t* head = first_free($)) {
+    if (mi_block_t* head = free) {
       mi_block_t* last = chain.first;
       while (mi_block_t* next = last->next($)) last = next;
       _mi_block_set_next(last, head);
     }
-    first_free($) = chain.first;
-    used($) = used($) - (int)chain.count;
+    free = chain.first;
+    used = used - (int)chain.count;
     check();
   }
 
-  // Looks at everything that the holder may look at, and writes where it may write.
-  void check() {
-    int n_free = 0;
-    for (mi_block_t* b = first_free($); b != nullptr; b = b->next($)) {
-      b->content($) = 0;
-      n_free++;
-      RL_ASSERT(n_free <= CAPACITY);
-    }
-    RL_ASSERT(n_free == CAPACITY - used($));
-    used($) = CAPACITY - n_free;
-  }
-
-  void regain(mi_chain_t chain) {
-    RL_ASSERT(first_free($) == nullptr);
-    first_free($) = chain.first;
-    used($) = CAPACITY - (int)chain.count;
-    check();
-  }
+  // With the lock of the pool, or when nobody else is there.
+  bool is_in_pool() { return the_heap.pools[0].first.word.load(rl::mo_relaxed, $) == this; }
 
   void give_back() {
-    RL_ASSERT(used($) == 0 && !is_in_pool($));
+    RL_ASSERT(used == 0 && !is_in_pool());
     word.is_gone = true;
   }
 
-  bool pool_share(mi_page_state_t held) {
-    mi_chain_t chain;
-    lock.lock($);
-    chain.first = first_free($);
-    chain.count = (size_t)(CAPACITY - used($));
-    first_free($) = nullptr;
-    is_in_pool($) = 1;
-    bool is_shared = _mi_page_word_share(&word, held, chain);
-    if (!is_shared) {
-      first_free($) = chain.first;
-      is_in_pool($) = 0;
-    }
-    lock.unlock($);
-    return is_shared;
-  }
-
-  bool pool_adopt(int theap) {
-    mi_chain_t chain;
-    lock.lock($);
-    bool is_adopted = false;
-    if (is_in_pool($)) {
-      if (!changed.is_home_late) home.store(theap, rl::mo_relaxed, $);
-      is_adopted = _mi_page_word_adopt(&word, &chain);
-      if (is_adopted) is_in_pool($) = 0;
-      if (changed.is_home_late && is_adopted) home.store(theap, rl::mo_relaxed, $);
-    }
-    lock.unlock($);
-    if (is_adopted) regain(chain);
-    return is_adopted;
-  }
-
-  void pool_remove() {
-    lock.lock($);
-    RL_ASSERT(is_in_pool($));
-    is_in_pool($) = 0;
-    lock.unlock($);
-  }
+  bool pool_adopt(int theap) { return _mi_pool_adopt(0, &theaps[theap]) != nullptr; }
 
   // True if the page is the theap's now.
   bool claimed(int theap, mi_page_state_t was) {
-    if (was == MI_PAGE_SHARED) pool_remove();
-    regain(_mi_page_word_take(&word, MI_PAGE_CLAIMED));
+    if (was == MI_PAGE_SHARED) _mi_pool_remove(this);
+    _mi_page_unpack(this, _mi_page_word_take(&word, MI_PAGE_CLAIMED));
     for (;;) {
-      if (used($) == 0) {
+      if (used == 0) {
         give_back();
         return false;
       }
-      if (theap != NOBODY && home.load(rl::mo_relaxed, $) == theap) {
+      if (theap != NOBODY && mi_load_relaxed(&home) == &theaps[theap]) {
         put_free(_mi_page_word_own(&word));
         return true;
       }
-      if (pool_share(MI_PAGE_CLAIMED)) return false;
+      if (_mi_pool_share(this, MI_PAGE_CLAIMED)) return false;
       put_free(_mi_page_word_take(&word, MI_PAGE_CLAIMED));
     }
   }
@@ -218,20 +239,16 @@ struct page_t {
 
   bool push(int theap, mi_block_t* block) { return push(theap, block, block, 1); }
 
-  bool owns(int theap) {
-    if (changed.is_home_first && home.load(rl::mo_relaxed, $) != theap) return false;
-    if (_mi_page_word_state(word.there(word.word.load(changed.owns, $))) != MI_PAGE_OWNED) return false;
-    return changed.is_home_first || home.load(rl::mo_relaxed, $) == theap;
-  }
+  bool owns(int theap) { return _mi_queue_owns(&theaps[theap], this); }
 
   void release() {
     for (;;) {
       put_free(_mi_page_word_take(&word, MI_PAGE_OWNED));
-      if (used($) == 0) {
+      if (used == 0) {
         give_back();
         return;
       }
-      if (first_free($) != nullptr ? pool_share(MI_PAGE_OWNED) : _mi_page_word_park(&word)) return;
+      if (free != nullptr ? _mi_pool_share(this, MI_PAGE_OWNED) : _mi_page_word_park(&word)) return;
     }
   }
 
@@ -245,11 +262,23 @@ struct page_t {
     mi_page_state_t state = _mi_page_word_state(now);
     mi_chain_t      chain = _mi_page_word_chain(now);
     RL_ASSERT(state != MI_PAGE_CLAIMED);
-    RL_ASSERT(is_in_pool($) == (state == MI_PAGE_SHARED));
+    RL_ASSERT(is_in_pool() == (state == MI_PAGE_SHARED));
     if (state == MI_PAGE_PARKED) RL_ASSERT(chain.count < claim_at);
-    if (state == MI_PAGE_SHARED) regain(chain);
+    if (state == MI_PAGE_SHARED) _mi_page_unpack(this, chain);
     else put_free(chain);
-    RL_ASSERT(used($) == n_used);
+    RL_ASSERT(used == n_used);
     RL_ASSERT(n_used > 0 || state == MI_PAGE_OWNED); // else it would never be given back
   }
 };
+
+// Looks at everything that the holder may look at, and writes where it may write.
+inline void mi_page_t::check(void) {
+  int n_free = 0;
+  for (mi_block_t* b = free; b != nullptr; b = b->next($)) {
+    b->content($) = 0;
+    n_free++;
+    RL_ASSERT(n_free <= CAPACITY);
+  }
+  RL_ASSERT(n_free == CAPACITY - used);
+  used = CAPACITY - n_free;
+}

@@ -1,0 +1,111 @@
+// What the environment says about the recording, and its file.
+#define _GNU_SOURCE
+#include "settings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LIMIT_DEFAULT "256M"
+#define LIMIT_MIN     (1u << 20)
+#define LIMIT_MAX     (1ull << 40)
+
+void settings_say(const char* format, ...) {
+  char    text[PATH_MAX + 200] = "trace-record: ";
+  size_t  length = strlen(text);
+  va_list arguments;
+  va_start(arguments, format);
+  int n = vsnprintf(text + length, sizeof(text) - length - 1, format, arguments);
+  va_end(arguments);
+  if (n > 0) length += (size_t)n < sizeof(text) - length - 1 ? (size_t)n : sizeof(text) - length - 2;
+  text[length++] = '\n';
+  if (write(STDERR_FILENO, text, length) < 0) return;
+}
+
+__attribute__((noreturn)) static void refuse(const char* name, const char* value, const char* why) {
+  settings_say("%s is '%s': %s", name, value, why);
+  _exit(2);
+}
+
+static size_t limit_of(const char* text) {
+  char*              end = (char*)text;
+  unsigned long long value = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+  const char*        units = "KMG";
+  const char*        unit = *end != 0 ? strchr(units, *end) : NULL;
+  unsigned           shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+  if (value > LIMIT_MAX >> shift || value << shift < LIMIT_MIN || *(unit != NULL ? end + 1 : end) != 0) {
+    refuse("TRACE_LIMIT", text, "it must be a number of bytes from 1M to 1024G, with K, M, G or no unit");
+  }
+  return (size_t)(value << shift);
+}
+
+static void set_pattern(settings_t* settings, const char* file) {
+  size_t length = 0;
+  if (*file != '/') { // the program may change its directory
+    if (getcwd(settings->pattern, sizeof(settings->pattern)) == NULL) refuse("TRACE_FILE", file, strerror(errno));
+    length = strlen(settings->pattern);
+    settings->pattern[length++] = '/';
+  }
+  if (length + strlen(file) + 20 >= sizeof(settings->pattern)) refuse("TRACE_FILE", file, "it is too long");
+  memcpy(settings->pattern + length, file, strlen(file) + 1);
+  const char* percent = strchr(settings->pattern, '%');
+  settings->is_per_process = percent != NULL;
+  if (percent != NULL && (percent[1] != 'p' || strchr(percent + 1, '%') != NULL)) {
+    refuse("TRACE_FILE", file, "only one % may be there, as %p");
+  }
+}
+
+bool settings_read(settings_t* settings) {
+  const char* program = getenv("TRACE_PROGRAM");
+  const char* file = getenv("TRACE_FILE");
+  const char* limit = getenv("TRACE_LIMIT");
+  if (file == NULL || *file == 0) refuse("TRACE_FILE", "", "it must name the file for the trace");
+  settings->limit = limit_of(limit != NULL ? limit : LIMIT_DEFAULT);
+  set_pattern(settings, file);
+  return program == NULL || strcmp(program, program_invocation_short_name) == 0;
+}
+
+int settings_grow(const char* file, size_t size) {
+  int fd = open(file, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = posix_fallocate(fd, 0, (off_t)size); // not ftruncate: a full disk would end the program with SIGBUS
+  close(fd);
+  return error;
+}
+
+// Another process, usually a parent, records into that file.
+static bool is_in_progress(const char* file) {
+  trace_header_t header = {.is_finished = 1};
+  int            fd = open(file, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool is_read = read(fd, &header, sizeof(header)) == (ssize_t)sizeof(header);
+  close(fd);
+  return is_read && header.is_finished == 0;
+}
+
+trace_header_t* settings_create(settings_t* settings) {
+  const char* percent = settings->is_per_process ? strchr(settings->pattern, '%') : NULL;
+  size_t      before = percent != NULL ? (size_t)(percent - settings->pattern) : strlen(settings->pattern);
+  memcpy(settings->file, settings->pattern, before);
+  settings->file[before] = 0;
+  if (percent != NULL) {
+    snprintf(settings->file + before, sizeof(settings->file) - before, "%d%s", (int)getpid(), percent + 2);
+  }
+  int fd = open(settings->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) {
+    if (!is_in_progress(settings->file)) settings_say("%s is there already: nothing is recorded", settings->file);
+    return NULL;
+  }
+  int error = fd < 0 ? errno : posix_fallocate(fd, 0, LIMIT_MIN);
+  if (error != 0) refuse("TRACE_FILE", settings->file, strerror(error));
+  void* p = mmap(NULL, settings->limit, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (p == MAP_FAILED)
+    refuse("TRACE_LIMIT", getenv("TRACE_LIMIT") != NULL ? getenv("TRACE_LIMIT") : LIMIT_DEFAULT, strerror(errno));
+  close(fd);
+  return p;
+}

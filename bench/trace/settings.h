@@ -1,0 +1,32 @@
+// What the environment says about the recording, and its file.
+//
+//   TRACE_FILE     where it is written; %p becomes the number of the process. Without %p the first process that comes to
+//                  it records, and no other
+//   TRACE_PROGRAM  only programs with this name record; any if not set
+//   TRACE_LIMIT    the most bytes of the file, with K, M or G; 256M if not set
+#pragma once
+
+#include "trace.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct settings_s {
+  char   pattern[PATH_MAX]; // absolute
+  char   file[PATH_MAX];
+  size_t limit;
+  bool   is_per_process; // there is %p in the pattern
+} settings_t;
+
+// False if this program is not to be recorded. Ends the process with exit code 2 if a variable has a wrong value.
+bool settings_read(settings_t* settings);
+
+// The file of this process, mapped up to the limit; NULL if another process has made it.
+trace_header_t* settings_create(settings_t* settings);
+
+// Makes the file larger; 0 or the error.
+int settings_grow(const char* file, size_t size);
+
+// Tells the user, without memory from the allocator.
+__attribute__((format(printf, 1, 2))) void settings_say(const char* format, ...);

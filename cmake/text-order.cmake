@@ -1,0 +1,32 @@
+# The order of the library's code: what every process runs comes first, in one piece.  A part of a file is resident in a
+# process if it lies within 64 KiB of an instruction that was executed, since the kernel maps as much at a page fault.  Spread
+# over 210 KiB, 45 KiB of code made all of it resident (docs/decisions/028-memory-at-the-peak.md).
+#
+# mi_text_order(FLAGS LINK_FLAGS): sets what to compile and to link a shared library with; nothing where the linker is not GNU
+# ld.  Its own script is taken, with the names of the sections (-ffunction-sections) in front of all others of .text.  A name
+# that there is none of is no error; test/preload/test-start-memory.c tells when too much is resident.
+function(mi_text_order flags link_flags)
+  separate_arguments(given UNIX_COMMAND "${CMAKE_C_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}") # which of its scripts it takes
+  execute_process(COMMAND ${CMAKE_C_COMPILER} ${given} ${mi_link_flags} -shared -Wl,--verbose
+    OUTPUT_VARIABLE text ERROR_QUIET WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+  string(REGEX MATCH "GNU ld.*\n=====+\n(.*)\n=====+\n" script "${text}")
+  set(script "${CMAKE_MATCH_1}")
+  string(FIND "${script}" "*(.text.unlikely " at)
+  if(at EQUAL -1)
+    return()
+  endif()
+  file(STRINGS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/text-order.txt names REGEX "^[^#]")
+  set(first "*crt*.o(.text)\n    *libgcc.a:*(.text)\n    *libc_nonshared.a:*(.text)\n")
+  foreach(name IN LISTS names)
+    string(APPEND first "    *(.text.${name} .text.${name}.* .text.unlikely.${name} .text.unlikely.${name}.*)\n")
+  endforeach()
+  string(REPLACE "*(.text.unlikely " "${first}    *(.text.unlikely " script "${script}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/text-order.ld CONTENT "@script@" @ONLY)
+  set(CMAKE_REQUIRED_FLAGS "-shared -fPIC -ffunction-sections -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld")
+  check_c_source_compiles("int malloc_slow(void) { return 0; }" mi_has_text_order)
+  if(mi_has_text_order)
+    set(${flags} -ffunction-sections PARENT_SCOPE)
+    set(${link_flags} -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld PARENT_SCOPE)
+    set(mi_text_order_file ${CMAKE_BINARY_DIR}/text-order.ld PARENT_SCOPE)
+  endif()
+endfunction()

@@ -1,0 +1,41 @@
+// Memory that is freed and soon needed again: how long free memory is held for a program that swings.  Layer: arena.
+//
+// RC1  Slices that were free for a whole interval, whether they went back or not, and are needed again, were *recalled*.
+// RC2  Each MiB recalled lengthens the hold by 10 ms, 25 times what it costs to give a MiB back and to take it again.  The hold
+//      begins when memory last went back, so what went back long before has no effect.
+// RC3  During the hold so much stays that the program has what it used at most in the last two to four seconds, less a quarter of
+//      what it uses now; what was free for as long goes back.  So no more than a 25th of the time goes into giving back and
+//      taking again, but for swings that the hold does not cover because of RC4; and a program that uses the same amount all
+//      the time holds nothing.
+// RC4  The hold ends at most four seconds from now: a program that stops gives everything back.
+//
+// Times are milliseconds on the caller's clock.
+#pragma once
+
+#include "region.h"
+
+#define MI_RECALL_MS_MIB  10
+#define MI_RECALL_MS_MOST 4000
+
+typedef struct mi_recall_s {
+  int64_t until;      // the end of the hold
+  int64_t last_give;  // when slices last went back
+  int64_t half_since; // when the later one of `halves` began
+  size_t  n_given;    // slices that went back and were not needed since
+  size_t  n_seen;     // the least that was free and backed in the last interval, and still is
+  size_t  n_fresh;    // slices that had ever been handed out without being backed, at its end
+  size_t  halves[2];  // the least that was free and backed, in the last half of MI_RECALL_MS_MOST and in this one
+  size_t  most[2];    // the most that was used then, at the ends of intervals
+} mi_recall_t;
+
+#define MI_RECALL_INITIAL {INT64_MIN / 2, INT64_MIN / 2, INT64_MIN / 2, 0, 0, 0, {SIZE_MAX, SIZE_MAX}, {0, 0}}
+
+// An interval is over, in which at least `low` slices were free and backed; n_used are in use.  Returns how many may go back.
+size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_used, size_t n_fresh);
+
+// So many slices went back, for whatever reason.
+void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n);
+
+static inline bool _mi_recall_holds(const mi_recall_t* recall, int64_t now) {
+  return now < recall->until;
+}

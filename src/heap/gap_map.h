@@ -1,0 +1,46 @@
+// The maps of gap pages (gaps.h): which units are blocks, and which are gaps.  Layer: heap.
+//
+// GM1  A map has a number of 16 bits.  One that no page has is used again; their memory is never given back.
+#pragma once
+
+#include "../page/page.h"
+
+#define MI_GAP_UNIT  ((size_t)16)
+#define MI_GAP_UNITS (MI_SLICE_SIZE / MI_GAP_UNIT)
+#define MI_GAP_WORDS (MI_GAP_UNITS / 64)
+
+typedef struct mi_gap_map_s {
+  mi_page_t*           page;
+  struct mi_gap_map_s* next; // among those of its theap, or that are unused
+  struct mi_gap_map_s* prev;
+  mi_atomic(uint64_t)  starts[MI_GAP_WORDS]; // GP1
+  mi_atomic(uint64_t)  blocks[MI_GAP_WORDS];
+} mi_gap_map_t;
+
+extern mi_lock_t _mi_gap_map_lock; // of all maps' numbers; taken after the pools' locks
+
+static inline bool _mi_gap_map_has(const mi_atomic(uint64_t)* words, size_t i) {
+  return ((mi_load_relaxed((mi_atomic(uint64_t)*)&words[i / 64]) >> (i % 64)) & 1) != 0;
+}
+
+static inline void _mi_gap_map_set(mi_atomic(uint64_t)* words, size_t i, bool is_set) {
+  uint64_t bit = (uint64_t)1 << (i % 64), old = mi_load_relaxed(&words[i / 64]);
+  mi_store_relaxed(&words[i / 64], is_set ? old | bit : old & ~bit);
+}
+
+// The first bit from i on; MI_GAP_UNITS if there is none.
+size_t _mi_gap_map_find(const mi_atomic(uint64_t)* words, size_t i);
+
+// The last bit before i, which is not the first one.
+size_t _mi_gap_map_find_before(const mi_atomic(uint64_t)* words, size_t i);
+
+// Of the run that begins at unit i.
+size_t _mi_gap_map_length(const mi_gap_map_t* map, size_t i);
+
+// The map of that number, and whether there ever was one.
+mi_gap_map_t* _mi_gap_map_at(size_t i);
+bool          _mi_gap_map_is(size_t i);
+
+// The number of a map that no page has; false if there is none, or no memory.
+bool _mi_gap_map_new(size_t* i);
+void _mi_gap_map_free(size_t i);

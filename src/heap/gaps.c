@@ -1,0 +1,372 @@
+// Gap pages.  Layer: heap.  gaps.h has the invariants.
+#include "gaps.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../support/message.h"
+#include "meta.h"
+#include "pool.h"
+
+// Exact lists for gaps of up to so many units, and four for each doubling above.
+#define GAPS_EXACT 32
+
+// So many gaps of a list are looked at for one that is large enough; in the lists of larger gaps each is, but for alignment.
+#define GAPS_TRIES 4
+
+static mi_slab_t gaps_slab; // under the lock of the maps
+
+// ---- runs -----------------------------------------------------------------------------------------------------------
+
+static mi_gap_map_t* gaps_map(const mi_page_t* page) {
+  return _mi_gap_map_at(page->extended);
+}
+
+// The same for those who do not own the page, which may become an ordinary one meanwhile; NULL if it has.
+static mi_may_race const mi_gap_map_t* gaps_seen_map(const mi_page_t* page) {
+  size_t i = page->extended;
+  return _mi_gap_map_is(i) ? _mi_gap_map_at(i) : NULL;
+}
+
+static size_t gaps_unit(const void* p) {
+  return (uintptr_t)p % MI_SLICE_SIZE / MI_GAP_UNIT;
+}
+
+size_t _mi_gaps_size(const mi_page_t* page, const void* p) {
+  const mi_gap_map_t* map = gaps_seen_map(page);
+  size_t              i = gaps_unit(p);
+  if (map == NULL || (uintptr_t)p % MI_GAP_UNIT != 0) return 0;
+  bool is_block = (_mi_gap_map_has(map->starts, i) && _mi_gap_map_has(map->blocks, i));
+  return is_block ? _mi_gap_map_length(map, i) * MI_GAP_UNIT : 0;
+}
+
+bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size) {
+  const mi_gap_map_t* map = gaps_seen_map(page);
+  *at = (map == NULL ? MI_GAP_UNITS : _mi_gap_map_find(map->blocks, *at));
+  if (*at >= MI_GAP_UNITS) return false;
+  *size = _mi_gap_map_length(map, *at) * MI_GAP_UNIT;
+  return true;
+}
+
+bool _mi_gaps_is_valid(const mi_page_t* page) {
+  size_t n = 0, size;
+  if (!_mi_gap_map_is(page->extended) || gaps_map(page)->page != page) return false;
+  for (size_t at = 0; _mi_gaps_next(page, &at, &size); at++) n++;
+  return page->free == NULL && _mi_page_block_size(page) == 0 && _mi_gap_map_has(gaps_map(page)->starts, 0) &&
+         (n == _mi_page_used(page) || page->capacity == MI_GAP_ORPHAN);
+}
+
+// ---- lists --------------------------------------------------------------------------------------------------------------
+
+static size_t gaps_list(size_t n) {
+  if (n <= GAPS_EXACT) return n - 1;
+  size_t bit = mi_msb64(n);
+  return GAPS_EXACT + (bit - 5) * 4 + ((n >> (bit - 2)) & 3);
+}
+
+mi_static_assert(GAPS_EXACT == 32 && MI_GAP_UNITS <= 4096, "a page's largest gap is in list 60");
+
+static mi_gap_t* gaps_at(const mi_page_t* page, size_t i) {
+  return (mi_gap_t*)(void*)(_mi_page_start(page) + i * MI_GAP_UNIT);
+}
+
+static void gaps_put(mi_gaps_t* gaps, mi_gap_t* gap, size_t n) {
+  size_t list = gaps_list(n);
+  gap->next = gaps->lists[list];
+  gap->prev = NULL;
+  if (gap->next != NULL) gap->next->prev = gap;
+  gaps->lists[list] = gap;
+  gaps->nonempty |= (uint64_t)1 << list;
+  gaps->n_free += n;
+}
+
+static void gaps_pull(mi_gaps_t* gaps, mi_gap_t* gap, size_t n) {
+  size_t list = gaps_list(n);
+  if (gap->next != NULL) gap->next->prev = gap->prev;
+  if (gap->prev != NULL) gap->prev->next = gap->next;
+  else gaps->lists[list] = gap->next;
+  if (gaps->lists[list] == NULL) gaps->nonempty &= ~((uint64_t)1 << list);
+  gaps->n_free -= n;
+}
+
+static mi_gaps_t* gaps_of(mi_theap_t* theap) {
+  if (mi_likely(theap->gaps != NULL)) return theap->gaps;
+  _mi_lock_acquire(&_mi_gap_map_lock);
+  theap->gaps = (mi_gaps_t*)_mi_meta_carve(&gaps_slab, sizeof(mi_gaps_t));
+  _mi_lock_release(&_mi_gap_map_lock);
+  return theap->gaps;
+}
+
+static void gaps_link(mi_gaps_t* gaps, mi_gap_map_t* map) {
+  map->prev = NULL;
+  map->next = gaps->first;
+  if (map->next != NULL) map->next->prev = map;
+  gaps->first = map;
+  gaps->n_pages++;
+}
+
+static void gaps_unlink(mi_gaps_t* gaps, mi_gap_map_t* map) {
+  if (map->next != NULL) map->next->prev = map->prev;
+  if (map->prev != NULL) map->prev->next = map->next;
+  else gaps->first = map->next;
+  gaps->n_pages--;
+}
+
+// Puts all gaps of a page into the lists of its owner.
+static void gaps_enlist(mi_gaps_t* gaps, mi_gap_map_t* map) {
+  for (size_t n, i = 0; i < MI_GAP_UNITS; i += n) {
+    n = _mi_gap_map_length(map, i);
+    if (!_mi_gap_map_has(map->blocks, i)) gaps_put(gaps, gaps_at(map->page, i), n);
+  }
+  gaps_link(gaps, map);
+}
+
+// ---- frees --------------------------------------------------------------------------------------------------------------
+
+// The block at unit i becomes a gap, together with those next to it; *n is how many units it has.  Returns where it begins.  `gaps`
+// is NULL where the page's gaps are in no list.
+static size_t gaps_merge(mi_gaps_t* gaps, mi_gap_map_t* map, size_t i, size_t* n) {
+  *n = _mi_gap_map_length(map, i);
+  _mi_gap_map_set(map->blocks, i, false);
+  size_t next = i + *n;
+  if (next < MI_GAP_UNITS && !_mi_gap_map_has(map->blocks, next)) {
+    size_t n_next = _mi_gap_map_length(map, next);
+    if (gaps != NULL) gaps_pull(gaps, gaps_at(map->page, next), n_next);
+    _mi_gap_map_set(map->starts, next, false);
+    *n += n_next;
+  }
+  if (i == 0) return i;
+  size_t before = _mi_gap_map_find_before(map->starts, i);
+  if (_mi_gap_map_has(map->blocks, before)) return i;
+  if (gaps != NULL) gaps_pull(gaps, gaps_at(map->page, before), i - before);
+  _mi_gap_map_set(map->starts, i, false);
+  *n += i - before;
+  return before;
+}
+
+// It is of no class.
+static void gaps_delete(mi_theap_t* theap, mi_page_t* page) {
+  _mi_gaps_unmake(page);
+  theap->has_deleted = true;
+  _mi_heap_delete_page(page);
+}
+
+static void gaps_leave(mi_theap_t* theap, mi_page_t* page) {
+  gaps_unlink(theap->gaps, gaps_map(page));
+  gaps_delete(theap, page);
+}
+
+// True if the page is still there.
+static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  mi_gap_map_t* map = gaps_map(page);
+  size_t        n, used = _mi_page_used(page);
+  if (mi_unlikely(_mi_gaps_size(page, block) == 0)) {
+    _mi_message_error(EAGAIN, "double free, or free of an invalid pointer: there is no block at %p\n", (void*)block);
+    return true;
+  }
+  size_t at = gaps_merge(theap->gaps, map, gaps_unit(block), &n);
+  _mi_page_set_used(page, used - 1);
+  if (used > 1) gaps_put(theap->gaps, gaps_at(page, at), n);
+  else gaps_leave(theap, page);
+  return used > 1;
+}
+
+void _mi_gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  gaps_free(theap, page, block);
+}
+
+static bool gaps_has_chain(const mi_page_t* page) {
+  return _mi_page_word_chain(mi_load_relaxed(&((mi_page_t*)page)->word)).first != NULL;
+}
+
+void _mi_gaps_collect(mi_theap_t* theap, size_t n) {
+  if (theap->gaps == NULL) return;
+  mi_gap_map_t* map = theap->gaps->first;
+  for (mi_gap_map_t* next; map != NULL && n > 0; map = next, n--) {
+    mi_page_t* page = map->page;
+    next = map->next;
+    if (!gaps_has_chain(page)) continue;
+    mi_block_t* block = _mi_page_word_take(&page->word, MI_PAGE_OWNED).first;
+    for (mi_block_t* after; block != NULL; block = after) {
+      after = _mi_page_next_block(block);
+      if (!gaps_free(theap, page, block)) break; // that was the last block
+    }
+  }
+}
+
+void _mi_gaps_unmake(mi_page_t* page) {
+  size_t i = page->extended;
+  page->free = NULL;
+  page->extended = page->capacity = 0;
+  _mi_page_set_used(page, 0);
+  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_BLOCKS);
+  _mi_gap_map_free(i);
+}
+
+// ---- making pages and blocks --------------------------------------------------------------------------------------------
+
+// Either tells that a drain has blocks of the page: what _mi_drain_take_all left in it is of a page that names its bin again.
+static bool gaps_is_drained(const mi_theap_t* theap, mi_page_t* page) {
+  return _mi_theap_drain(theap, page->cls)->page == page || mi_load_relaxed(&page->bin_offset) >= MI_DRAINS_OFFSET;
+}
+
+static bool gaps_can_make(const mi_theap_t* theap, mi_page_t* page) {
+  return _mi_gaps_fits(page->cls) && page->extended == page->capacity && _mi_page_used(page) > 0 &&
+         page->free != NULL && !_mi_page_has(page, MI_PAGE_IN_HEAP | MI_PAGE_HAS_GUARD | MI_PAGE_IS_FULL) &&
+         !gaps_is_drained(theap, page);
+}
+
+static void gaps_mark(mi_gap_map_t* map, const mi_page_t* page) {
+  size_t size = _mi_page_block_size(page) / MI_GAP_UNIT, end = page->capacity * size;
+  for (size_t w = 0; w < MI_GAP_WORDS; w++) {
+    mi_store_relaxed(&map->starts[w], (uint64_t)0);
+    mi_store_relaxed(&map->blocks[w], (uint64_t)0);
+  }
+  for (size_t i = 0; i < end; i += size) _mi_gap_map_set(map->blocks, i, true);
+  for (const mi_block_t* b = page->free; b != NULL; b = _mi_page_next_block(b))
+    _mi_gap_map_set(map->blocks, gaps_unit(b), false);
+  bool is_gap = false;
+  for (size_t i = 0; i < end; i += size) {
+    bool is_block = _mi_gap_map_has(map->blocks, i);
+    if (is_block || !is_gap) _mi_gap_map_set(map->starts, i, true);
+    is_gap = !is_block;
+  }
+  if (end < MI_GAP_UNITS && !is_gap) _mi_gap_map_set(map->starts, end, true);
+}
+
+bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
+  mi_gaps_t* gaps = gaps_of(theap);
+  size_t     i;
+  if (gaps == NULL || !gaps_can_make(theap, page) || !_mi_gap_map_new(&i)) return false;
+  mi_gap_map_t* map = _mi_gap_map_at(i);
+  map->page = page;
+  gaps_mark(map, page);
+  _mi_queue_remove(theap, page);
+  page->free = NULL;
+  page->extended = (uint16_t)i;
+  _mi_page_clear(page, MI_PAGE_IS_ZERO);
+  _mi_page_set_bin(page, MI_NO_SLOTS_OFFSET);
+  mi_store_release(&page->kind, (uint8_t)MI_PAGE_GAPS);
+  mi_store_release(&page->block_size, 0u); // release: who sees it sees the map and the kind
+  gaps_enlist(gaps, map);
+  return true;
+}
+
+// The first unit of the gap at which a block of n units can begin so that it is aligned; SIZE_MAX if it does not fit.
+static size_t gaps_fit(const mi_gap_t* gap, size_t n_gap, size_t n, size_t align) {
+  size_t at = gaps_unit(gap), first = mi_align_up(at, align);
+  return first + n <= at + n_gap ? first : SIZE_MAX;
+}
+
+static const mi_gap_map_t* gaps_map_of(const mi_gap_t* gap) {
+  return gaps_map(_mi_page_at(gap));
+}
+
+static mi_gap_t* gaps_search_list(const mi_gaps_t* gaps, size_t list, size_t n, size_t align, size_t* at) {
+  mi_gap_t* gap = gaps->lists[list];
+  for (int tries = 0; gap != NULL && tries < GAPS_TRIES; gap = gap->next, tries++) {
+    *at = gaps_fit(gap, _mi_gap_map_length(gaps_map_of(gap), gaps_unit(gap)), n, align);
+    if (*at != SIZE_MAX) return gap;
+  }
+  return NULL;
+}
+
+static mi_gap_t* gaps_search(const mi_gaps_t* gaps, size_t n, size_t align, size_t* at) {
+  size_t   first = gaps_list(n);
+  uint64_t lists = gaps->nonempty >> first << first;
+  for (; lists != 0; lists &= lists - 1) {
+    mi_gap_t* gap = gaps_search_list(gaps, mi_ctz64(lists), n, align, at);
+    if (gap != NULL) return gap;
+  }
+  return NULL;
+}
+
+// Makes a block of n units from unit `at` on; what is left of the gap in front of it and behind it stays free.
+static mi_block_t* gaps_cut(mi_gaps_t* gaps, mi_gap_t* gap, size_t at, size_t n) {
+  mi_page_t*    page = _mi_page_at(gap);
+  mi_gap_map_t* map = gaps_map(page);
+  size_t        first = gaps_unit(gap), n_gap = _mi_gap_map_length(map, first), end = first + n_gap;
+  gaps_pull(gaps, gap, n_gap);
+  if (at + n < end) {
+    _mi_gap_map_set(map->starts, at + n, true);
+    gaps_put(gaps, gaps_at(page, at + n), end - (at + n));
+  }
+  if (first < at) {
+    _mi_gap_map_set(map->starts, at, true);
+    gaps_put(gaps, gap, at - first);
+  }
+  _mi_gap_map_set(map->blocks, at, true);
+  _mi_page_set_used(page, _mi_page_used(page) + 1);
+  return (mi_block_t*)(void*)gaps_at(page, at);
+}
+
+mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls) {
+  mi_chain_t  chain = {NULL, 0};
+  size_t      n = _mi_size_class_block(cls) / MI_GAP_UNIT, align = n & (~n + 1), at;
+  mi_block_t* last = NULL;
+  for (; chain.count < MI_GAP_CHAIN; chain.count++) {
+    mi_gap_t* gap = gaps_search(theap->gaps, n, align, &at);
+    if (gap == NULL) break;
+    mi_block_t* block = gaps_cut(theap->gaps, gap, at, n);
+    _mi_block_set_next(block, NULL);
+    if (last != NULL) _mi_block_set_next(last, block);
+    else chain.first = block;
+    last = block;
+  }
+  return chain;
+}
+
+// ---- letting go, and taking over ----------------------------------------------------------------------------------------
+
+// Marks blocks of a page whose gaps are in no list; `used` does not count them any more.
+static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
+  for (mi_block_t* next; block != NULL; block = next) {
+    size_t n;
+    next = _mi_page_next_block(block);
+    if (_mi_gaps_size(page, block) != 0) gaps_merge(NULL, gaps_map(page), gaps_unit(block), &n);
+  }
+}
+
+// Its gaps are in no list, nor is it.
+static void gaps_share(mi_theap_t* theap, mi_page_t* page) {
+  do {
+    mi_chain_t chain = _mi_page_word_take(&page->word, MI_PAGE_OWNED);
+    gaps_mark_free(page, chain.first);
+    _mi_page_set_used(page, _mi_page_used(page) - chain.count);
+    page->capacity = (uint16_t)_mi_page_used(page); // GP4
+    if (page->capacity == 0) {
+      gaps_delete(theap, page);
+      return;
+    }
+  } while (!_mi_pool_share(page, MI_PAGE_OWNED));
+}
+
+bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
+  mi_gaps_t* gaps = gaps_of(theap);
+  gaps_mark_free(page, page->free);
+  page->free = NULL;
+  page->next = page->prev = NULL;
+  if (gaps == NULL) gaps_share(theap, page);
+  else gaps_enlist(gaps, gaps_map(page));
+  return gaps != NULL;
+}
+
+void _mi_gaps_forget(mi_theap_t* theap) {
+  if (theap->gaps != NULL) memset(theap->gaps, 0, sizeof(*theap->gaps));
+}
+
+void _mi_gaps_release(mi_theap_t* theap) {
+  if (theap->gaps == NULL) return;
+  mi_gap_map_t* map = theap->gaps->first;
+  _mi_gaps_forget(theap);
+  for (mi_gap_map_t* next; map != NULL; map = next) {
+    next = map->next;
+    gaps_share(theap, map->page);
+  }
+}
+
+void _mi_gaps_orphan(mi_page_t* page) {
+  mi_chain_t chain = _mi_page_word_chain(mi_load_relaxed(&page->word));
+  page->capacity = MI_GAP_ORPHAN;
+  mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_SHARED, chain.count, chain.first));
+}

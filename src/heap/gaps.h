@@ -1,0 +1,92 @@
+// Pages whose free memory is kept as gaps: blocks of several classes lie next to each other there.  Layer: heap.
+//
+//   page of one class   |aaa|   |   |aaa|   |aaa|        most blocks are free, and no use to other classes
+//   gap page            |aaa|bbbbbb||aaa|gap|aaa|        what is free is one gap; blocks of any class that fit are made of it
+//
+// A page that holds few blocks of a class that does not grow becomes a gap page (sparse.h) and is one until it is empty.
+//
+// GP1  A gap page is cut into runs of units of 16 bytes.  A bit for each unit says whether a run begins there, and another
+//      whether that run is a block.  Two gaps never meet.  A block has the size of its class, and the alignment that all blocks
+//      of its class have.
+// GP2  Who owns the page changes the bits.  Those at both ends of a block stay as they are as long as the block is in use, so
+//      that who has the block may read them at any time.
+// GP3  `free` is NULL and bin_offset is that of a bin without slots, so that each free of the owner ends in _mi_free_slow.
+//      `extended` is the number of its map, `used` counts its blocks, block_size is 0.
+// GP4  While it is OWNED its gaps are in the lists of its theap, and it is in no queue.  It is never PARKED.  SHARED it is in the
+//      pool of the class that it once had, with `capacity` as many blocks as it has, so that the free of the last one claims
+//      it.
+// GP5  All gap pages are of the main heap.
+#pragma once
+
+#include "gap_map.h"
+#include "queue.h"
+
+#define MI_GAP_LISTS  64
+#define MI_GAP_CHAIN  8          // so many blocks are made at a time
+#define MI_GAP_ORPHAN UINT16_MAX // `capacity` of one whose owner did not survive a fork
+
+// The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
+#define MI_GAPS (!MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS)
+
+// A gap, while it is in a list.
+typedef struct mi_gap_s {
+  struct mi_gap_s* next;
+  struct mi_gap_s* prev;
+} mi_gap_t;
+
+// What a theap has of them.
+typedef struct mi_gaps_s {
+  mi_gap_t*     lists[MI_GAP_LISTS]; // by size
+  uint64_t      nonempty;            // bit i: lists[i] is
+  mi_gap_map_t* first;
+  size_t        n_pages;
+  size_t        n_free; // units in gaps
+} mi_gaps_t;
+
+static inline bool _mi_gaps_is(const mi_page_t* page) {
+  return MI_GAPS && mi_unlikely(_mi_page_kind(page) == MI_PAGE_GAPS);
+}
+
+// Can blocks of the class lie in a gap page?
+static inline bool _mi_gaps_fits(size_t cls) {
+  const mi_class_info_t* info = &_mi_size_class_info[cls];
+  return MI_GAPS && info->n_slices == 1 && info->block_size % MI_GAP_UNIT == 0;
+}
+
+// The bytes of the block p, 0 if there is none.
+size_t _mi_gaps_size(const mi_page_t* page, const void* p);
+
+// For those who look from outside: the next block at unit *at or later, of `size` bytes; false if there is none.
+bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size);
+
+// ---- between enter and leave, by the owner ------------------------------------------------------------------------------
+
+// Makes a page of the theap's queue one, if it can be.
+bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page);
+
+// Blocks of a class out of gaps; none if no gap fits.
+mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls);
+
+// A block of a page that the theap owns is free.
+void _mi_gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block);
+
+// Takes what others have freed in up to n pages, in turn.
+void _mi_gaps_collect(mi_theap_t* theap, size_t n);
+
+// A page that was just adopted from a pool.  False: it is shared again.
+bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page);
+
+// Lets go of all.
+void _mi_gaps_release(mi_theap_t* theap);
+
+// ---- else ---------------------------------------------------------------------------------------------------------------
+
+// Makes one without blocks, which the caller holds, an ordinary page that can be deleted.
+void _mi_gaps_unmake(mi_page_t* page);
+
+// In the child of a fork: the theap has none, and nobody owns the page any more.
+void _mi_gaps_forget(mi_theap_t* theap);
+void _mi_gaps_orphan(mi_page_t* page);
+
+// Do its bits agree with what it counts?
+bool _mi_gaps_is_valid(const mi_page_t* page);

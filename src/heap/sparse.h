@@ -1,0 +1,15 @@
+// Pages that hold little, and the requests that take their place.  Layer: heap.
+//
+// When the sizes that a program uses change, what is left of the old ones keeps pages, and pages are made for the new ones.  So
+// before a theap makes a page it uses gaps (gaps.h), and now and then looks at how much its pages hold.
+//
+// SP1  If more than a quarter of the theap's pages is free, and that is more than 2 MiB, pages of classes that have several
+//      pages with room become gap pages, a few at a time.
+// SP2  The theap looks at its pages at one in 32 requests for a page, or fewer if it has many, and at one in 16
+//      after a look that found so.
+#pragma once
+
+#include "theap.h"
+
+// Blocks of the class out of gaps, when no page of the class is known to have room; none: take a page.
+mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls);

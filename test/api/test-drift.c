@@ -1,0 +1,288 @@
+// Proves: a cache whose values change their size needs no more than twice what is live, while sizes grow, shrink, and go back
+// and forth; all of its memory goes back afterwards.  Blocks in gap pages are like others: they have their size, their contents
+// and their alignment, are visited, counted, resized and freed, by any thread, after the end of theirs, and in the child of a
+// fork.  A program whose sizes stay as they are has no gap pages.
+#include "../check.h"
+#include "../modes/support.h"
+#include "base/mode.h"
+#include "mimalloc-stats.h"
+#include "mimalloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#if !defined(_WIN32) && !defined(__wasm__)
+  #include <sys/wait.h>
+#endif
+
+#define LIVE  (10 * MiB)
+#define SLICE (64 * KiB)
+
+// Does the build have gap pages (heap/gaps.h)?
+#define HAS_GAPS (!MI_PADDING && !MI_TRACK && !MI_TAGS)
+
+enum { n_max = 600000, n_phases = 6 };
+
+static unsigned char* blocks[n_max];
+static uint32_t       sizes[n_max];
+static size_t         n_blocks, n_bytes;
+
+static int64_t pages_committed(void) {
+  mi_stats_t_decl(stats);
+  mi_stats_get(&stats);
+  return stats.page_committed.current;
+}
+
+static void add(size_t size) {
+  blocks[n_blocks] = (unsigned char*)mi_malloc(size);
+  sizes[n_blocks] = (uint32_t)size;
+  memset(blocks[n_blocks], (int)(size % 251), size);
+  n_blocks++;
+  n_bytes += size;
+}
+
+static void check_block(size_t i) {
+  unsigned char mark = (unsigned char)(sizes[i] % 251);
+  CHECK(blocks[i][0] == mark && blocks[i][sizes[i] / 2] == mark && blocks[i][sizes[i] - 1] == mark);
+  CHECK(mi_usable_size(blocks[i]) >= sizes[i]);
+}
+
+static void drop(size_t i) {
+  check_block(i);
+  mi_free(blocks[i]);
+  n_bytes -= sizes[i];
+  n_blocks--;
+  blocks[i] = blocks[n_blocks];
+  sizes[i] = sizes[n_blocks];
+}
+
+static void drop_all(void) {
+  while (n_blocks > 0) drop(n_blocks - 1);
+}
+
+static void turn(rng_t* r, size_t mean, size_t n) {
+  for (size_t done = 0; done < n;) {
+    size_t size = 20 + mean / 2 + rng_below(r, mean);
+    add(size);
+    done += size;
+    while (n_bytes > LIVE) drop(rng_below(r, n_blocks));
+  }
+}
+
+typedef struct found_s {
+  size_t n, bytes, n_in_gaps;
+} found_t;
+
+static bool visit(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  found_t* found = (found_t*)arg;
+  (void)heap;
+  if (block == NULL) return true;
+  found->n++;
+  found->bytes += size;
+  found->n_in_gaps += (size != area->block_size);
+  return true;
+}
+
+static void check_all(size_t n_before) {
+  found_t found = {0, 0, 0};
+  size_t  bytes = 0;
+  CHECK(mi_heap_check(NULL));
+  for (size_t i = 0; i < n_blocks; i++) {
+    check_block(i);
+    bytes += mi_usable_size(blocks[i]);
+  }
+  mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
+  CHECK_EQ(found.n, n_blocks + n_before);
+  CHECK(found.bytes >= bytes);
+}
+
+static size_t count_visited(void) {
+  found_t found = {0, 0, 0};
+  mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
+  return found.n;
+}
+
+// Blocks that lie in pages with blocks of other sizes.
+static size_t in_gap_pages(void) {
+  found_t found = {0, 0, 0};
+  mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
+  return found.n_in_gaps;
+}
+
+// ---- drift --------------------------------------------------------------------------------------------------------------
+
+static void test_drift(const size_t* means) {
+  rng_t   r = rng_make(means[0]);
+  size_t  n_before = count_visited();
+  int64_t before = pages_committed();
+  for (size_t i = 0; i < n_phases; i++) {
+    turn(&r, means[i], LIVE);
+    int64_t committed = pages_committed() - before;
+    if (HAS_GAPS)
+      CHECK_FOR(committed <= 2 * (int64_t)LIVE, "%zu bytes: %lld KiB", means[i], (long long)committed / 1024);
+    check_all(n_before);
+  }
+  CHECK(!HAS_GAPS || in_gap_pages() > 0);
+  drop_all();
+  mi_collect(true);
+  CHECK(in_gap_pages() <= n_before); // the C library's
+  CHECK(pages_committed() - before <= (int64_t)(100 * SLICE));
+}
+
+static const size_t growing[] = {44, 100, 210, 480, 1100, 2500};
+static const size_t shrinking[] = {2500, 1100, 480, 210, 100, 44};
+static const size_t alternating[] = {100, 1100, 100, 1100, 100, 1100};
+
+// ---- nothing drifts -------------------------------------------------------------------------------------------------------
+
+static void test_steady(void) {
+  rng_t r = rng_make(1);
+  for (size_t i = 0; i < 8; i++) {
+    for (size_t n = 0; n < LIVE;) {
+      size_t size = 20 + rng_below(&r, 1000);
+      add(size);
+      n += size;
+      while (n_bytes > LIVE) drop(rng_below(&r, n_blocks));
+    }
+    CHECK_EQ(in_gap_pages(), 0);
+  }
+  drop_all();
+}
+
+// ---- other calls, other threads -------------------------------------------------------------------------------------------
+
+static void drift_some(uint64_t seed) {
+  rng_t r = rng_make(seed);
+  turn(&r, 44, LIVE);
+  turn(&r, 210, LIVE);
+  CHECK(!HAS_GAPS || in_gap_pages() > 0);
+}
+
+static void test_calls(void) {
+  size_t n_moved = 0;
+  drift_some(2);
+  for (size_t i = 0; i < n_blocks; i++) {
+    size_t usable = mi_usable_size(blocks[i]);
+    CHECK(usable >= sizes[i] && mi_realloc(blocks[i], usable) == blocks[i]);
+    if (n_moved++ % 16 != 0) continue;
+    blocks[i] = (unsigned char*)mi_realloc(blocks[i], usable + 1);
+    check_block(i);
+  }
+  CHECK(n_moved > 0);
+  for (size_t align = 32; align <= 2048; align *= 2) {
+    void* p = mi_malloc_aligned(align, align);
+    CHECK((uintptr_t)p % align == 0);
+    mi_free(p);
+  }
+  for (size_t size = 16; size < 2000; size += 16) {
+    size_t i = 0;
+    char*  p = (char*)mi_zalloc(size);
+    while (i < size && p[i] == 0) i++;
+    CHECK_EQ(i, size);
+    mi_free(p);
+  }
+  CHECK(mi_heap_check(NULL));
+  drop_all();
+}
+
+static void* free_half(void* arg) {
+  (void)arg;
+  for (size_t i = n_blocks; i-- > 0;) {
+    if (i % 2 == 0) drop(i);
+  }
+  return NULL;
+}
+
+static void* drift_thread(void* arg) {
+  drift_some((uintptr_t)arg);
+  return NULL;
+}
+
+static void run(void* (*start)(void*), void* arg) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, start, arg);
+  pthread_join(thread, NULL);
+}
+
+static void test_threads(void) {
+  int64_t before = pages_committed();
+  drift_some(3);
+  run(&free_half, NULL);
+  CHECK(mi_heap_check(NULL));
+  rng_t r = rng_make(4);
+  turn(&r, 480, LIVE); // with what the other has freed
+  CHECK(mi_heap_check(NULL));
+  drop_all();
+  run(&drift_thread, (void*)5);
+  CHECK(mi_heap_check(NULL));
+  for (size_t i = 0; i < n_blocks; i++) check_block(i);
+  free_half(NULL);
+  CHECK(mi_heap_check(NULL));
+  turn(&r, 480, LIVE); // in pages of the one that has ended
+  CHECK(mi_heap_check(NULL));
+  drop_all();
+  mi_collect(true);
+  CHECK_FOR(pages_committed() - before <= (int64_t)(100 * SLICE), "%lld KiB stay",
+            (long long)(pages_committed() - before) / 1024);
+}
+
+static atomic_bool must_stop;
+
+static void* watch(void* arg) {
+  while (!atomic_load(&must_stop)) {
+    mi_stats_t_decl(stats);
+    CHECK(mi_heap_stats_get(mi_heap_main(), &stats));
+  }
+  return arg;
+}
+
+// Another thread reads the statistics, and so the maps of gap pages that come and go.
+static void test_watched(void) {
+  pthread_t thread;
+  atomic_store(&must_stop, false);
+  pthread_create(&thread, NULL, &watch, NULL);
+  for (uint64_t seed = 10; seed < 13; seed++) {
+    drift_some(seed);
+    drop_all();
+  }
+  atomic_store(&must_stop, true);
+  pthread_join(thread, NULL);
+}
+
+#if !defined(_WIN32) && !defined(__wasm__)
+static void* fork_in_thread(void* arg) {
+  int   status = 1;
+  pid_t child = fork();
+  if (child == 0) {
+    rng_t r = rng_make(8);
+    for (size_t i = 0; i < n_blocks; i++) check_block(i);
+    turn(&r, 100, LIVE); // makes use of what orphans leave, or does without
+    drop_all();
+    CHECK(mi_heap_check(NULL));
+    _exit(check_n_failed != 0);
+  }
+  waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  return arg;
+}
+
+static void test_fork(void) {
+  drift_some(7);
+  fork_in_thread(NULL);
+  run(&fork_in_thread, NULL); // the child does not have the thread whose pages they are
+  drop_all();
+}
+#else
+static void test_fork(void) {}
+#endif
+
+int main(void) {
+  test_steady();
+  test_drift(growing);
+  test_drift(shrinking);
+  test_drift(alternating);
+  test_calls();
+  test_threads();
+  test_watched();
+  test_fork();
+  return check_result();
+}

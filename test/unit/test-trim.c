@@ -1,0 +1,73 @@
+// Proves: what is left in the bins of wide classes is bounded while pages are made for others: a buffer that becomes larger and
+// larger leaves no block of each size behind.  Bins that hold little are left as they are.
+#include "../check.h"
+#include "../modes/support.h"
+#include "mimalloc.h"
+#include "heap/theap.h"
+#include "page/padding.h"
+
+enum { n_live = 8, n_rounds = 20 };
+
+static size_t in_bin(size_t cls) {
+  size_t n = 0;
+  for (const mi_block_t* b = _mi_theap_default->bins[cls].head; b != NULL; b = _mi_page_next_block(b)) n++;
+  return n;
+}
+
+static size_t bytes_in_bins(void) {
+  size_t n = 0;
+  for (size_t cls = MI_CLASS_WIDE; cls < MI_CLASS_COUNT; cls++) n += in_bin(cls) * _mi_size_class_block(cls);
+  return n;
+}
+
+// One block of each wide class up to a size, one after the other.
+static void grow_to(size_t size) {
+  for (size_t cls = MI_CLASS_WIDE; cls < MI_CLASS_COUNT && _mi_size_class_block(cls) <= size; cls++)
+    mi_free(mi_malloc(_mi_size_class_block(cls) - MI_PADDING_SIZE));
+}
+
+// A page is made for each block.
+static void hold(void** blocks) {
+  for (size_t i = 0; i < n_live; i++) blocks[i] = mi_malloc(MI_CLASS_SIZE_MAX - MI_PADDING_SIZE);
+}
+
+static void release(void** blocks) {
+  for (size_t i = 0; i < n_live; i++) mi_free(blocks[i]);
+  mi_collect(true);
+}
+
+static void check_bounded(void) {
+  void* blocks[n_live];
+  grow_to(MI_CLASS_SIZE_MAX);
+  size_t n = bytes_in_bins(); // the last two pages were made after the last look that found too much
+  CHECK_FOR(n <= 5 * MI_MiB / 2, "%zu bytes", n);
+  hold(blocks);
+  n = bytes_in_bins();
+  CHECK_FOR(n <= 3 * MI_MiB / 2, "%zu bytes", n);
+  release(blocks);
+}
+
+// Less than a MiB stays, whatever is made.
+static void check_few(void) {
+  void* blocks[n_live];
+  grow_to(104832);
+  size_t n = bytes_in_bins();
+  CHECK(n > 0 && n <= MI_MiB);
+  hold(blocks);
+  CHECK_EQ(bytes_in_bins(), n);
+  release(blocks);
+}
+
+int main(void) {
+  watchdog(120);
+  if (MI_HARDENED || MI_TAGS) {
+    test_skip("bins of wide classes", "blocks that are freed wait before they go to a bin or past it");
+    return skip_code;
+  }
+  mi_option_set(mi_option_purge_delay, -1);
+  for (int i = 0; i < n_rounds; i++) {
+    check_bounded();
+    check_few();
+  }
+  return check_result();
+}
