@@ -3,10 +3,11 @@
 // Pages start at slice boundaries and have no header, so every block of a class whose size is a multiple of the alignment
 // is aligned: up to 64 KiB an aligned block is an ordinary block, and is freed like one.  Only larger alignments, and
 // those at an offset, take a page of their own.
+#include "aligned.h"
+
 #include <string.h>
 
 #include "../heap/sampler.h"
-#include "life.h"
 #include "malloc.h"
 #include "realloc.h"
 
@@ -20,15 +21,9 @@ static mi_noinline void* aligned_any(mi_heap_t* heap, size_t size, size_t align,
   return _mi_alloc_request(&request);
 }
 
-// The first block of the bin of a class that has the alignment.
 static mi_always_inline void* aligned_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
-  bool is_fast = (heap == NULL && !zero && offset == 0 && size <= MI_LIFE_MEDIUM_MAX && !_mi_life_is_guarded(size));
-  if (mi_likely(is_fast && mi_is_pow2(align) && align <= MI_SLICE_SIZE)) {
-    size_t cls = _mi_size_class_aligned(_mi_life_need(size), align);
-    void*  p = (cls == MI_CLASS_NONE ? NULL : _mi_theap_pop_fast(_mi_theap_default, cls << MI_BIN_SHIFT));
-    if (mi_likely(p != NULL)) return _mi_life_issue(p, size, cls);
-  }
-  return aligned_any(heap, size, align, offset, zero);
+  void* p = (heap == NULL && !zero && offset == 0 ? _mi_aligned_pop(size, align) : NULL);
+  return mi_likely(p != NULL) ? p : aligned_any(heap, size, align, offset, zero);
 }
 
 // Does every block have the alignment?  One of up to a word is not even looked at, unless there is an offset.

@@ -41,15 +41,19 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   return malloc_big(size);
 }
 
-static mi_always_inline void* zalloc_small(size_t size) {
-  size_t offset = _mi_size_class_small[_mi_life_need(size)];
-  void*  p = _mi_theap_pop_fast(_mi_theap_default, offset);
+static mi_always_inline void* zalloc_default(size_t offset, size_t size) {
+  void* p = _mi_theap_pop_fast(_mi_theap_default, offset);
   return mi_likely(p != NULL) ? _mi_life_issue_zero(p, size, offset >> MI_BIN_SHIFT) : _mi_alloc(size, true);
+}
+
+static mi_noinline void* zalloc_big(size_t size) mi_attr_noexcept {
+  if (mi_unlikely(size > MI_CLASS_ASKED_MAX || _mi_life_is_guarded(size))) return _mi_alloc(size, true);
+  return zalloc_default(_mi_size_class_of(_mi_life_need(size)) << MI_BIN_SHIFT, size);
 }
 
 void* mi_zalloc(size_t size) mi_attr_noexcept {
   bool is_small = (size <= MI_LIFE_SMALL_MAX && !_mi_life_is_guarded(size));
-  return mi_likely(is_small) ? zalloc_small(size) : _mi_alloc(size, true);
+  return mi_likely(is_small) ? zalloc_default(_mi_size_class_small[_mi_life_need(size)], size) : zalloc_big(size);
 }
 
 static mi_cold void* malloc_overflow(size_t count, size_t size) {

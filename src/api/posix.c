@@ -5,6 +5,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "aligned.h"
 #include "life.h"
 #include "malloc.h"
 
@@ -14,12 +15,19 @@ void mi_cfree(void* p) mi_attr_noexcept {
 
 // ---- alignment ------------------------------------------------------------------------------------------------------
 
+// POSIX: errno stays as it was, the result says it.
+static mi_noinline void* posix_aligned(size_t size, size_t alignment) mi_attr_noexcept {
+  int   saved = errno;
+  void* p = mi_malloc_aligned(size, alignment);
+  errno = saved;
+  return p;
+}
+
 int mi_posix_memalign(void** p, size_t alignment, size_t size) {
   if (p == NULL || alignment % sizeof(void*) != 0 || !mi_is_pow2(alignment)) return EINVAL;
-  int   saved = errno;
-  void* q = mi_malloc_aligned(size, alignment);
-  errno = saved; // POSIX: the result says it
-  if (q == NULL) return ENOMEM;
+  void* q = _mi_aligned_pop(size, alignment);
+  if (mi_unlikely(q == NULL)) q = posix_aligned(size, alignment);
+  if (mi_unlikely(q == NULL)) return ENOMEM;
   *p = q;
   return 0;
 }

@@ -78,11 +78,32 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   return q != NULL ? q : realloc_copy(heap, p, old_size, new_size, zero);
 }
 
+// A block that does not fit as it is; `slice` as in realloc_any.
+static mi_noinline void* realloc_move(const mi_page_t* slice, void* p, size_t new_size) mi_attr_noexcept {
+  if (mi_unlikely(slice == NULL || !_mi_life_is_plain(slice) || new_size == 0))
+    return realloc_slow(p, new_size, false, NULL);
+  size_t old_size = _mi_page_block_size(slice);
+  void*  q = mi_malloc(new_size);
+  if (mi_unlikely(q == NULL)) return NULL;
+  memcpy(q, p, mi_min(old_size, new_size));
+  mi_free(p);
+  return q;
+}
+
+// The descriptor of the slice in region 0, where nearly all blocks are.
+static mi_always_inline const mi_page_t* realloc_slice(const void* p) {
+  const mi_region_t* region = &_mi_region_all[0];
+  size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
+  return mi_likely(slice < mi_load_growing(&region->n_slices)) ? (const mi_page_t*)_mi_region_descriptor(region, slice)
+                                                               : NULL;
+}
+
 static mi_always_inline void* realloc_any(mi_heap_t* heap, void* p, size_t new_size, bool zero) {
-  const mi_page_t* page = (heap == NULL ? _mi_page_at(p) : NULL);
-  if (mi_likely(page != NULL) && _mi_life_fits(page, new_size)) {
-    if (MI_API_LEVEL < 3 || mi_likely(mi_load_relaxed(&page->home) == _mi_theap_default)) return p;
+  const mi_page_t* slice = (heap == NULL && !MI_TAGS ? realloc_slice(p) : NULL);
+  if (mi_likely(slice != NULL) && _mi_life_fits(slice, new_size)) {
+    if (MI_API_LEVEL < 3 || mi_likely(mi_load_relaxed(&slice->home) == _mi_theap_default)) return p;
   }
+  if (heap == NULL && !zero && MI_API_LEVEL < 3) return realloc_move(slice, p, new_size);
   return realloc_slow(p, new_size, zero, heap);
 }
 
