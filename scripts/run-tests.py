@@ -36,6 +36,8 @@ SLOW = "package|programs|bugs"
 
 MISSING = "a tool is missing"
 
+TESTS_PER_JOB = 2
+
 
 @dataclasses.dataclass(frozen=True)
 class Part:
@@ -48,12 +50,18 @@ class Part:
     wants: tuple = ()  # (what is skipped without them, needs)
     is_optional: bool = False  # skipped as a whole, without a failure, if a need cannot be met
     platform: bool = False  # `preset` is the name of a file in cmake/toolchains
-    options: tuple = ()  # of cmake, for platforms
+    options: tuple = ()  # of cmake
     script: str = ""  # builds and checks by itself, with the part's name as its argument; takes the place of cmake and ctest
     build: str = ""  # of another platform, which this one runs in another environment
     toolchain: str = ""  # a file in cmake/toolchains, if that has not the name of the build
     environment: tuple = ()  # (name, value)
     targets: tuple = ()  # of cmake, if the tests need no others
+
+
+
+def kinds(*names):
+    """The option of cmake that leaves the tests of other kinds out of a build (test/CMakeLists.txt)."""
+    return (f"-DMI_TEST_KINDS={';'.join(names)}",)
 
 
 NIM = "test/nim/run.py"
@@ -67,18 +75,22 @@ PARTS = [
           "python3-setuptools", "python3-wheel", "python3-venv"),
          (("scrapes by Prometheus", ["prometheus:promtool"]), ("flame graphs in a browser", ["chromium"])), is_optional=True,
          targets=("mimalloc",)),
-    Part("debug", "rest", "debug", "all tests, with internal checks", needs=("python3",)),
-    Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared")),
+    Part("debug", "rest", "debug", "the library with internal checks; with all checks the release build has it", ("-LE", "all-checks"),
+         ("python3",)),
+    Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared"), options=kinds("api", "modes")),
     Part("secure", "rest", "secure", "the library with checks of blocks (MI_SECURE)", ("-L", "unit|api|bugs"), ("python3",)),
     Part("secure-full", "rest", "secure-full", "the library with all checks (MI_SECURE_FULL)", ("-L", "unit|api|modes|fault|bugs"), ("python3",)),
-    Part("by-key", "rest", "by-key", "thread-local variables as on macOS and OpenBSD, by a key", ("-R", "^(unit|api|override)-|modes-thread")),
-    Part("level3", "rest", "level3", "the library with the interface of version 3", ("-L", "unit|api|modes")),
+    Part("by-key", "rest", "by-key", "thread-local variables as on macOS and OpenBSD, by a key", ("-R", "^(unit|api|override)-|modes-thread"),
+         options=kinds("unit", "api", "override", "modes")),
+    Part("level3", "rest", "level3", "the library with the interface of version 3", ("-L", "unit|api|modes"),
+         options=kinds("unit", "api", "modes")),
     Part("asan", "rest", "asan", "the address sanitizer"),
-    Part("ubsan", "rest", "ubsan", "the undefined behaviour sanitizer", ("-L", "unit|api")),
-    Part("tsan", "rest", "tsan", "the thread sanitizer", ("-L", "unit|modes|stress|fault")),
-    Part("clang", "rest", "clang-release", "clang", ("-L", "api|unit|fault|override|preload"), tuple(CLANG), is_optional=True),
+    Part("ubsan", "rest", "ubsan", "the undefined behaviour sanitizer", ("-L", "unit|api"), options=kinds("unit", "api")),
+    Part("tsan", "rest", "tsan", "the thread sanitizer", ("-L", "unit|modes|stress|fault"), options=kinds("unit", "modes", "stress", "fault")),
+    Part("clang", "rest", "clang-release", "clang", ("-L", "api|unit|fault|override|preload"), tuple(CLANG), is_optional=True,
+         options=kinds("api", "unit", "fault", "override", "preload")),
     Part("clang-asan", "rest", "clang-asan", "clang, the address sanitizer and the fuzzer", ("-L", "fuzz|unit"), tuple(CLANG),
-         is_optional=True),
+         is_optional=True, options=kinds("fuzz", "unit")),
     *(Part(f"bugs-{preset}", "bugs", preset, "programs with one bug each: the detections are those in test/bugs/table.toml",
            ("-L", "bugs"), ("python3",)) for preset in ("release", "debug", "secure", "secure-full")),
     Part("packages", "package", "release", "packaging, also with package managers and other versions of CMake (uses registries)",
@@ -106,12 +118,12 @@ QEMU = ("python3", "qemu-user:qemu-aarch64")
 
 
 PLATFORM_TESTS = ("-L", "unit|api|override|preload|stress|fuzz")
-KINDS = "-DMI_TEST_KINDS=unit;api;override;preload;stress;fuzz"
+KINDS = kinds("unit", "api", "override", "preload", "stress", "fuzz")
 
 
 def cross(name, triple, packages, what, **more):
     return Part(name, "platforms", name, what, PLATFORM_TESTS,
-                (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]), platform=True, options=(KINDS,), **more)
+                (*QEMU, f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:]), platform=True, options=KINDS, **more)
 
 
 # With clang and lld in place of GCC and its linker, and again with programs and library optimised together.
@@ -123,7 +135,7 @@ def cross_clang(name, triple, packages, what, lto):
                 f"{what}, clang and lld{', thin LTO' if lto else ''}", CLANG_TESTS,
                 ("python3", "qemu-user:qemu-aarch64", f"{packages[0]}:{triple}-gcc", f"{packages[1]}:{triple}-g++", *packages[2:], CLANG[0], *LTO),
                 platform=True, toolchain=name,
-                options=("-DMI_TEST_KINDS=override;preload;stress", "-DMI_CROSS_CLANG=ON", f"-DCMAKE_INTERPROCEDURAL_OPTIMIZATION={'ON' if lto else 'OFF'}"))
+                options=(*kinds("override", "preload", "stress"), "-DMI_CROSS_CLANG=ON", f"-DCMAKE_INTERPROCEDURAL_OPTIMIZATION={'ON' if lto else 'OFF'}"))
 
 
 ARM64 = ("gcc-aarch64-linux-gnu", "g++-aarch64-linux-gnu", "libc6-dev-arm64-cross")
@@ -139,9 +151,9 @@ WASI = ("python3", "nodejs:node", "clang-19", "lld-19:wasm-ld-19", "llvm-19:llvm
         "libc++abi-19-dev-wasm32:libc++abi-19-dev-wasm32")
 EMSCRIPTEN = ("python3", "nodejs:node", "emscripten:emcc")
 PLATFORMS = [
-    Part("x86-32", "rest", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS, X86_32, platform=True, options=(KINDS,), is_optional=True),
-    Part("musl", "rest", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, MUSL, platform=True, options=(KINDS,), is_optional=True),
-    *(Part(name, "platforms", name, what, PLATFORM_TESTS, (*needs, CLANG[0], *LTO), platform=True, options=(KINDS,)) for name, what, needs in (
+    Part("x86-32", "rest", "x86-32", "Linux, x86 with 32 bits", PLATFORM_TESTS, X86_32, platform=True, options=KINDS, is_optional=True),
+    Part("musl", "rest", "musl", "Linux, x86-64, C library musl", PLATFORM_TESTS, MUSL, platform=True, options=KINDS, is_optional=True),
+    *(Part(name, "platforms", name, what, PLATFORM_TESTS, (*needs, CLANG[0], *LTO), platform=True, options=KINDS) for name, what, needs in (
         ("x86-32-clang", "the same as x86-32 with clang and lld", X86_32), ("musl-clang", "the same as musl with clang and lld", MUSL),
         ("clang-lto", "the library that users get, optimised when it is linked, by clang and lld", ("python3",)),
         ("clang-thin-lto", "the same with ThinLTO", ("python3",)))),
@@ -150,7 +162,7 @@ PLATFORMS = [
     cross("arm64-64k", "aarch64-linux-gnu", ARM64, "the same with OS pages of 64 KiB", build="arm64", environment=(("QEMU_PAGESIZE", "65536"),)),
     Part("arm64-64k-secure", "platforms", "arm64-64k-secure", "Linux, AArch64, OS pages of 64 KiB, all checks of blocks, emulated", ("-L", "stress"),
          (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
-         options=("-DMI_TEST_KINDS=stress", "-DMI_SECURE_FULL=ON"), environment=(("QEMU_PAGESIZE", "65536"),)),
+         options=(*kinds("stress"), "-DMI_SECURE_FULL=ON"), environment=(("QEMU_PAGESIZE", "65536"),)),
     cross("riscv64", "riscv64-linux-gnu", RISCV64, "Linux, RISC-V 64, emulated"),
     cross("armhf", "arm-linux-gnueabihf", ARMHF, "Linux, ARM 32, emulated"),
     cross("s390x", "s390x-linux-gnu", S390X, "Linux, s390x, big endian, emulated"),
@@ -176,7 +188,7 @@ PLATFORMS += [
     Part("arm64-tags", "platforms", "arm64-tags", "Linux, AArch64 with memory tags, emulated",
          ("-L", "api|override|preload|stress|fuzz", "-E", "cliffs|dlopen"),
          (*QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]), platform=True, toolchain="arm64",
-         options=("-DMI_TEST_KINDS=api;override;preload;stress;fuzz", "-DMI_MEMORY_TAGGING=ON")),
+         options=(*kinds("api", "override", "preload", "stress", "fuzz"), "-DMI_MEMORY_TAGGING=ON")),
     Part("arm64-programs", "platforms", "arm64-programs", "real programs of AArch64 with the library preloaded, emulated (uses registries)", (),
          (*BUILD, *QEMU, f"{ARM64[0]}:aarch64-linux-gnu-gcc", f"{ARM64[1]}:aarch64-linux-gnu-g++", *ARM64[2:]),
          script="test/platforms/real_programs.py"),
@@ -288,7 +300,7 @@ def toolchain_of(part):
 
 
 def build(part, jobs):
-    configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE"]
+    configure = ["cmake", "--preset", part.preset, "--log-level=NOTICE", *part.options]
     if part.platform:
         configure = ["cmake", "-S", ".", "-B", f"build/{build_of(part)}", "--log-level=NOTICE", "-DCMAKE_BUILD_TYPE=Release",
                      f"-DCMAKE_TOOLCHAIN_FILE=cmake/toolchains/{toolchain_of(part)}.cmake", "-DMI_DEV_WARNINGS=ON",
@@ -328,7 +340,8 @@ def run_part(part, jobs):
             print(f"built in {time.monotonic() - start:.0f} s", flush=True)
         results.parent.mkdir(parents=True, exist_ok=True)
         results.unlink(missing_ok=True)
-        ctest = ["ctest", "--test-dir", str(directory), "--parallel", str(jobs), "--output-on-failure",
+        # Many tests wait more than they compute.
+        ctest = ["ctest", "--test-dir", str(directory), "--parallel", str(TESTS_PER_JOB * jobs), "--output-on-failure",
                  "--output-junit", str(results), *part.select]
         subprocess.run([sys.executable, part.script, part.name] if part.script else ctest, cwd=ROOT,
                        env={**os.environ, **dict(part.environment)}, check=False)
@@ -417,7 +430,7 @@ def self_test():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: all {' '.join(sorted(NAMES))}")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many tests, and compilers, run at a time")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many compilers run at a time; of tests twice as many")
     parser.add_argument("--record", action="store_true", help="note the results in docs/platforms.md")
     parser.add_argument("--list", action="store_true", help="list the parts and exit")
     parser.add_argument("--self-test", action="store_true", help="test this script")

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include "support.h"
 
-enum { n_workers = 16, n_slots = 200000, n_phases = 12, n_survivors = 20, max_wait_s = 40 };
+enum { n_workers = 16, n_slots = 200000, n_phases = 8, n_survivors = 20, max_wait_s = 40 };
 
 typedef enum job_e { JOB_ALLOCATE, JOB_FREE, JOB_CHURN, JOB_PAIRS, JOB_COMPUTE, JOB_SLEEP, JOB_COUNT } job_t;
 static const char* const job_names[JOB_COUNT] = {"allocates", "frees", "churns", "pairs", "computes", "sleeps"};

@@ -10,6 +10,7 @@
 #include "../modes/tasks.h"
 
 enum { n_forks = 200, n_workers = 3, n_blocks = 40, part_seconds = 100, child_seconds = 150 };
+enum { few_forks = 20, enough_seconds = 4 }; // so many are enough where they take longer than this
 
 static atomic_bool   is_over, is_due; // is_due: workers rest while a child runs
 static atomic_size_t n_prepares, n_parents, n_children, n_wrong;
@@ -158,8 +159,11 @@ static void child_works_on(size_t number) {
   _exit(atomic_load(&n_wrong) == 0 ? 0 : 1);
 }
 
-static void fork_all(size_t n) {
-  for (size_t i = 0; i < n && check_n_failed < 5; i++) {
+static void fork_all(size_t n_wanted) {
+  double start = now_seconds();
+  size_t n = 0;
+  for (size_t i = 0; i < n_wanted && check_n_failed < 5 && (i < few_forks || now_seconds() < start + enough_seconds);
+       i++, n++) {
     int   status = 0;
     pid_t pid = fork();
     if (pid == 0) child_works_on(i);
