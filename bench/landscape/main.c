@@ -23,7 +23,7 @@
 #include "outside.h"
 #include "patterns.h"
 
-enum { warm_rounds = 4 };
+enum { warm_rounds = 32 }; // allocators take some until they keep what a pattern needs
 
 struct cell {
   const struct pattern* pattern;
