@@ -8,6 +8,18 @@ static size_t grow_slices(size_t cls, size_t n) {
   return mi_div_up(n * _mi_size_class_block(cls), MI_SLICE_SIZE);
 }
 
+// May the bins of the theap, of this class and those like it, count for so much more?
+static bool grow_may(const mi_theap_t* theap, size_t cls, size_t n_slices) {
+  if (_mi_grow_is_alone(cls)) return theap->n_grown_alone + n_slices <= MI_GROW_ALONE_SLICES;
+  return theap->n_grown_slices - theap->n_grown_alone + n_slices <= MI_GROW_SLICES;
+}
+
+// The bins of the theap count for n slices more.
+static void grow_count(mi_theap_t* theap, size_t cls, size_t n_slices) {
+  theap->n_grown_slices += n_slices;
+  if (_mi_grow_is_alone(cls)) theap->n_grown_alone += n_slices;
+}
+
 void _mi_grow_bin(mi_theap_t* theap, size_t cls) {
   mi_class_state_t* state = &theap->classes[cls];
   size_t            limit = _mi_grow_limit(theap, cls);
@@ -15,8 +27,8 @@ void _mi_grow_bin(mi_theap_t* theap, size_t cls) {
   state->has_overflowed = false;
   if (n_more == 0) return;
   size_t n_slices = grow_slices(cls, state->n_grown + n_more) - grow_slices(cls, state->n_grown);
-  if (theap->n_grown_slices + n_slices > MI_GROW_SLICES || !_mi_purge_keep(n_slices)) return;
-  theap->n_grown_slices += n_slices;
+  if (!grow_may(theap, cls, n_slices) || !_mi_purge_keep(n_slices)) return;
+  grow_count(theap, cls, n_slices);
   state->n_grown = (uint16_t)(state->n_grown + n_more);
 }
 
@@ -28,7 +40,7 @@ void _mi_grow_undo(mi_theap_t* theap, size_t cls) {
   state->n_grown = 0;
   int32_t limit = (int32_t)_mi_grow_limit(theap, cls);
   if (theap->bins[cls].limit > limit) theap->bins[cls].limit = limit;
-  theap->n_grown_slices -= n_slices;
+  grow_count(theap, cls, 0 - n_slices);
   _mi_purge_unkeep(n_slices);
 }
 

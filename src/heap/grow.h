@@ -1,7 +1,8 @@
 // Bins with a higher limit than that of their class, for programs that take and free more blocks in turn.  Layer: heap.
 //
 // GB1  A bin that runs empty and has been full since it did so before is too small: its limit doubles, up to MI_GROW_BLOCKS blocks,
-//      and up to MI_GROW_SLICES slices in all bins of a theap.
+//      and up to MI_GROW_SLICES slices in all bins of a theap.  Bins of blocks that have a page each do not count for that: they
+//      may have MI_GROW_ALONE_SLICES, as large blocks that are kept (kept.h).
 // GB2  What grown bins may hold above the limit of their class counts as free memory that is backed (arena/purge.h, PG2), so all
 //      threads together have no more of it than the purge policy lets them keep.
 // GB3  A bin from which nothing is taken has the limit of its class again, as does one that a round finds unused (trim.h).  A
@@ -12,8 +13,14 @@
 
 #include "theap.h"
 
-#define MI_GROW_BLOCKS 256
-#define MI_GROW_SLICES 64 // 4 MiB
+#define MI_GROW_BLOCKS       256
+#define MI_GROW_SLICES       64 // 4 MiB
+#define MI_GROW_ALONE_SLICES MI_KEPT_SLICES
+
+// Has each block of the class a page to itself?
+static inline bool _mi_grow_is_alone(size_t cls) {
+  return _mi_size_class_info[cls].capacity == 1;
+}
 
 // The most that a bin of the class may have as its limit.
 static inline size_t _mi_grow_limit_max(size_t cls) {

@@ -132,6 +132,7 @@ struct mi_theap_s {
   uint32_t               next_grown;           // class at which the next look at grown bins begins
   uint32_t               wide_classes;         // of which it ever made a page: a bit each (trim.h, TI3)
   size_t                 n_grown_slices;       // what grown bins count for (grow.h)
+  size_t                 n_grown_alone;        // of these, those of blocks that have a page each
   uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
   // Of a backing theap only:
   mi_kept_t              kept;                       // large blocks that its thread freed last (large.h, L3)

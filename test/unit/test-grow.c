@@ -37,14 +37,17 @@ static size_t n_kept(void) {
 
 // What the theap's bins count for is what it says, and within its bounds.
 static void check_bounds(mi_theap_t* theap) {
-  size_t n_slices = 0;
+  size_t n_slices = 0, n_alone = 0;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    n_slices += mi_div_up(theap->classes[cls].n_grown * _mi_size_class_block(cls), MI_SLICE_SIZE);
+    size_t n = mi_div_up(theap->classes[cls].n_grown * _mi_size_class_block(cls), MI_SLICE_SIZE);
+    n_slices += n;
+    if (_mi_grow_is_alone(cls)) n_alone += n;
     CHECK(_mi_grow_limit(theap, cls) <= _mi_grow_limit_max(cls));
     CHECK(theap->bins[cls].limit <= (int32_t)_mi_grow_limit(theap, cls));
   }
   CHECK_EQ(theap->n_grown_slices, n_slices);
-  CHECK(n_slices <= MI_GROW_SLICES);
+  CHECK_EQ(theap->n_grown_alone, n_alone);
+  CHECK(n_slices - n_alone <= MI_GROW_SLICES && n_alone <= MI_GROW_ALONE_SLICES);
 }
 
 static size_t grown(mi_theap_t* theap, size_t size) {
@@ -93,11 +96,11 @@ static void check_once(void) {
 }
 
 // Pages of another class end it, and the blocks in the bin go to their pages.
-static void check_other_class(void) {
-  grow(64, 8192);
+static void check_other_class(size_t n, size_t size) {
+  grow(n, size);
   for (size_t i = 0; i < 4000; i++) blocks[i] = mi_malloc(1024 - MI_PADDING_SIZE);
-  CHECK_EQ(grown(_mi_theap_default, 8192), 0);
-  CHECK(_mi_theap_default->bins[class_of(8192)].head == NULL);
+  CHECK_EQ(grown(_mi_theap_default, size), 0);
+  CHECK(_mi_theap_default->bins[class_of(size)].head == NULL);
   check_bounds(_mi_theap_default);
   for (size_t i = 0; i < 4000; i++) mi_free(blocks[i]);
   mi_collect(true);
@@ -148,9 +151,11 @@ int main(void) {
   check_batches(16, 16384);
   check_batches(16, 65536);
   check_batches(16, 262144);
+  check_batches(16, MI_CLASS_SIZE_MAX); // more than 4 MiB: they have a page each
   check_all_classes();
   check_once();
-  check_other_class();
+  check_other_class(64, 8192);
+  check_other_class(16, MI_CLASS_SIZE_MAX);
   check_thread(false);
   if (!MI_TSAN) check_thread(true);
   return check_result();
