@@ -9,14 +9,16 @@ static mi_always_inline void* aligned_pop_class(size_t offset, size_t size) {
   return mi_likely(p != NULL) ? _mi_life_issue(p, size, offset >> MI_BIN_SHIFT) : NULL;
 }
 
-// Of a class of more than 1 KiB, which may have been widened (page/size_class.h).
+// Of a class of more than 1 KiB, which may have been widened (page/size_class.h).  Pages start at slices, so a larger
+// alignment is not a matter of the class.
 static mi_noinline void* aligned_pop_any(size_t size, size_t need, size_t align) mi_attr_noexcept {
+  if (align > MI_SLICE_SIZE) return NULL;
   size_t cls = _mi_size_class_aligned(need, align);
   return cls == MI_CLASS_NONE ? NULL : aligned_pop_class(cls << MI_BIN_SHIFT, size);
 }
 
 // The first block of the bin of the class of the default heap that has the alignment.  NULL if there is none, or if the
-// alignment is no power of two; errno stays as it was.
+// alignment is no power of two or above a slice; errno stays as it was.
 static mi_always_inline void* _mi_aligned_pop(size_t size, size_t align) {
   if (mi_unlikely(!mi_is_pow2(align) || size > MI_CLASS_ASKED_MAX || _mi_life_is_guarded(size))) return NULL;
   size_t need = mi_align_up(mi_max(_mi_life_need(size), 1), align);

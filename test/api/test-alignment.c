@@ -1,4 +1,4 @@
-// Proves: every alignment that is a power of two is kept, with and without offset, through gets and resizes; natural
+// Proves: every alignment that is a power of two is kept, with and without offset, through gets, resizes and reuse; natural
 // alignment holds for plain requests; what is no power of two is refused.
 #include "../check.h"
 #include "heap-entries.h"
@@ -28,6 +28,30 @@ static void check_powers(void) {
         CHECK_FOR(mi_usable_size(p) >= size, "%s(%zu, %zu)", g->name, size, alignment);
         memset(p, 0xAB, size);
         mi_free(p);
+      }
+    }
+  }
+}
+
+// Blocks of the same class that were freed before are taken again only if they have the alignment.
+static void check_reuse(void) {
+  enum { N = 8 };
+  for (size_t alignment = 16; alignment <= 512 * KiB; alignment *= 2) {
+    for (size_t size = alignment; size <= 512 * KiB; size *= 2) {
+      void* blocks[N];
+      void* between[N]; // a slice each: what lies behind them is seldom aligned to more
+      for (size_t i = 0; i < N; i++) {
+        blocks[i] = mi_malloc(size - 8);
+        between[i] = mi_malloc(40 * KiB);
+      }
+      for (size_t i = 0; i < N; i++) mi_free(blocks[i]);
+      for (size_t i = 0; i < N; i++) {
+        blocks[i] = mi_malloc_aligned(i % 2 == 0 ? size - 8 : size / 2 + 1, alignment);
+        CHECK_FOR(is_aligned(blocks[i], alignment), "(%zu, %zu), block %zu", size, alignment, i);
+      }
+      for (size_t i = 0; i < N; i++) {
+        mi_free(blocks[i]);
+        mi_free(between[i]);
       }
     }
   }
@@ -192,6 +216,7 @@ int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   check_natural();
   check_powers();
+  check_reuse();
   check_offsets();
   check_resizes(seed);
   check_small_offsets();
