@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include "ballast.h"
 #include "tasks.h"
 
 enum { n_blocks = 300000, block_size = 200, part_seconds = 100, settle_seconds = 40 };
@@ -155,7 +156,8 @@ static void* allocate_and_free(void* arg) {
 
 static void takes_back(void) {
   other_t others[2];
-  size_t  base = rss_now();
+  ballast_take();
+  size_t base = rss_now();
   CHECK(other_start(&others[0]));
   atomic_store(&others[1].is_over, false);
   CHECK_EQ(pthread_create(&others[1].thread, NULL, &allocate_and_free, &others[1]), 0);
@@ -170,6 +172,7 @@ static void takes_back(void) {
   free_all();
   other_end(&others[1]);
   check_goes_back("freed before the last thread ends", base);
+  ballast_drop();
   CHECK(tasks_become(1));
 }
 

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "base/compiler.h"
+#include "ballast.h"
 #include "base/mode.h"
 #include "support.h"
 
@@ -166,11 +167,13 @@ int main(void) {
               "the address sanitizer starts threads itself, so that there is no library's thread");
     return check_result();
   }
+  ballast_take();
   // Under ThreadSanitizer bins are not closed: a thread that takes nothing but fast paths does not come by.
   int n_after = (MI_TSAN ? AFTER_PAIRS : AFTER_COUNT);
   for (int after = 0; after < n_after; after++) {
     check_time(64, (after_t)after);
     check_time(1024, (after_t)after);
   }
+  ballast_drop();
   return check_result();
 }
