@@ -113,6 +113,7 @@ void _mi_attach_release(mi_theap_t* theap) {
     if (theap->bins[cls].head != NULL) _mi_outbox_return_bin(theap, cls);
   }
   _mi_outbox_flush(theap);
+  _mi_grow_undo_all(theap);
   _mi_queue_release_all(theap);
   _mi_gaps_release(theap);
   _mi_presence_leave(theap);

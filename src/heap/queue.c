@@ -2,7 +2,6 @@
 #include "queue.h"
 
 #include "../base/probe.h"
-#include "grow.h"
 #include "pool.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
@@ -154,7 +153,6 @@ void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n) {
 
 void _mi_queue_release_all(mi_theap_t* theap) {
   size_t n = SIZE_MAX;
-  _mi_grow_undo_all(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) _mi_queue_release(theap, cls, &n);
 }
 
