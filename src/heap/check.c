@@ -15,6 +15,7 @@
 #include "grow.h"
 #include "guard.h"
 #include "outbox.h"
+#include "pool.h"
 #include "queue.h"
 #include "sampler.h"
 
@@ -34,7 +35,7 @@ static const struct {
 typedef struct check_list_s {
   mi_check_list_t   kind;
   bool              is_full; // of the two queues of a class, that of full pages
-  size_t            cls;     // but of the list of a heap
+  size_t            cls;     // or MI_POOL_GAPS; but of the list of a heap
   const mi_theap_t* theap;   // of a queue
   const mi_heap_t*  heap;
 } check_list_t;
@@ -42,8 +43,7 @@ typedef struct check_list_s {
 // Is the page one that is to be in the list?  Then it is to be in no other.
 static bool check_belongs(const check_list_t* list, const mi_page_t* page) {
   if (list->kind == MI_CHECK_HEAP) return _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_heap_of(page) == list->heap;
-  if (_mi_page_kind(page) == MI_PAGE_LARGE || page->cls != list->cls) return false;
-  if (_mi_gaps_is(page) && list->kind == MI_CHECK_QUEUE) return false;
+  if (_mi_page_kind(page) == MI_PAGE_LARGE || _mi_pool_of(page) != list->cls) return false;
   if (list->kind == MI_CHECK_QUEUE)
     return _mi_queue_owns(list->theap, (mi_page_t*)page) && _mi_page_has(page, MI_PAGE_IS_FULL) == list->is_full;
   uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
@@ -183,7 +183,7 @@ static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
     bool is_own = (_mi_theap_heap(theap) == heap);
     if (!MI_CHECK(c, is_own, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
   }
-  for (; list.cls < MI_CLASS_COUNT; list.cls++) {
+  for (; list.cls < MI_POOL_COUNT; list.cls++) {
     check_list(c, &list, mi_load_relaxed(&((mi_heap_t*)heap)->pools[list.cls].first), &last);
   }
   if (heap == &_mi_heap_main) return;

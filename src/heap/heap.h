@@ -27,7 +27,10 @@
 #include "../arena/limit.h"
 #include "registry.h"
 
-// Shared pages of a class (pool.h).
+// Shared pages of a class, or (the last of a heap's pools) those that have gaps (pool.h).
+#define MI_POOL_GAPS  MI_CLASS_COUNT
+#define MI_POOL_COUNT (MI_CLASS_COUNT + 1)
+
 typedef struct mi_pool_s {
   mi_lock_t             lock; // of the main heap only; in others the heap's lock guards all its pools
   mi_atomic(mi_page_t*) first;
@@ -46,7 +49,7 @@ typedef struct mi_heap_list_s {
 
 struct mi_heap_s {
   mi_atomic(uint64_t) id; // Q5; 0: not in use
-  mi_pool_t           pools[MI_CLASS_COUNT];
+  mi_pool_t           pools[MI_POOL_COUNT];
   // Under `lock`:
   mi_lock_t           lock;
   mi_page_t*          pages; // not of the main heap

@@ -29,6 +29,7 @@ static void idle_take(mi_theap_t* theap) {
   _mi_gaps_release(theap);
   _mi_large_drop_kept(theap);
   theap->has_deleted = false;
+  theap->was_emptied = true;
 }
 
 // ThreadSanitizer knows no way to share what the fast path touches.

@@ -4,17 +4,19 @@
 #include "../base/probe.h"
 #include "../support/stat.h"
 
-static mi_lock_t* pool_lock(mi_heap_t* heap, size_t cls) {
-  return heap == &_mi_heap_main ? &heap->pools[cls].lock : &heap->lock;
+static mi_page_t* pool_last_gaps; // under the lock of that pool; all gap pages are of the main heap
+
+static mi_lock_t* pool_lock(mi_heap_t* heap, size_t i) {
+  return heap == &_mi_heap_main ? &heap->pools[i].lock : &heap->lock;
 }
 
-// The heap of a page, with the lock of its pool held: the heap may be deleted while we wait (heap.h, Q2).
-static mi_heap_t* pool_lock_of(mi_page_t* page) {
+// The heap of a page, with the lock of its pool, the i-th, held: the heap may be deleted while we wait (heap.h, Q2).
+static mi_heap_t* pool_lock_of(mi_page_t* page, size_t i) {
   for (;;) {
     mi_heap_t* heap = _mi_heap_of(page);
-    _mi_lock_acquire(pool_lock(heap, page->cls));
+    _mi_lock_acquire(pool_lock(heap, i));
     if (mi_likely(heap == _mi_heap_of(page))) return heap;
-    _mi_lock_release(pool_lock(heap, page->cls));
+    _mi_lock_release(pool_lock(heap, i));
   }
 }
 
@@ -26,7 +28,21 @@ static void pool_push(mi_pool_t* pool, mi_page_t* page) {
   mi_store_relaxed(&pool->first, page);
 }
 
+static void pool_append_gaps(mi_pool_t* pool, mi_page_t* page) {
+  page->next = NULL;
+  page->prev = pool_last_gaps;
+  if (page->prev != NULL) page->prev->next = page;
+  else mi_store_relaxed(&pool->first, page);
+  pool_last_gaps = page;
+}
+
+static void pool_add(mi_heap_t* heap, size_t i, mi_page_t* page) {
+  if (i == MI_POOL_GAPS) pool_append_gaps(&heap->pools[i], page);
+  else pool_push(&heap->pools[i], page);
+}
+
 static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
+  if (pool_last_gaps == page) pool_last_gaps = page->prev;
   if (page->prev != NULL) page->prev->next = page->next;
   else mi_store_relaxed(&pool->first, page->next);
   if (page->next != NULL) page->next->prev = page->prev;
@@ -35,32 +51,32 @@ static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
 
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   _mi_theap_undrain(page);
-  mi_heap_t* heap = pool_lock_of(page);
-  mi_pool_t* pool = &heap->pools[page->cls];
+  size_t     i = _mi_pool_of(page);
+  mi_heap_t* heap = pool_lock_of(page, i);
   mi_chain_t free;
   free.first = page->free;
   free.count = page->capacity - _mi_page_used(page);
   page->free = NULL; // it goes with the word
-  pool_push(pool, page);
+  pool_add(heap, i, page);
   bool shared = _mi_page_word_share(&page->word, held, free);
   if (!shared) {
     page->free = free.first;
-    pool_unlink(pool, page);
+    pool_unlink(&heap->pools[i], page);
   }
-  _mi_lock_release(pool_lock(heap, page->cls));
+  _mi_lock_release(pool_lock(heap, i));
   if (!shared) return false;
   _mi_stat_increase(&_mi_stat_live.pages_abandoned, 1);
   MI_PROBE3(page_share, page, _mi_page_block_size(page), free.count);
   return true;
 }
 
-mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
+mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home) {
   mi_heap_t* heap =
       _mi_theap_heap(home); // when it has ended its pool is empty, or its page serves as well (heap.h, Q8)
-  mi_pool_t* pool = &heap->pools[cls];
+  mi_pool_t* pool = &heap->pools[i];
   mi_chain_t free;
   if (mi_load_relaxed(&pool->first) == NULL) return NULL;
-  _mi_lock_acquire(pool_lock(heap, cls));
+  _mi_lock_acquire(pool_lock(heap, i));
   mi_page_t* page = mi_load_relaxed(&pool->first);
   // What cannot be adopted has a claimer that waits for this lock, and each of them waits for one page.
   for (; page != NULL; page = page->next) {
@@ -70,7 +86,7 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
       break;
     }
   }
-  _mi_lock_release(pool_lock(heap, cls));
+  _mi_lock_release(pool_lock(heap, i));
   if (page == NULL) return NULL;
   _mi_page_unpack(page, free);
   _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
@@ -80,14 +96,15 @@ mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home) {
 }
 
 void _mi_pool_remove(mi_page_t* page) {
-  mi_heap_t* heap = pool_lock_of(page);
-  pool_unlink(&heap->pools[page->cls], page);
-  _mi_lock_release(pool_lock(heap, page->cls));
+  size_t     i = _mi_pool_of(page);
+  mi_heap_t* heap = pool_lock_of(page, i);
+  pool_unlink(&heap->pools[i], page);
+  _mi_lock_release(pool_lock(heap, i));
   _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
 }
 
 void _mi_pool_forget(mi_page_t* page) {
-  mi_pool_t* pool = &_mi_heap_of(page)->pools[page->cls];
+  mi_pool_t* pool = &_mi_heap_of(page)->pools[_mi_pool_of(page)];
   if (page->next == NULL && page->prev == NULL && mi_load_relaxed(&pool->first) != page) return;
   pool_unlink(pool, page);
   _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
@@ -108,9 +125,9 @@ void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page
 }
 
 void _mi_pool_lock_main(void) {
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_acquire(&_mi_heap_main.pools[i].lock);
+  for (size_t i = 0; i < MI_POOL_COUNT; i++) _mi_lock_acquire(&_mi_heap_main.pools[i].lock);
 }
 
 void _mi_pool_unlock_main(void) {
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) _mi_lock_release(&_mi_heap_main.pools[i].lock);
+  for (size_t i = 0; i < MI_POOL_COUNT; i++) _mi_lock_release(&_mi_heap_main.pools[i].lock);
 }

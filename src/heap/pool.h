@@ -2,16 +2,23 @@
 //
 // PO1  A page is in the pool of its heap and class while its word says SHARED, and until its claimer has taken it out.
 // PO2  `first` may be read without the lock, as a hint that there is nothing.
+// PO3  The last pool is that of gap pages (gaps.h), whatever their classes were.  They are adopted in the order in which they were
+//      shared: one that had no room for its last owner is looked at again when all others were.
 #pragma once
 
 #include "heap.h"
 
+// In which pool the page is when it is shared.
+static inline size_t _mi_pool_of(const mi_page_t* page) {
+  return _mi_page_kind(page) == MI_PAGE_GAPS ? MI_POOL_GAPS : page->cls;
+}
+
 // Shares a page that the caller holds in state `held`.  False when others freed into it meanwhile: take the chain first.
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
 
-// A page of the home's heap and of the class, OWNED from now on with that home, its free blocks counted.  NULL: there is
+// A page of the home's heap out of its pool of that number, OWNED from now on with that home, its free blocks counted.  NULL: there is
 // none.
-mi_page_t* _mi_pool_adopt(size_t cls, mi_theap_t* home);
+mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home);
 
 // Takes out a page that the caller has claimed from SHARED.
 void _mi_pool_remove(mi_page_t* page);

@@ -54,17 +54,16 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   return page;
 }
 
-// A page that may have a free block, when none is known.  NULL when out of memory.
-static mi_page_t* refill_search(mi_theap_t* theap, size_t cls) {
+// A page that may have a free block, when none is known; or else a chain of blocks.  Neither when out of memory.
+static mi_page_t* refill_search(mi_theap_t* theap, size_t cls, mi_chain_t* chain) {
   _mi_theap_count(theap, MI_COUNT_SEARCHES, 1);
   mi_page_t* page = _mi_queue_refreed(theap, cls);
   if (page != NULL) return page;
   page = _mi_pool_adopt(cls, theap);
-  if (page != NULL && _mi_gaps_is(page)) {
-    _mi_gaps_adopt(theap, page);
-    page = NULL;
+  if (page == NULL) {
+    *chain = _mi_sparse_take_shared(theap, cls);
+    if (chain->first == NULL) page = refill_new_page(theap, cls);
   }
-  if (page == NULL) page = refill_new_page(theap, cls);
   if (page == NULL) return NULL;
   _mi_queue_add(theap, page);
   _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
@@ -78,7 +77,7 @@ static mi_chain_t refill_find(mi_theap_t* theap, size_t cls, bool* is_zero) {
     if (page == NULL) {
       chain = _mi_sparse_take(theap, cls);
       if (chain.first != NULL) return chain;
-      page = refill_search(theap, cls);
+      page = refill_search(theap, cls, &chain);
     }
     if (page == NULL) return chain;
     chain = refill_from_page(theap, page, is_zero);

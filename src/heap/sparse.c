@@ -22,7 +22,10 @@
 #define SPARSE_KEPT  2
 #define SPARSE_AHEAD 4
 
-// Shared pages of less are left where they are.
+// So many shared gap pages at most are looked at for a block.
+#define SPARSE_TRIES 4
+
+// SP3
 #define SPARSE_SHARED_MIN (32 * MI_MiB)
 
 typedef struct sparse_s {
@@ -78,10 +81,6 @@ static size_t sparse_adopt(mi_theap_t* theap, size_t cls, size_t n_max) {
   size_t     n = 0;
   mi_page_t* page;
   for (bool goes_on = true; goes_on && n < n_max && (page = _mi_pool_adopt(cls, theap)) != NULL; n += goes_on) {
-    if (_mi_gaps_is(page)) {
-      goes_on = _mi_gaps_adopt(theap, page);
-      continue;
-    }
     _mi_queue_add(theap, page);
     goes_on = sparse_holds_little(page) && _mi_gaps_make(theap, page);
   }
@@ -102,9 +101,17 @@ static bool sparse_is(const sparse_t* sum) {
 }
 
 // Nobody has counted what is free in shared pages; but each has room.
-static bool sparse_has_shared(const sparse_t* sum) {
-  int64_t n = mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
-  return n > 0 && (size_t)n * MI_SLICE_SIZE >= SPARSE_SHARED_MIN && (size_t)n >= sum->n_pages / SPARSE_SHARE;
+static bool sparse_has_shared(const mi_theap_t* theap) {
+  size_t   min = (theap->was_emptied ? SPARSE_MIN : SPARSE_SHARED_MIN);
+  int64_t  n = mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
+  sparse_t sum;
+  if (n < (int64_t)(min / MI_SLICE_SIZE)) return false;
+  sparse_count(theap, &sum);
+  return (size_t)n >= sum.n_pages / SPARSE_SHARE;
+}
+
+static void sparse_end_look(mi_theap_t* theap) {
+  for (size_t i = 0; i < MI_CLASS_COUNT; i++) theap->classes[i].n_refills = 0;
 }
 
 static void sparse_look(mi_theap_t* theap, size_t cls) {
@@ -113,16 +120,45 @@ static void sparse_look(mi_theap_t* theap, size_t cls) {
   sparse_count(theap, &sum);
   theap->n_to_look = (uint32_t)(sparse_is(&sum) ? 0 : mi_max(SPARSE_PERIOD_ELSE, sum.n_pages / SPARSE_PERIOD_SHARE));
   if (sparse_is(&sum)) sparse_make(theap, cls, mi_max(SPARSE_PAGES, sum.n_pages / SPARSE_PAGES_SHARE));
-  if (sparse_has_shared(&sum)) sparse_adopt_all(theap, cls);
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) theap->classes[i].n_refills = 0;
+  sparse_end_look(theap);
+}
+
+static bool sparse_serves(mi_theap_t* theap, size_t cls) {
+  return _mi_gaps_fits(cls) && mi_load_relaxed(&theap->thread) != NULL;
+}
+
+static mi_chain_t sparse_take_own(mi_theap_t* theap, size_t cls) {
+  const mi_chain_t none = {NULL, 0};
+  return theap->gaps == NULL ? none : _mi_gaps_take(theap, cls);
 }
 
 mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls) {
   mi_chain_t chain = {NULL, 0};
-  if (!_mi_gaps_fits(cls) || mi_load_relaxed(&theap->thread) == NULL) return chain;
-  if (theap->gaps != NULL) chain = _mi_gaps_take(theap, cls);
+  if (!sparse_serves(theap, cls)) return chain;
+  chain = sparse_take_own(theap, cls);
   if (chain.first != NULL || ++theap->n_page_requests < mi_max(SPARSE_PERIOD, theap->n_to_look)) return chain;
   theap->n_page_requests = 0;
   sparse_look(theap, cls);
-  return theap->gaps == NULL ? chain : _mi_gaps_take(theap, cls);
+  return sparse_take_own(theap, cls);
+}
+
+// ---- shared pages -------------------------------------------------------------------------------------------------------
+
+static void sparse_look_at_shared(mi_theap_t* theap, size_t cls) {
+  if (sparse_has_shared(theap)) sparse_adopt_all(theap, cls);
+  theap->was_emptied = false;
+}
+
+mi_chain_t _mi_sparse_take_shared(mi_theap_t* theap, size_t cls) {
+  mi_chain_t chain = {NULL, 0};
+  mi_page_t* page;
+  if (!sparse_serves(theap, cls)) return chain;
+  for (int tries = 0; tries < SPARSE_TRIES && chain.first == NULL; tries++) {
+    if ((page = _mi_pool_adopt(MI_POOL_GAPS, theap)) == NULL) break;
+    if (_mi_gaps_adopt(theap, page)) chain = _mi_gaps_take(theap, cls);
+  }
+  if (chain.first != NULL || ++theap->n_page_misses < SPARSE_PERIOD) return chain;
+  theap->n_page_misses = 0;
+  sparse_look_at_shared(theap, cls);
+  return sparse_take_own(theap, cls);
 }

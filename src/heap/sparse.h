@@ -7,9 +7,16 @@
 //      pages with room become gap pages, a few at a time.
 // SP2  The theap looks at its pages at one in 32 requests for a page, or fewer if it has many, and at one in 16
 //      after a look that found so.
+// SP3  Then it also takes sparse pages that nobody has, of classes that it does not use at the moment, if there are 32 MiB of
+//      shared pages; or 2 MiB, if a round has shared its own since the last look (idle.h).  Else so few are on their way from
+//      one thread to another.
+// SP4  Gap pages that nobody has serve each request for a page that the own ones do not: a few are looked at.
 #pragma once
 
 #include "theap.h"
 
 // Blocks of the class out of gaps, when no page of the class is known to have room; none: take a page.
 mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls);
+
+// The same before a page is made, because there is no shared one of the class either.
+mi_chain_t _mi_sparse_take_shared(mi_theap_t* theap, size_t cls);

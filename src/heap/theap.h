@@ -126,6 +126,7 @@ struct mi_theap_s {
   mi_atomic(bool)        is_closed;            // its bins were closed by others; set under _mi_idle_lock
   bool                   has_deleted;          // pages were given back since the last look at the purge policy
   bool                   has_trimmed;          // ... and bins were looked at
+  bool                   was_emptied;          // a round shared its pages, since it looked for such (sparse.h)
   uint32_t               round;                // of the last time that it was trimmed as a whole (trim.h)
   uint32_t               n_slow_frees;         // counts to the next look at unused bins
   uint32_t               n_trims;              // ... and which are next
@@ -172,6 +173,7 @@ struct mi_theap_s {
   mi_gaps_t*          gaps;                    // NULL: it never had any
   uint32_t            n_page_requests;         // since it looked at its pages (sparse.h)
   uint32_t            n_to_look;               // so many there are to be
+  uint32_t            n_page_misses;           // requests that no page had room for, since it looked at shared pages
   uint32_t            sparse_cls;              // ... and which class it looked at last
 };
 
