@@ -139,7 +139,7 @@ static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
 }
 
 #define mi_likely(x)               (x)
-#define pool_lock(of, cls)         (&(of)->lock)
+#define pool_lock(of, cls)         ((void)(cls), (&(of)->lock))
 #define _mi_heap_of(page)          ((page)->heap)
 #define _mi_theap_heap(theap)      ((theap)->heap)
 #define _mi_theap_undrain(page)    ((void)0)
@@ -150,6 +150,14 @@ static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
 #define _mi_stat_decrease(stat, n) ((void)0)
 #define _mi_stat_count(stat, n)    ((void)0)
 #define MI_PROBE3(name, a, b, c)   ((void)0)
+
+// All pages of the model are of one class, and none has gaps.
+enum { MI_POOL_GAPS = 1 };
+static mi_page_t* pool_last_gaps;
+
+static size_t _mi_pool_of(const mi_page_t* page) {
+  return page->cls;
+}
 
 #include "extracted.hpp"
 

@@ -28,6 +28,8 @@ EXTRACTED = [
     ('heap/queue.h', '_mi_queue_owns'),
     ('heap/pool.c', 'pool_lock_of'),
     ('heap/pool.c', 'pool_push'),
+    ('heap/pool.c', 'pool_append_gaps'),
+    ('heap/pool.c', 'pool_add'),
     ('heap/pool.c', 'pool_unlink'),
     ('heap/pool.c', '_mi_pool_share'),
     ('heap/pool.c', '_mi_pool_adopt'),
@@ -41,8 +43,8 @@ SEEDED = {
     'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
                             ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
                              '  if (_mi_page_word_state(mi_load_acquire')]),
-    'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, cls));\n  mi_page_t* page', '  mi_page_t* page'),
-                                       ('  _mi_lock_release(pool_lock(heap, cls));\n  if (page == NULL)', '  if (page == NULL)')]),
+    'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, i));\n  mi_page_t* page', '  mi_page_t* page'),
+                                       ('  _mi_lock_release(pool_lock(heap, i));\n  if (page == NULL)', '  if (page == NULL)')]),
 }
 
 
