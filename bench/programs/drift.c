@@ -8,11 +8,13 @@
 //           with size classes, while those of the new sizes are added.
 // Check     The size and both ends of each value, when it is dropped; the sum of the bytes.  On stderr, where the system tells:
 //           for each phase what was resident, at most and at its end, as a multiple of what is live.
-// Usage     drift [MIB = 100] [ORDER = 1] [DROPPED = 1] [TURNS = 3] [THREADS = 1]
+// Usage     drift [MIB = 100] [ORDER = 1] [DROPPED = 1] [TURNS = 3] [THREADS = 1] [PAUSE = 0]
 //           ORDER: 1 growing, 2 shrinking, 3 back and forth; DROPPED: 1 at random, 2 oldest, 3 second chance;
-//           TURNS: how often the cache is filled in each phase; each thread has a cache of its own
+//           TURNS: how often the cache is filled in each phase; each thread has a cache of its own;
+//           PAUSE: so many ms after each 1/16 of a turn, beside a thread that has allocated and only sleeps
 #include <stdbool.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "bench.h"
@@ -40,7 +42,7 @@ typedef struct cache_s {
 static const size_t means[3][6] = {
     {44, 100, 210, 480, 1100, 2500}, {2500, 1100, 480, 210, 100, 44}, {100, 1100, 100, 1100, 100, 1100}};
 
-static size_t            capacity, order, turns, n_threads;
+static size_t            capacity, order, turns, n_threads, pause_ms;
 static dropped_t         dropped;
 static cache_t           caches[THREADS];
 static pthread_barrier_t barrier;
@@ -121,6 +123,11 @@ static void cache_turn(cache_t* cache, size_t mean, size_t n_bytes) {
   }
 }
 
+static void sleep_ms(size_t ms) {
+  struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+  if (ms > 0) nanosleep(&t, NULL);
+}
+
 static void cache_run(size_t index) {
   cache_t* cache = &caches[index];
   for (size_t phase = 0; phase < 6; phase++) {
@@ -128,6 +135,7 @@ static void cache_run(size_t index) {
     for (size_t i = 0; i < turns * 16; i++) {
       cache_turn(cache, mean, capacity / 16);
       if (index == 0) resident_look();
+      sleep_ms(pause_ms);
     }
     pthread_barrier_wait(&barrier);
     if (index == 0) resident_print(mean);
@@ -147,16 +155,26 @@ static void cache_make(cache_t* cache, size_t index) {
   cache->random = bench_random_seed(index);
 }
 
+// Ends with the program.
+static void* sleep_only(void* arg) {
+  free(bench_not_null(malloc(100)));
+  for (;;) sleep_ms(1000);
+  return arg;
+}
+
 int main(int argc, char** argv) {
   capacity = bench_argument(argc, argv, 1, "MIB", 100, 4096) << 20;
   order = bench_argument(argc, argv, 2, "ORDER", 1, 3);
   dropped = (dropped_t)bench_argument(argc, argv, 3, "DROPPED", 1, 3);
   turns = bench_argument(argc, argv, 4, "TURNS", 3, 100);
   n_threads = bench_argument(argc, argv, 5, "THREADS", 1, THREADS);
+  pause_ms = bench_argument(argc, argv, 6, "PAUSE", 0, 10000);
   capacity /= n_threads;
   for (size_t i = 0; i < n_threads; i++) cache_make(&caches[i], i);
   pthread_barrier_init(&barrier, NULL, (unsigned)n_threads);
   resident_before = resident();
+  pthread_t sleeper;
+  if (pause_ms > 0 && pthread_create(&sleeper, NULL, &sleep_only, NULL) != 0) bench_fail("no thread");
   if (n_threads == 1) cache_run(0);
   else bench_threads_run(n_threads, &cache_run);
   uint64_t sum = 0;

@@ -13,8 +13,7 @@
 // GP3  `free` is NULL and bin_offset is that of a bin without slots, so that each free of the owner ends in _mi_free_slow.
 //      `extended` is the number of its map, `used` counts its blocks, block_size is 0.
 // GP4  While it is OWNED its gaps are in the lists of its theap, and it is in no queue.  It is never PARKED.  SHARED it is in the
-//      pool of gap pages, with `capacity` as many blocks as it has, so that the free of the last one claims
-//      it.
+//      pool of gap pages, with `capacity` as many blocks as it has, so that the free of the last one claims it.
 // GP5  All gap pages are of the main heap.
 #pragma once
 

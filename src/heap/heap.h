@@ -27,10 +27,11 @@
 #include "../arena/limit.h"
 #include "registry.h"
 
-// Shared pages of a class, or (the last of a heap's pools) those that have gaps (pool.h).
+// A heap has a pool for each class, and one for gap pages (pool.h, PO3).
 #define MI_POOL_GAPS  MI_CLASS_COUNT
 #define MI_POOL_COUNT (MI_CLASS_COUNT + 1)
 
+// Shared pages.
 typedef struct mi_pool_s {
   mi_lock_t             lock; // of the main heap only; in others the heap's lock guards all its pools
   mi_atomic(mi_page_t*) first;

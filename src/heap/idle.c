@@ -21,8 +21,7 @@ static void idle_take(mi_theap_t* theap) {
       _mi_outbox_return_list(theap, _mi_bin_take(&theap->bins[cls], &theap->classes[cls].book, cls));
     }
     _mi_drain_take_all(theap);
-    _mi_grow_undo_all(
-        theap); // changes bins, and those that are open may be in use: sampling opens and closes them by itself
+    _mi_grow_undo_all(theap); // the limit of an open bin is the thread's: sampling changes it
   }
   _mi_outbox_flush(theap);
   _mi_queue_release_all(theap);

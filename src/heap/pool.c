@@ -4,7 +4,7 @@
 #include "../base/probe.h"
 #include "../support/stat.h"
 
-static mi_page_t* pool_last_gaps; // under the lock of that pool; all gap pages are of the main heap
+static mi_page_t* pool_last_gaps; // under the lock of their pool
 
 static mi_lock_t* pool_lock(mi_heap_t* heap, size_t i) {
   return heap == &_mi_heap_main ? &heap->pools[i].lock : &heap->lock;
@@ -28,6 +28,11 @@ static void pool_push(mi_pool_t* pool, mi_page_t* page) {
   mi_store_relaxed(&pool->first, page);
 }
 
+// All gap pages are of the main heap.
+static bool pool_is_of_gaps(const mi_pool_t* pool) {
+  return pool == &_mi_heap_main.pools[MI_POOL_GAPS];
+}
+
 static void pool_append_gaps(mi_pool_t* pool, mi_page_t* page) {
   page->next = NULL;
   page->prev = pool_last_gaps;
@@ -36,13 +41,13 @@ static void pool_append_gaps(mi_pool_t* pool, mi_page_t* page) {
   pool_last_gaps = page;
 }
 
-static void pool_add(mi_heap_t* heap, size_t i, mi_page_t* page) {
-  if (i == MI_POOL_GAPS) pool_append_gaps(&heap->pools[i], page);
-  else pool_push(&heap->pools[i], page);
+static void pool_add(mi_pool_t* pool, mi_page_t* page) {
+  if (pool_is_of_gaps(pool)) pool_append_gaps(pool, page);
+  else pool_push(pool, page);
 }
 
 static void pool_unlink(mi_pool_t* pool, mi_page_t* page) {
-  if (pool_last_gaps == page) pool_last_gaps = page->prev;
+  if (pool_is_of_gaps(pool) && pool_last_gaps == page) pool_last_gaps = page->prev;
   if (page->prev != NULL) page->prev->next = page->next;
   else mi_store_relaxed(&pool->first, page->next);
   if (page->next != NULL) page->next->prev = page->prev;
@@ -53,15 +58,16 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   _mi_theap_undrain(page);
   size_t     i = _mi_pool_of(page);
   mi_heap_t* heap = pool_lock_of(page, i);
+  mi_pool_t* pool = &heap->pools[i];
   mi_chain_t free;
   free.first = page->free;
   free.count = page->capacity - _mi_page_used(page);
   page->free = NULL; // it goes with the word
-  pool_add(heap, i, page);
+  pool_add(pool, page);
   bool shared = _mi_page_word_share(&page->word, held, free);
   if (!shared) {
     page->free = free.first;
-    pool_unlink(&heap->pools[i], page);
+    pool_unlink(pool, page);
   }
   _mi_lock_release(pool_lock(heap, i));
   if (!shared) return false;

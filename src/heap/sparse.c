@@ -22,10 +22,10 @@
 #define SPARSE_KEPT  2
 #define SPARSE_AHEAD 4
 
-// So many shared gap pages at most are looked at for a block.
+// SP3
 #define SPARSE_TRIES 4
 
-// SP3
+// SP4
 #define SPARSE_SHARED_MIN (32 * MI_MiB)
 
 typedef struct sparse_s {
@@ -110,17 +110,13 @@ static bool sparse_has_shared(const mi_theap_t* theap) {
   return (size_t)n >= sum.n_pages / SPARSE_SHARE;
 }
 
-static void sparse_end_look(mi_theap_t* theap) {
-  for (size_t i = 0; i < MI_CLASS_COUNT; i++) theap->classes[i].n_refills = 0;
-}
-
 static void sparse_look(mi_theap_t* theap, size_t cls) {
   sparse_t sum;
   _mi_gaps_collect(theap, SPARSE_PAGES);
   sparse_count(theap, &sum);
   theap->n_to_look = (uint32_t)(sparse_is(&sum) ? 0 : mi_max(SPARSE_PERIOD_ELSE, sum.n_pages / SPARSE_PERIOD_SHARE));
   if (sparse_is(&sum)) sparse_make(theap, cls, mi_max(SPARSE_PAGES, sum.n_pages / SPARSE_PAGES_SHARE));
-  sparse_end_look(theap);
+  for (size_t i = 0; i < MI_CLASS_COUNT; i++) theap->classes[i].n_refills = 0;
 }
 
 static bool sparse_serves(mi_theap_t* theap, size_t cls) {

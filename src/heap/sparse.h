@@ -7,10 +7,10 @@
 //      pages with room become gap pages, a few at a time.
 // SP2  The theap looks at its pages at one in 32 requests for a page, or fewer if it has many, and at one in 16
 //      after a look that found so.
-// SP3  Then it also takes sparse pages that nobody has, of classes that it does not use at the moment, if there are 32 MiB of
-//      shared pages; or 2 MiB, if a round has shared its own since the last look (idle.h).  Else so few are on their way from
-//      one thread to another.
-// SP4  Gap pages that nobody has serve each request for a page that the own ones do not: a few are looked at.
+// SP3  Before a page is made, because no shared one of the class is left either, a few gap pages that nobody has are looked at.
+// SP4  If they do not serve, at one in 16 such requests the theap makes gap pages of sparse pages that nobody has, of classes that
+//      it does not use at the moment, if there are 32 MiB of shared pages; or 2 MiB, if a round has shared its own since the last
+//      time (idle.h).  Else so few are on their way from one thread to another.
 #pragma once
 
 #include "theap.h"

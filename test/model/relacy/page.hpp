@@ -152,7 +152,11 @@ static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
 #define MI_PROBE3(name, a, b, c)   ((void)0)
 
 // All pages of the model are of one class, and none has gaps.
-enum { MI_POOL_GAPS = 1 };
+static bool pool_is_of_gaps(const mi_pool_t*) {
+  return false;
+}
+
+static void       pool_append_gaps(mi_pool_t*, mi_page_t*) {}
 static mi_page_t* pool_last_gaps;
 
 static size_t _mi_pool_of(const mi_page_t* page) {

@@ -28,7 +28,6 @@ EXTRACTED = [
     ('heap/queue.h', '_mi_queue_owns'),
     ('heap/pool.c', 'pool_lock_of'),
     ('heap/pool.c', 'pool_push'),
-    ('heap/pool.c', 'pool_append_gaps'),
     ('heap/pool.c', 'pool_add'),
     ('heap/pool.c', 'pool_unlink'),
     ('heap/pool.c', '_mi_pool_share'),
