@@ -117,6 +117,7 @@ set(mi_sources
   src/arena/arena.c
   src/arena/chunk.c
   src/arena/commit.c
+  src/arena/dense.c
   src/arena/hole.c
   src/arena/limit.c
   src/arena/mapped.c

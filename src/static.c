@@ -117,6 +117,7 @@
 #include "arena/arena.c"
 #include "arena/chunk.c"
 #include "arena/commit.c"
+#include "arena/dense.c"
 #include "arena/hole.c"
 #include "arena/limit.c"
 #include "arena/mapped.c"

@@ -7,6 +7,7 @@
 #include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "dense.h"
 #include "limit.h"
 #include "range.h"
 #include "slices.h"
@@ -198,11 +199,17 @@ void _mi_mapped_retry(size_t n) {
 
 // ---- mappings -------------------------------------------------------------------------------------------------------
 
-// As regions do (region.c).
+// Are those asked for huge pages that are going to be written all over?
+static bool mapped_asks_dense(void) {
+  return _mi_option_get_fast(mi_option_allow_thp) == 1 && _mi_region_fits_huge(_mi_prim_os_page_size());
+}
+
+// As regions do (space.c), and for blocks that are going to be dense.
 static void mapped_advise(void* start, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
   bool is_wanted = (allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0);
   if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
+  if (mapped_asks_dense() && _mi_dense_take(size)) is_wanted = true;
   if (allow != 1 || is_wanted) _mi_prim_advise_huge(start, size, is_wanted && allow != 0);
 }
 
@@ -300,6 +307,7 @@ void _mi_mapped_free(void* descriptor, bool was_in) {
     mi_track_released((void*)slot->range.start, slot->range.size);
   }
   size_t size = slot->range.size;
+  if (mapped_asks_dense()) _mi_dense_freed((const void*)slot->range.start, size);
   mapped_unmap(slot);
   _mi_limit_remove(&_mi_limit_process, size); // if it is stuck, its contents went back
   _mi_mapped_retry(MAPPED_RETRIES);
@@ -312,6 +320,7 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   size_t         n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
   if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
   _mi_mapped_take_out(descriptor);
+  if (n_more > 0) _mi_dense_grown(n_more);
   int err = _mi_prim_resize(&start, old_size, size);
   if (err == 0) {
     slot->range.start = (uintptr_t)start;

@@ -17,6 +17,9 @@
 #include "posix_memory.h"
 
 // Newer kernels than the headers we may be built with know these.
+#ifndef MADV_POPULATE_READ
+  #define MADV_POPULATE_READ 22
+#endif
 #ifndef MADV_POPULATE_WRITE
   #define MADV_POPULATE_WRITE 23
 #endif
@@ -140,6 +143,10 @@ int _mi_prim_purge(void* start, size_t size) {
 
 int _mi_prim_populate(void* start, size_t size) {
   return _mi_posix_memory_advise(start, size, MADV_POPULATE_WRITE);
+}
+
+int _mi_prim_populate_read(void* start, size_t size) {
+  return _mi_posix_memory_advise(start, size, MADV_POPULATE_READ);
 }
 
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {

@@ -8,6 +8,11 @@ int _mi_prim_populate(void* start, size_t size) {
   return EINVAL;
 }
 
+int _mi_prim_populate_read(void* start, size_t size) {
+  (void)start, (void)size;
+  return EINVAL;
+}
+
 // Those that have huge pages for all use them by themselves.
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
   (void)start, (void)size, (void)enable;

@@ -65,6 +65,9 @@ mi_cold int _mi_prim_discard(void* start, size_t size);
 mi_cold int _mi_prim_decommit(void* start, size_t size);
 // Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
 int         _mi_prim_populate(void* start, size_t size);
+// Makes sure that the range can be read: it is backed, or reads as zero.  EINVAL where the system cannot; EFAULT, ENOMEM where
+// reading it would be fatal.
+int         _mi_prim_populate_read(void* start, size_t size);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
 int         _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.  ENOTSUP where the

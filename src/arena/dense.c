@@ -1,0 +1,75 @@
+// Huge pages for blocks with mappings of their own.  Layer: arena.  dense.h has the invariants.
+#include "dense.h"
+
+#include "../base/atomic.h"
+#include "../base/bits.h"
+#include "../base/mode.h"
+#include "../base/track.h"
+#include "../prim/prim.h"
+#include "region.h"
+
+#define DENSE_SAMPLES   16
+#define DENSE_MIXED_MAX 1
+#define DENSE_EMPTY_MAX 8
+
+// After so many in a row that were not dense, one of DENSE_PERIOD blocks is looked at.
+#define DENSE_PATIENCE 4
+#define DENSE_PERIOD   16
+
+static mi_atomic(size_t) dense_credit;   // DE2
+static mi_atomic(size_t) dense_n_sparse; // so many blocks were freed since the last one that was dense
+
+bool _mi_dense_take(size_t size) {
+  size_t credit = mi_load_relaxed(&dense_credit);
+  do {
+    if (credit < size) return false;
+  } while (!mi_cas_weak(&dense_credit, &credit, credit - size, relaxed, relaxed));
+  return true;
+}
+
+void _mi_dense_grown(size_t size) {
+  size_t credit = mi_load_relaxed(&dense_credit);
+  while (!mi_cas_weak(&dense_credit, &credit, credit - mi_min(credit, size), relaxed, relaxed)) {
+  }
+}
+
+// The program may have left it without access.
+static bool dense_is_empty(const char* page, size_t size) {
+  const uint64_t* words = (const uint64_t*)(const void*)page;
+  if (_mi_prim_populate_read((void*)(uintptr_t)page, size) != 0) return true;
+  for (size_t i = 0; i < size / sizeof(*words); i++) {
+    if (words[i] != 0) return false;
+  }
+  return true;
+}
+
+// Two OS pages at random (programs touch memory at regular distances) in each of 16 pieces, of which the first is the start of
+// the block: where that is not written all over nothing else is looked at.
+static bool dense_is(const char* start, size_t size) {
+  size_t   page_size = _mi_prim_os_page_size(), n_pages = MI_CHUNK_SIZE / page_size;
+  size_t   n_mixed = 0, n_empty = 0;
+  uint64_t random = (uintptr_t)start;
+  for (size_t i = 0; i < DENSE_SAMPLES && n_mixed <= DENSE_MIXED_MAX && n_empty <= DENSE_EMPTY_MAX; i++) {
+    const char* piece = start + mi_align_down(size / DENSE_SAMPLES, page_size) * i;
+    random = mi_mix64(random + 1);
+    bool is_empty = dense_is_empty(piece + random % n_pages * page_size, page_size);
+    if (is_empty && i == 0) return false;
+    if (is_empty != dense_is_empty(piece + (random >> 32) % n_pages * page_size, page_size)) n_mixed++;
+    else if (is_empty) n_empty++;
+  }
+  return n_mixed <= DENSE_MIXED_MAX && n_empty <= DENSE_EMPTY_MAX;
+}
+
+void _mi_dense_freed(const void* start, size_t size) {
+  size_t n_sparse = mi_load_relaxed(&dense_n_sparse);
+  if (MI_TRACK) return;
+  if (n_sparse < DENSE_PATIENCE || n_sparse % DENSE_PERIOD == 0) {
+    if (dense_is((const char*)start, size)) {
+      mi_fetch_add_relaxed(&dense_credit, size);
+      mi_store_relaxed(&dense_n_sparse, 0);
+      return;
+    }
+    mi_store_relaxed(&dense_credit, 0);
+  }
+  mi_store_relaxed(&dense_n_sparse, n_sparse + 1);
+}

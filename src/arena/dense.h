@@ -1,0 +1,24 @@
+// Huge pages for blocks with mappings of their own, where the program writes all of such blocks.  Layer: arena.
+//
+// A block that is written all over has fewer page faults with huge pages; one of which little is used would take a huge page
+// for each byte that is touched.  Nobody says at malloc which it is going to be.  So the program's own blocks are looked at when
+// they are freed.
+//
+// DE1  A block is looked at in 16 places, at two OS pages near each other in each.  It is dense if they are both empty, as behind
+//      the end of what was used of a buffer, in at most half of the places, and one of them is in at most one place.  What cannot be
+//      read is empty; on a system that cannot be asked (_mi_prim_populate_read), all are.
+// DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a mapping that asks for huge pages takes its size
+//      away and asks only if there is as much, growth takes away what it can, and a block that is not dense takes it all away.
+// DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
+#pragma once
+
+#include "../base/public.h"
+
+// May a new mapping ask for huge pages?  Takes its size from the credit if so.
+bool _mi_dense_take(size_t size);
+
+// A block has grown by so much.
+void _mi_dense_grown(size_t size);
+
+// A block is about to be unmapped.  Reads its contents.
+void _mi_dense_freed(const void* start, size_t size);
