@@ -15,10 +15,10 @@ endif()
 
 # Each takes 15 seconds on two processors that are otherwise idle.
 add_test(NAME model-page-word COMMAND ${mi_model_python} ${CMAKE_CURRENT_LIST_DIR}/page_word_model.py --self-test)
-set_tests_properties(model-page-word PROPERTIES LABELS model TIMEOUT 300)
+set_tests_properties(model-page-word PROPERTIES LABELS model TIMEOUT 1800)
 
 add_test(NAME model-bin COMMAND ${mi_model_python} ${CMAKE_CURRENT_LIST_DIR}/bin_model.py --self-test)
-set_tests_properties(model-bin PROPERTIES LABELS model TIMEOUT 300)
+set_tests_properties(model-bin PROPERTIES LABELS model TIMEOUT 1800)
 
 # Relacy needs g++; without it, or without Relacy (package relacy-dev), the test says so and counts as skipped.
 find_program(MI_MODEL_CXX g++)
@@ -29,4 +29,4 @@ if(MI_MODEL_CXX)
 endif()
 add_test(NAME model-relacy COMMAND ${mi_model_python} ${CMAKE_CURRENT_LIST_DIR}/relacy/run.py
   --compiler ${mi_model_compiler})
-set_tests_properties(model-relacy PROPERTIES LABELS model TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(model-relacy PROPERTIES LABELS model TIMEOUT 1800 SKIP_RETURN_CODE 77)
