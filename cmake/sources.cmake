@@ -176,6 +176,7 @@ set(mi_sources
   src/heap/refill.c
   src/heap/registry.c
   src/heap/sampler.c
+  src/heap/spare.c
   src/heap/sparse.c
   src/heap/subproc.c
   src/heap/theap.c

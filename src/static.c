@@ -176,6 +176,7 @@
 #include "heap/refill.c"
 #include "heap/registry.c"
 #include "heap/sampler.c"
+#include "heap/spare.c"
 #include "heap/sparse.c"
 #include "heap/subproc.c"
 #include "heap/theap.c"

@@ -157,3 +157,11 @@ bool _mi_life_is_right(const void* p, size_t size, size_t alignment) {
   _mi_verify_wrong_size(p, size, asked);
   return false;
 }
+
+// ---- release --------------------------------------------------------------------------------------------------------
+
+mi_noinline void _mi_life_release_first(mi_page_t* page, void* p) {
+  mi_theap_t* thread = _mi_thread_for_frees();
+  if (MI_HARDENED) _mi_quarantine_free(page, p);
+  else _mi_free_any(thread, page, p);
+}

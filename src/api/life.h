@@ -194,10 +194,15 @@ static mi_always_inline void _mi_life_release(mi_theap_t* theap, mi_page_t* slic
   else _mi_free_local(theap, slice, p);
 }
 
-// The same, of any page by its first descriptor.
+// The same, of any page by its first descriptor, on a thread that has no theap: it gets one if it frees much, and with it a
+// quarantine.
+void _mi_life_release_first(mi_page_t* page, void* p);
+
+// The same on any thread.
 static inline void _mi_life_release_any(mi_page_t* page, void* p) {
-  mi_theap_t* thread = _mi_thread_for_frees(); // a thread that only frees gets a quarantine with its theap
-  if (MI_HARDENED) _mi_quarantine_free(page, p);
+  mi_theap_t* thread = _mi_theap_backing();
+  if (mi_unlikely(thread == NULL)) _mi_life_release_first(page, p);
+  else if (MI_HARDENED) _mi_quarantine_free(page, p);
   else _mi_free_any(thread, page, p);
 }
 

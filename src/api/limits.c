@@ -8,6 +8,7 @@
 #include "../heap/event.h"
 #include "../heap/guard.h"
 #include "../heap/large.h"
+#include "../heap/spare.h"
 #include "../heap/thread.h"
 #include "../support/hook.h"
 #include "../support/message.h"
@@ -77,6 +78,7 @@ size_t _mi_limits_refusals(mi_heap_t* heap) {
 // What other threads keep, and what waits to be used again.
 static void limits_drop_all(void) {
   for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) _mi_large_drop_kept(theap);
+  _mi_spare_drop_all();
   _mi_guard_drop_freed();
   _mi_purge_to(0);
   _mi_event_wake(); // other threads are asked for what they do not use: that takes some rounds

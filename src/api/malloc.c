@@ -2,7 +2,7 @@
 //
 //   mi_malloc(n)              class of n -> bin of the class -> its first block                            | _mi_alloc
 //   mi_heap_malloc(heap, n)   heap's id -> the thread's theap of it, from a small cache -> as malloc        | _mi_alloc_in
-//   mi_free(p)                slice of p -> descriptor -> home is my theap? -> bin of its class has room?   | free_slow
+//   mi_free(p)                slice of p -> descriptor -> home is my theap? -> bin of its class has room?   | free_other
 //
 // There is no test whether the thread, or the process, was initialised: before that all bins are empty and no page has
 // the thread's theap as its home.  test/golden holds the number of instructions of each.
@@ -69,17 +69,42 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 
 // ---- free -----------------------------------------------------------------------------------------------------------
 
-// Not of region 0 or not of our default theap, or no block that can be taken back at once.
-static mi_noinline void free_slow(void* p) mi_attr_noexcept {
-  if (p == NULL) return;
-  mi_page_t* page = _mi_page_of(p);
-  if (mi_unlikely(page == NULL)) _mi_life_free_failed(NULL, p);
-  else if (_mi_page_kind(page) != MI_PAGE_LARGE) {
+// By the descriptor of its slice.
+static mi_always_inline void free_any(mi_page_t* page, void* p) {
+  if (mi_unlikely(_mi_page_kind(page) == MI_PAGE_NONE)) {
+    _mi_life_free_failed(NULL, p);
+    return;
+  }
+  if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
+  if (_mi_page_kind(page) != MI_PAGE_LARGE) {
     if (_mi_life_take_back(page, p)) _mi_life_release_any(page, p);
   }
   else if (_mi_life_take_back_large(page, p)) {
     _mi_life_release_large(page, p);
   }
+}
+
+// Not of region 0.
+static mi_noinline void free_slow(void* p) mi_attr_noexcept {
+  if (p == NULL) return;
+  mi_page_t* page = _mi_page_at(p);
+  if (mi_unlikely(page == NULL)) _mi_life_free_failed(NULL, p);
+  else free_any(page, p);
+}
+
+// In region 0, but no block of a class alone.
+static mi_noinline void free_unlike(mi_page_t* page, void* p) mi_attr_noexcept {
+  free_any(page, p);
+}
+
+// In region 0, but not of our default theap, or no block that can be taken back at once.
+static mi_noinline void free_other(mi_page_t* page, void* p) mi_attr_noexcept {
+  if (mi_unlikely(_mi_page_block_size(page) == 0)) {
+    free_unlike(page, p);
+    return;
+  }
+  if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
+  if (_mi_life_take_back(page, p)) _mi_life_release_any(page, p);
 }
 
 void mi_free(void* p) mi_attr_noexcept {
@@ -92,8 +117,11 @@ void mi_free(void* p) mi_attr_noexcept {
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default) && mi_likely(_mi_life_take_back_fast(page, p))) {
       _mi_life_release(theap, page, p);
-      return;
     }
+    else {
+      free_other(page, p);
+    }
+    return;
   }
   free_slow(p);
 }

@@ -16,33 +16,31 @@ static size_t            chunk_low, chunk_high; // of the first, since the last 
 
 // ---- buckets --------------------------------------------------------------------------------------------------------
 
-static void chunk_bucket_remove(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list) {
-  size_t    bucket = chunk->bucket[list];
-  uint32_t* head = &region->buckets[list][chunk->kind][bucket];
-  if (bucket == 0) return;
-  if (chunk->prev[list] != 0) region->chunks[chunk->prev[list] - 1].next[list] = chunk->next[list];
-  else *head = chunk->next[list];
-  if (chunk->next[list] != 0) region->chunks[chunk->next[list] - 1].prev[list] = chunk->prev[list];
-  if (*head == 0) region->nonempty[list][chunk->kind] &= ~((uint64_t)1 << bucket);
-  chunk->bucket[list] = 0;
-}
-
-static void chunk_bucket_add(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list, size_t bucket) {
-  uint32_t  index = (uint32_t)(chunk - region->chunks) + 1;
-  uint32_t* head = &region->buckets[list][chunk->kind][bucket];
-  if (bucket == 0) return;
-  chunk->next[list] = *head;
-  chunk->prev[list] = 0;
-  if (*head != 0) region->chunks[*head - 1].prev[list] = index;
-  *head = index;
-  region->nonempty[list][chunk->kind] |= (uint64_t)1 << bucket;
+// From the bucket of a list in which it is to another one of its kind; 0: none.
+static mi_always_inline void chunk_bucket_move(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list,
+                                               size_t bucket) {
+  size_t      from = chunk->bucket[list];
+  mi_chunk_t* chunks = region->chunks;
+  uint32_t*   heads = region->buckets[list][chunk->kind];
+  uint64_t    nonempty = region->nonempty[list][chunk->kind];
+  if (bucket == from) return;
+  if (from != 0) {
+    uint32_t next = chunk->next[list], prev = chunk->prev[list];
+    if (next != 0) chunks[next - 1].prev[list] = prev;
+    if (prev != 0) chunks[prev - 1].next[list] = next;
+    else heads[from] = next;
+    if (heads[from] == 0) nonempty &= ~((uint64_t)1 << from);
+  }
+  if (bucket != 0) {
+    uint32_t index = (uint32_t)(chunk - chunks) + 1, next = heads[bucket];
+    chunk->next[list] = next;
+    chunk->prev[list] = 0;
+    if (next != 0) chunks[next - 1].prev[list] = index;
+    heads[bucket] = index;
+    nonempty |= (uint64_t)1 << bucket;
+  }
+  region->nonempty[list][chunk->kind] = nonempty;
   chunk->bucket[list] = (uint8_t)bucket;
-}
-
-static void chunk_bucket_move(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list, size_t bucket) {
-  if (bucket == chunk->bucket[list]) return;
-  chunk_bucket_remove(region, chunk, list);
-  chunk_bucket_add(region, chunk, list, bucket);
 }
 
 // How much a chunk can give of those slices.
@@ -61,8 +59,8 @@ static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
 }
 
 static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind_t kind) {
-  chunk_bucket_remove(region, chunk, MI_CHUNK_BY_FREE);
-  chunk_bucket_remove(region, chunk, MI_CHUNK_BY_BACKED);
+  chunk_bucket_move(region, chunk, MI_CHUNK_BY_FREE, 0);
+  chunk_bucket_move(region, chunk, MI_CHUNK_BY_BACKED, 0);
   chunk->kind = (uint8_t)kind;
 }
 

@@ -13,8 +13,16 @@ static inline size_t mi_ctz64(uint64_t x) {
 static inline size_t mi_msb64(uint64_t x) {
   return 63u - (size_t)__builtin_clzll(x);
 }
+// Where the processor may have no instruction for it, the builtin is a call of the compiler's library.
 static inline size_t mi_popcount32(uint32_t x) {
+#if defined(__POPCNT__) || defined(__ARM_NEON)
   return (size_t)__builtin_popcount(x);
+#else
+  x -= (x >> 1) & 0x55555555u; // in fields of 2 bits, then of 4, then of 8
+  x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+  x = (x + (x >> 4)) & 0x0F0F0F0Fu;
+  return (x * 0x01010101u) >> 24;
+#endif
 }
 
 static inline bool mi_is_pow2(size_t x) {
@@ -90,8 +98,14 @@ static inline size_t mi_high_ones64(uint64_t x) {
   return x == UINT64_MAX ? 64 : 63 - mi_msb64(~x);
 }
 
+// Are the bits that are set one run?
+static inline bool mi_is_run32(uint32_t x) {
+  return ((x + (x & (0u - x))) & x) == 0;
+}
+
 // Length of the longest run of set bits.
 static inline size_t mi_longest_run32(uint32_t x) {
+  if (mi_is_run32(x)) return x == 0 ? 0 : mi_msb64(x) - mi_ctz32(x) + 1;
   const uint32_t two = x & (x >> 1), four = two & (two >> 2), eight = four & (four >> 4),
                  sixteen = eight & (eight >> 8);
   uint32_t at = (sixteen != 0 ? sixteen : UINT32_MAX); // bit i: n bits are set from i on

@@ -12,6 +12,7 @@
 #include "quarantine.h"
 #include "queue.h"
 #include "sampler.h"
+#include "spare.h"
 #include "vacant.h"
 
 // Adds a theap to those of its thread, or to the retired ones, and takes it out.
@@ -169,6 +170,7 @@ void _mi_attach_collect(void) {
     _mi_attach_release(directory->entries[i].theap);
     _mi_lock_release(&_mi_registry_lock);
   }
+  _mi_spare_drop_all();
 }
 
 // ---- by others --------------------------------------------------------------------------------------------------------

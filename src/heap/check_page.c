@@ -192,10 +192,17 @@ static void check_large(mi_check_t* c, const mi_page_t* page) {
   if (!check_found_damage(c)) check_end_of_large(c, page);
 }
 
+// Neither is it in use yet, nor does it wait to be (spare.h, EP1).
+static bool check_is_spare(const mi_page_t* page) {
+  uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
+  return word == _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL) && _mi_page_used(page) == 0 &&
+         mi_load_relaxed(&((mi_page_t*)page)->home) == NULL;
+}
+
 static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, mi_page_t* page) {
   bool is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
-  if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED // freed
-               : mi_load_relaxed(&page->home) == NULL && c->heap != NULL)             // just being made
+  if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED               // freed
+               : mi_load_relaxed(&page->home) == NULL && (c->heap != NULL || check_is_spare(page))) // just being made
     return;
   if (!CHECK_PAGE(check_is_in(page, region), "a descriptor of another place")) return;
   const mi_heap_t* heap = _mi_heap_of(page);

@@ -26,6 +26,7 @@
 #include "late.h"
 #include "pool.h"
 #include "profile.h"
+#include "spare.h"
 #include "subproc.h"
 #include "vacant.h"
 
@@ -47,6 +48,7 @@ static void fork_lock(void) {
   _mi_heap_lock_all();
   _mi_pool_lock_main();
   _mi_lock_acquire(&_mi_guard_lock);
+  _mi_lock_acquire(&_mi_spare_lock);
   _mi_lock_acquire(&_mi_gap_map_lock);
   _mi_lock_acquire(&_mi_region_purge_lock);
   _mi_lock_acquire(&_mi_region_lock);
@@ -60,6 +62,7 @@ static void fork_unlock(void) {
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_region_purge_lock);
   _mi_lock_release(&_mi_gap_map_lock);
+  _mi_lock_release(&_mi_spare_lock);
   _mi_lock_release(&_mi_guard_lock);
   _mi_pool_unlock_main();
   _mi_heap_unlock_all();
@@ -201,7 +204,10 @@ static void fork_child(void) {
   if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
   if (mine != NULL && mi_load_relaxed(&mine->kept.is_taken) != 0)
     _mi_kept_forget(&mine->kept); // by a thread that is lost
-  if (had_others) fork_for_pages(&fork_settle);
+  if (had_others) {
+    _mi_spare_forget();
+    fork_for_pages(&fork_settle);
+  }
   _mi_registry_visit(&fork_orphan, mine);
   mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);
   _mi_ended_after_fork(mine);

@@ -49,8 +49,12 @@ mi_cold void _mi_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* bl
   _mi_free_slow(theap, page, block);
 }
 
-static mi_noinline void free_remote(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  _mi_trim_enter(theap);
+// Most blocks of others join the batch of their page.
+static mi_always_inline void free_remote(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  if (mi_unlikely(!_mi_presence_try_enter(theap))) {
+    _mi_free_revoked(theap, page, block);
+    return;
+  }
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
   if (mi_likely(batch->page == page && batch->count + 1 < batch->limit)) {
     _mi_outbox_link(batch, block);

@@ -11,6 +11,7 @@
 #include "queue.h"
 #include "registry.h"
 #include "sampler.h"
+#include "spare.h"
 
 mi_lock_t _mi_idle_lock;
 
@@ -84,6 +85,7 @@ bool _mi_idle_round(bool* is_idle) {
   bool is_sampled = _mi_event_is_sampling();
   bool more = is_sampled;
   *is_idle = true;
+  _mi_spare_drop_unused();
   for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     if (!idle_has_something(theap) && !is_sampled) continue;
     _mi_lock_acquire(&_mi_idle_lock);

@@ -5,7 +5,7 @@
 // KE2  A page in it is CLAIMED, and in the list of its size: there are eight lists a doubling.  A request looks at the first page
 //      of its own list and of the next one that has any, and takes what is at most a quarter too large.
 // KE3  `n_allowed` counts as free memory that is backed (arena/purge.h, PG2).  What is kept and `n_room` are together as much.
-// KE4  A thread that only frees keeps one block.  More may be allowed for each slice that it asked for in vain, up to
+// KE4  A thread that asks for none keeps one block.  More may be allowed for each slice that it asked for in vain, up to
 //      MI_KEPT_SLICES: that is its credit.  None is allowed while the system refuses memory: a region with a block that is kept
 //      cannot be given back.
 // KE5  A round takes away what was in the set already at the one before.  What is allowed goes with it, and all of it if nothing

@@ -13,6 +13,7 @@
 #include "event.h"
 #include "guard.h"
 #include "profile.h"
+#include "spare.h"
 
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
@@ -138,6 +139,7 @@ mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* pag
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
   _mi_large_commit_reserved();
+  _mi_spare_make_room(n);
   if (_mi_large_wants_mapping(n, align, arena)) {
     run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
     void* descriptor = (run.region == NULL ? _mi_large_map(n, align) : NULL);
@@ -160,6 +162,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   size_t     n = mi_div_up(mi_max(size, 1) + adjust, MI_SLICE_SIZE);
   mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
   if (page == NULL || _mi_large_add(heap, NULL, page) == NULL) return NULL;
+  page->keeper = _mi_theap_backing();
   _mi_stat_count(&_mi_stat_live.malloc_huge_count, 1);
   return _mi_page_large_block(page);
 }
@@ -196,19 +199,38 @@ static bool large_may_keep(const mi_page_t* page) {
          !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED);
 }
 
-bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
+// Whoever has asked for it is the one that will ask again, if its thread is still there.  NULL: nobody keeps it.
+static mi_always_inline mi_theap_t* large_keeper(mi_theap_t* theap, const mi_page_t* page) {
+  if (!large_may_keep(page)) return NULL;
+  mi_theap_t* keeper = page->keeper;
+  if (mi_likely(keeper == theap) || keeper == NULL) return theap;
+  return mi_load_relaxed(&keeper->thread) == keeper ? keeper : theap;
+}
+
+// False when the block is not in use.
+static mi_always_inline bool large_claim(mi_page_t* page) {
   // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
   uint64_t claimed = _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->free, page->n_slices);
   if (MI_TRACK) mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
-  if (theap != NULL && large_may_keep(page)) {
-    page = _mi_kept_push(&theap->kept, page);
+  return true;
+}
+
+bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
+  if (!large_claim(page)) return false;
+  mi_theap_t* keeper = large_keeper(theap, page);
+  if (keeper != NULL) {
+    page = _mi_kept_push(&keeper->kept, page);
     _mi_event_note();
   }
   if (page != NULL) large_give_back(page);
   return true;
+}
+
+void _mi_large_free_moved(mi_page_t* page) {
+  if (large_claim(page)) large_give_back(page);
 }
 
 void _mi_large_discard(mi_page_t* page) {
@@ -226,6 +248,7 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   if (page == NULL) return NULL;
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
+  page->keeper = theap;
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
   _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);
   _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));

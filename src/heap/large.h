@@ -3,8 +3,9 @@
 // L1  Any thread may free one: it goes straight back to the arena, where it stays backed for a while (arena/purge.h), or if it
 //     has a mapping of its own (arena/mapped.h) to the system.
 // L2  A block may start at an offset within its page (aligned-at allocation).
-// L3  A thread keeps blocks of up to 4 MiB of the main heap that it freed for its next requests of about that size, CLAIMED, so that
-//     a second free of one is noticed (kept.h).  It may do so as long as all threads together do not keep too much (arena/purge.h,
+// L3  A thread keeps blocks of up to 4 MiB of the main heap that it has asked for and that were freed, by whatever thread, for its
+//     next requests of about that size, CLAIMED, so that a second free of one is noticed (kept.h).  If it has ended, the thread
+//     that frees keeps them.  It may do so as long as all threads together do not keep too much (arena/purge.h,
 //     PG2), and a round takes away what was not used since the one before (background.h).
 #pragma once
 
@@ -22,9 +23,12 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
 // A block that `theap`, a backing theap, keeps, NULL if it keeps none that fits.
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero);
 
-// False when the block is not in use (any more): then nothing happened.  `theap`, a backing theap, may keep it, unless it
-// is NULL.
+// False when the block is not in use (any more): then nothing happened.  `theap`, a backing theap or NULL, may keep it, or that
+// of the thread that has asked for it.
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page);
+
+// Frees a block whose contents have moved: nobody keeps it, since for a limit it is gone already (arena/limit.h, LI1).
+void _mi_large_free_moved(mi_page_t* page);
 
 // Frees the block of a heap that is destroyed; it is out of the heap's list already.
 void _mi_large_discard(mi_page_t* page);

@@ -109,7 +109,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   else if (!resize_move_page(page, moved)) {
     return NULL;
   }
-  _mi_large_free(NULL, page);
+  moved->keeper = page->keeper;
+  _mi_large_free_moved(page);
   _mi_limit_settle();
   return _mi_page_large_block(moved);
 }
@@ -148,7 +149,7 @@ static void* resize_move_out(mi_page_t* page, size_t n) {
   mi_page_t* moved = resize_new_moved(page, n);
   if (moved == NULL) return NULL;
   _mi_large_add(NULL, page, moved); // it has its heap link, so this does not fail
-  _mi_large_free(NULL, page);
+  _mi_large_free_moved(page);
   return _mi_page_large_block(moved);
 }
 

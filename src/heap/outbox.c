@@ -6,9 +6,11 @@
 #include "event.h"
 #include "gaps.h"
 #include "pool.h"
+#include "spare.h"
 
 static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_gaps_is(page)) _mi_gaps_unmake(page);
+  else if (_mi_spare_keep(page)) return;
   if (theap != NULL) {
     _mi_queue_delete(theap, page);
   }
@@ -19,7 +21,7 @@ static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
 }
 
 // The caller has claimed the page: it decides what becomes of it.  `theap` NULL: a thread without one.
-static void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
+static mi_noinline void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
   if (was == MI_PAGE_SHARED) _mi_pool_remove(page);
   _mi_page_unpack(page, _mi_page_word_take(&page->word, MI_PAGE_CLAIMED));
   for (;;) {
@@ -58,22 +60,28 @@ static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
   outbox_push(theap, page, batch->first, batch->last, batch->count);
 }
 
+static void outbox_open(mi_theap_t* theap, mi_batch_t* batch, mi_page_t* page, mi_block_t* block, uint32_t limit) {
+  if (batch->page != NULL) outbox_close(theap, batch);
+  batch->page = page;
+  batch->first = NULL;
+  batch->last = block;
+  batch->count = 0;
+  batch->limit = limit;
+  _mi_outbox_link(batch, block);
+}
+
 void _mi_outbox_add(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   mi_batch_t* batch = _mi_outbox_batch(theap, page);
-  if (batch->page != page) {
-    if (mi_unlikely(_mi_page_has(page, MI_PAGE_IN_HEAP))) {
-      outbox_push(theap, page, block, block, 1); // heap.h, Q4
-      return;
-    }
-    if (batch->page != NULL) outbox_close(theap, batch);
-    batch->page = page;
-    batch->first = NULL;
-    batch->last = block;
-    batch->count = 0;
-    batch->limit = _mi_size_class_info[page->cls].outbox_limit;
+  if (batch->page == page) {
+    _mi_outbox_link(batch, block);
+    if (batch->count >= batch->limit) outbox_close(theap, batch);
+    return;
   }
-  _mi_outbox_link(batch, block);
-  if (batch->count >= batch->limit) outbox_close(theap, batch);
+  uint32_t limit = _mi_size_class_info[page->cls].outbox_limit;
+  // One block is a batch, and the other page keeps its slot.
+  bool     is_alone = (limit <= 1 || _mi_page_has(page, MI_PAGE_IN_HEAP)); // heap.h, Q4
+  if (is_alone) outbox_push(theap, page, block, block, 1);
+  else outbox_open(theap, batch, page, block, limit);
 }
 
 void _mi_outbox_flush(mi_theap_t* theap) {

@@ -7,6 +7,7 @@
 #include "grow.h"
 #include "pool.h"
 #include "queue.h"
+#include "spare.h"
 #include "sparse.h"
 #include "trim.h"
 
@@ -43,6 +44,7 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   _mi_trim_wide(theap, cls);
   bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM);
   mi_heap_t* heap = _mi_theap_heap(theap);
+  if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
   mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, is_huge, mi_load_relaxed(&heap->arena));
   if (page == NULL) return NULL;
   if (!_mi_heap_add_page(heap, page)) {
@@ -51,6 +53,7 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   }
   _mi_page_set_home(page, theap);
   theap->classes[cls].n_pages++;
+  if (_mi_page_has(page, MI_PAGE_IS_ZERO) && _mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
   return page;
 }
 
@@ -60,6 +63,7 @@ static mi_page_t* refill_search(mi_theap_t* theap, size_t cls, mi_chain_t* chain
   mi_page_t* page = _mi_queue_refreed(theap, cls);
   if (page != NULL) return page;
   page = _mi_pool_adopt(cls, theap);
+  if (page == NULL) page = _mi_spare_take(cls, theap);
   if (page == NULL) {
     *chain = _mi_sparse_take_shared(theap, cls);
     if (chain->first == NULL) page = refill_new_page(theap, cls);

@@ -78,14 +78,24 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
 }
 
 // What a block needs to find in the descriptor of its own slice: its size, its bin, and the way back to the first.
-static void page_set_slices(mi_page_t* page, mi_page_kind_t interior, uint32_t block_size) {
+static void page_set_slices(mi_page_t* page, uint32_t block_size) {
+  uint16_t bin_offset = mi_load_relaxed(&page->bin_offset);
   mi_store_relaxed(&page->block_size, block_size);
-  for (uint32_t i = 1; i < page->n_slices; i++) {
+  for (uint32_t i = 1, n = page->n_slices; i < n; i++) {
     page[i].to_first = i;
-    mi_store_relaxed(&page[i].bin_offset, mi_load_relaxed(&page->bin_offset));
+    mi_store_relaxed(&page[i].bin_offset, bin_offset);
     mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
     mi_store_relaxed(&page[i].block_size, block_size);
-    mi_store_relaxed(&page[i].kind, (uint8_t)interior);
+    mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_INTERIOR);
+  }
+}
+
+// They are those of no page any more.
+static void page_clear_slices(mi_page_t* page) {
+  for (uint32_t i = 1, n = page->n_slices; i < n; i++) {
+    mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
+    mi_store_relaxed(&page[i].block_size, 0u);
+    mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_NONE);
   }
 }
 
@@ -107,7 +117,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
   page->n_slices = info->n_slices;
   page->capacity = _mi_page_capacity(page, info);
   if (run.is_zero) _mi_page_set(page, MI_PAGE_IS_ZERO);
-  page_set_slices(page, MI_PAGE_INTERIOR, info->block_size);
+  page_set_slices(page, info->block_size);
   if (MI_HARDENED) page_guard(page);
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   _mi_stat_increase(&_mi_stat_live.pages, 1);
@@ -118,7 +128,7 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
 
 static void page_give_back(mi_page_t* page) {
   size_t n_slices = page->n_slices;
-  page_set_slices(page, MI_PAGE_NONE, 0);
+  page_clear_slices(page);
   page_reset(page, MI_PAGE_NONE);
   _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_page_guard_slices(n_slices), false);
 }

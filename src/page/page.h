@@ -40,8 +40,9 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_page_word_t         word;
   mi_block_t*            free; // blocks freed by the owner; LARGE: the block
   union {
-    struct mi_page_s* next;  // in a queue of its owner or in a pool
-    mi_guard_t*       guard; // LARGE, GUARDED: what is known of the block (heap/guard.h)
+    struct mi_page_s* next;   // in a queue of its owner or in a pool
+    mi_guard_t*       guard;  // LARGE, GUARDED: what is known of the block (heap/guard.h)
+    mi_theap_t*       keeper; // other LARGE, in use: who keeps it when it is free (heap/large.h, L3)
   };
   union {
     struct mi_page_s* prev;

@@ -54,6 +54,7 @@ static void check_free(void) {
     CHECK_EQ(bytes_in_use(), 0);
   }
   pthread_join(other, NULL);
+  mi_collect(true);
   if (!MI_HARDENED) CHECK_EQ(slices_in_use(), before); // guarded blocks stay inaccessible for a while
 }
 
@@ -178,21 +179,51 @@ static void check_kept_rounds(void) {
   CHECK(!_mi_kept_any(kept()));
 }
 
-static void* free_all(void* arg) {
-  void** blocks = (void**)arg;
-  mi_free(mi_malloc(1)); // it has a theap
-  for (int i = 0; i < 8; i++) mi_free(blocks[i]);
-  CHECK(n_kept() == MiB / MI_SLICE_SIZE);
+static void* malloc_eight(void* arg) {
+  for (int i = 0; i < 8; i++) ((void**)arg)[i] = mi_malloc(one);
   return NULL;
 }
 
-// KE4
-static void check_kept_by_freer(void) {
-  void*     blocks[8];
+static void* free_eight(void* arg) {
+  for (int i = 0; i < 8; i++) mi_free(((void**)arg)[i]);
+  return NULL;
+}
+
+static void* free_eight_with_theap(void* arg) {
+  mi_free(mi_malloc(1));
+  free_eight(arg);
+  CHECK(n_kept() == 0);
+  return NULL;
+}
+
+static void run_thread(void* (*function)(void*), void* arg) {
   pthread_t thread;
-  for (int i = 0; i < 8; i++) blocks[i] = mi_malloc(one);
-  pthread_create(&thread, NULL, &free_all, blocks);
+  pthread_create(&thread, NULL, function, arg);
   pthread_join(thread, NULL);
+}
+
+// L3: the thread that has asked keeps what others free, with a theap or without.
+static void check_kept_by_asker(void) {
+  void* blocks[8];
+  for (int i = 0; i < 2; i++) {
+    mi_collect(true);
+    malloc_eight(blocks);
+    run_thread(i == 0 ? &free_eight : &free_eight_with_theap, blocks);
+    CHECK_EQ(n_kept(), 8 * MiB / MI_SLICE_SIZE);
+    CHECK(is_kept(_mi_page_of(blocks[0])));
+    malloc_eight(blocks);
+    CHECK_EQ(n_kept(), 0);
+    free_eight(blocks);
+  }
+}
+
+// KE4, if that has ended.
+static void check_kept_by_freer(void) {
+  void* blocks[8];
+  mi_collect(true);
+  run_thread(&malloc_eight, blocks);
+  free_eight(blocks);
+  CHECK_EQ(n_kept(), MiB / MI_SLICE_SIZE);
 }
 
 // Somebody else is at the set: its thread does without.
@@ -246,6 +277,7 @@ int main(int argc, char** argv) {
     check_not_kept();
     check_kept_sizes(&r);
     check_kept_rounds();
+    check_kept_by_asker();
     check_kept_by_freer();
     check_kept_taken();
     check_kept_by_threads();

@@ -1,0 +1,122 @@
+// Proves: pages that another thread empties wait for the next requests of their class (spare.h), no more of them than are asked for
+// (EP2); rounds (EP4), mi_collect and requests of other classes get them back; nobody takes them for pages in use (EP1).
+#include <pthread.h>
+#include <sched.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/purge.h"
+#include "heap/spare.h"
+#include "mimalloc.h"
+#include "support/stat.h"
+
+enum { n_blocks = 512 };
+
+static bool const   may_wait = !MI_HARDENED && !MI_TRACK;
+static void*        blocks[n_blocks];
+static const size_t sizes[] = {1000, 8000, 30000};
+
+static int64_t n_pages(void) {
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
+}
+
+// Slices that wait, and nothing else that counts as kept.
+static size_t n_waiting(void) {
+  return _mi_purge_n_backed() - _mi_chunk_purgeable();
+}
+
+static void malloc_all(size_t size) {
+  for (size_t i = 0; i < n_blocks; i++) blocks[i] = mi_malloc(size);
+}
+
+static void* free_all(void* arg) {
+  for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
+  return arg;
+}
+
+static void run(void* (*function)(void*)) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, function, NULL);
+  pthread_join(thread, NULL);
+}
+
+// The next requests use what waits.
+static void check_reuse(size_t size) {
+  mi_collect(true);
+  int64_t before = n_pages();
+  malloc_all(size);
+  run(&free_all);
+  size_t n = n_waiting();
+  CHECK_FOR(n > 0, "of %zu bytes no page waits", size);
+  CHECK(mi_heap_check(NULL));
+  malloc_all(size);
+  CHECK_FOR(n_waiting() <= n / 4, "%zu bytes: %zu slices wait, then %zu", size, n, n_waiting());
+  run(&free_all);
+  mi_collect(true);
+  CHECK_EQ(n_waiting(), 0);
+  CHECK(n_pages() <= before + 2);
+}
+
+// EP4: memory that was not backed is not taken for one class while as much waits for another.
+static void check_relief(void) {
+  enum { n = 256 };
+  void* others[n];
+  malloc_all(8000);
+  run(&free_all);
+  mi_collect(false); // all that waits goes, and stays backed
+  malloc_all(8000);
+  run(&free_all);
+  _mi_purge_to(0);
+  size_t n_before = n_waiting();
+  for (size_t i = 0; i < n; i++) others[i] = mi_malloc(4000);
+  CHECK_FOR(n_before > 0 && n_waiting() + n / 32 <= n_before, "%zu, then %zu wait", n_before, n_waiting());
+  for (size_t i = 0; i < n; i++) mi_free(others[i]);
+  mi_collect(true);
+}
+
+// EP4, EP2: after a round in which none was used all go, and after another nothing is wanted.
+static void check_rounds(size_t size) {
+  malloc_all(size);
+  run(&free_all);
+  _mi_spare_drop_unused();
+  _mi_spare_drop_unused();
+  CHECK_EQ(n_waiting(), 0);
+  malloc_all(size);
+  _mi_spare_drop_unused();
+  _mi_spare_drop_unused();
+  run(&free_all);
+  CHECK_EQ(n_waiting(), 0);
+}
+
+// Full pages are parked only if there is another thread.
+static pthread_mutex_t is_over = PTHREAD_MUTEX_INITIALIZER;
+static size_t          n_others;
+
+static void* wait_until_over(void* arg) {
+  mi_free(mi_malloc(1));
+  __atomic_store_n(&n_others, 1, __ATOMIC_RELEASE);
+  pthread_mutex_lock(&is_over);
+  pthread_mutex_unlock(&is_over);
+  return arg;
+}
+
+static void check_all(void) {
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_reuse(sizes[i]);
+  check_relief();
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_rounds(sizes[i]);
+}
+
+int main(int argc, char** argv) {
+  watchdog(120);
+  test_seed(argc, argv);
+  mi_option_set(mi_option_purge_delay, -1);
+  mi_free(mi_malloc(1));
+  if (!may_wait) return check_result();
+  pthread_t other;
+  pthread_mutex_lock(&is_over);
+  pthread_create(&other, NULL, &wait_until_over, NULL);
+  while (__atomic_load_n(&n_others, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  check_all();
+  pthread_mutex_unlock(&is_over);
+  pthread_join(other, NULL);
+  return check_result();
+}
