@@ -40,6 +40,11 @@ bugs-peers    = $(SHOWN_BUGS:%=$(PEERS)/lib%.so)
 shown-builds  = release=$(USER_BUILD)/libmimalloc.so secure=$(BUILD)/secure/libmimalloc-secure.so \
                 secure-full=$(BUILD)/secure-full/libmimalloc-secure.so
 
+# The presets with which real programs run: BUILDS=NAME,NAME; WITHOUT=PROGRAM,PROGRAM leaves some out
+comma           := ,
+BUILDS          ?= release
+programs-builds  = $(subst $(comma), ,$(BUILDS))
+
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean \
         mutants
@@ -88,10 +93,11 @@ test-%: ## run the tests of one platform, under its emulator: scripts/run-tests.
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $*
 
-test-programs: ## run all real programs under LD_PRELOAD (installs databases and a browser; 30 minutes)
+test-programs: ## run 77 real programs under LD_PRELOAD; BUILDS=release,secure-full,debug-full compares builds, JSON=FILE keeps the results (installs much; an hour)
 	@scripts/need.sh $(NEED_BUILD) python3
-	@$(call user-build,mimalloc)
-	@python3 test/programs/run.py --all --lib $(USER_BUILD)/libmimalloc.so
+	@$(foreach b,$(programs-builds),$(call build,$(b),mimalloc) &&) true
+	@test/programs/run.py --all $(foreach b,$(programs-builds),--lib $(b)=$(BUILD)/$(b)) \
+	  $(patsubst %,--without %,$(subst $(comma), ,$(WITHOUT))) $(if $(JSON),--json $(JSON))
 
 bench: ## run the benchmarks; PEERS=DIR (each NAME.so there; bench/fetch-peers.sh DIR), QUICK=1, TESTS=A,B and ALLOCS=A,B select
 	@$(bench-build)

@@ -20,7 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "test/programs"), str(ROOT / "test")]
 from outcome import FAILED, Failed, Skipped, outcome_of, write_results  # noqa: E402
-from run import Session  # noqa: E402
+from session import Session  # noqa: E402
 
 PACKAGES = ("lua5.4", "python3", "perl", "sqlite3", "redis-server")
 EMULATOR = "qemu-aarch64"
