@@ -19,6 +19,7 @@ import argparse
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,8 +66,8 @@ def run_one(chosen, lib, plain, directory):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def run_all(chosen, libs, table):
-    """Each program with each build; what becomes of them is printed and noted in the table."""
+def run_all(chosen, libs, table, path):
+    """Each program with each build; what becomes of them is printed, and noted in the table, which is kept at the path."""
     outcomes = []
     with tempfile.TemporaryDirectory(prefix="mi-programs-") as directory:
         os.chmod(directory, 0o755)
@@ -79,6 +80,8 @@ def run_all(chosen, libs, table):
                 cell = table.note(p, name, outcome, text, costs)
                 label = f"{name} " if len(libs) > 1 else ""
                 print(f"{outcome:<5} {p.name:<20} {label}{time.monotonic() - start:6.1f} s  {cell.ratios()}{text}", flush=True)
+            if path:
+                table.keep(path)
     return outcomes
 
 
@@ -115,6 +118,7 @@ def main():
     chosen = [p for p in PROGRAMS if (p.name in args.names if args.names else args.all or p.quick) and p.name not in args.without]
 
     adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))   # ends what was started, too
     table = matrix.Table.begun(list(given), next(iter(given.values())))
     # Copies that every user may read, and that nobody rebuilds meanwhile.
     with tempfile.TemporaryDirectory(prefix="mi-lib-") as directory:
@@ -125,9 +129,7 @@ def main():
             libs[name].parent.mkdir(mode=0o755)
             shutil.copy(lib, libs[name])
             libs[name].chmod(0o755)
-        outcomes = run_all(chosen, libs, table)
-    if args.json:
-        table.end(args.json)
+        outcomes = run_all(chosen, libs, table, args.json)
     print(f"{len(chosen)} programs, {len(outcomes)} runs: {outcomes.count('ok')} ok, {outcomes.count('FAIL')} failed,"
           f" {outcomes.count('SKIP')} skipped")
     if "FAIL" in outcomes:

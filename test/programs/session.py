@@ -222,7 +222,7 @@ class Session:
         options["cwd"] = options.get("cwd") or self.fresh("served")
         pages = pages_in(self.must(argv, True, stats=True, **options).err)
         self.is_served = True
-        self.note(f"not served: {what}; of {len(pages)} processes with statistics {pages.count(0)} had no pages")
+        self.note(f"not served: {what}; {pages.count(0)} of {len(pages)} processes with statistics had no pages")
 
 
 def wait_for(what, test, seconds=60):

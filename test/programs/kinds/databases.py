@@ -175,9 +175,9 @@ def mariadb(session):
             lines.append(line)
         session.must(argv(where, "--bootstrap", "--secure-file-priv=", "--skip-grant-tables"), preload, stdin="\n".join(lines), cwd=where)
         results = "".join((where / f"result{i + 1}").read_text() for i in range(number))
-        path = where / "socket"
-        start = argv(where, f"--socket={path}", "--skip-networking", "--skip-grant-tables", f"--pid-file={where}/pid")
-        with session.serving(start, preload, path.exists, cwd=where) as log:
+        start = argv(where, f"--socket={where}/socket", "--skip-networking", "--skip-grant-tables", f"--pid-file={where}/pid")
+        with session.serving(start, preload, lambda: "ready for connections" in (where / "server-output").read_text(errors="replace"),
+                             cwd=where) as log:
             pass
         return f"{number} results\n{results}", log.read_text(errors="replace")
 

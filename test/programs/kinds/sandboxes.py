@@ -9,24 +9,26 @@ WORK = ('import hashlib, json, threading; t = {str(i): "x" * (i % 90) for i in r
         '[x.start() for x in T]; [x.join() for x in T]; print(sorted(r))')
 
 
-def confined_python(session, argv, least_processes):
-    """Python below a program that confines it; skipped where this system does not let it."""
-    if session.run([*argv, "/bin/true"], False, is_counted=False).status != 0:
-        raise Skipped(f"{argv[0]} may not confine programs here")
-    command = [*argv, "/usr/bin/python3", "-c", WORK]
+def confined_python(session, confine):
+    """Python below the command confine(preload); skipped where this system does not let programs be confined."""
+    if session.run([*confine(False), "/bin/true"], False, is_counted=False).status != 0:
+        raise Skipped(f"{confine(False)[0]} may not confine programs here")
+    python = ["/usr/bin/python3", "-c", WORK]
     env = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
-    session.both(command, env=env)
-    session.served(command, env=env, least_pages=100, least_processes=least_processes)
+    session.same(lambda preload: session.must([*confine(preload), *python], preload, env=env).out)
+    session.served([*confine(True), *python], env=env, least_pages=100)
 
 
 @program("bubblewrap:bwrap", "python3:/usr/bin/python3", quick=True)
 def bubblewrap(session):
-    """bubblewrap: Python with names, processes and network of its own, an empty /proc and no home"""
-    confined_python(session, ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev", "--tmpfs", "/home"], 1)
+    """bubblewrap: Python with names, processes and network of its own, no /proc and no home"""
+    confined_python(session, lambda preload: ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--tmpfs", "/proc", "--dev",
+                                              "/dev", "--tmpfs", "/home"])
 
 
 @program("firejail", "python3:/usr/bin/python3")
 def firejail(session):
     """firejail: Python under its seccomp filter, without capabilities and network"""
-    confined_python(session, ["firejail", "--quiet", "--noprofile", "--seccomp", "--caps.drop=all", "--net=none", "--nonewprivs",
-                              "--env=LD_PRELOAD=" + str(session.lib)], 1)
+    # It is setuid: without root, the dynamic linker drops LD_PRELOAD before firejail starts.
+    confined_python(session, lambda preload: ["firejail", "--quiet", "--noprofile", "--seccomp", "--caps.drop=all", "--net=none", "--nonewprivs",
+                                              *([f"--env=LD_PRELOAD={session.lib}"] if preload else [])])
