@@ -70,8 +70,9 @@ static mi_always_inline void* alloc_issue(const mi_alloc_t* a, mi_block_t* block
 
 static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   bool        is_zero = false;
-  mi_block_t* block = (_mi_event_is_pending() ? alloc_pop_sampled(heap, theap, a->cls, &is_zero)
-                                              : alloc_pop(heap, theap, a->cls, &is_zero));
+  bool*       asked = a->zero ? &is_zero : NULL;
+  mi_block_t* block =
+      (_mi_event_is_pending() ? alloc_pop_sampled(heap, theap, a->cls, asked) : alloc_pop(heap, theap, a->cls, asked));
   return mi_unlikely(block == NULL) ? NULL : alloc_issue(a, block, is_zero);
 }
 

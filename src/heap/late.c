@@ -22,7 +22,6 @@ static mi_theap_t* late_theap(mi_heap_t* heap) {
 
 mi_block_t* _mi_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero) {
   mi_block_t* block = NULL;
-  *is_zero = false;
   _mi_lock_acquire(&late_lock);
   mi_theap_t* theap = late_theap(heap);
   if (theap != NULL) {

@@ -23,17 +23,18 @@ static size_t refill_extend_bytes(const mi_class_state_t* state, const mi_page_t
   return state->n_pages < 9 ? 16 * MI_KiB : 64 * MI_KiB;
 }
 
-// Free blocks of a page that the theap owns, made for it if there are none; none if the page is full.
+// Free blocks of a page that the theap owns, made for it if there are none; none if the page is full.  Of those that are made the
+// first one is known to be zero: for calloc, blocks of a slice and more are made one by one, so that none need be cleared.
 static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_zero) {
   mi_class_state_t* state = &theap->classes[page->cls];
-  *is_zero = false;
   if (page->free == NULL) {
     if (_mi_page_word_chain(mi_load_relaxed(&page->word)).first != NULL) {
       _mi_page_put_free(page, _mi_page_word_take(&page->word, MI_PAGE_OWNED));
     }
     else if (page->extended < page->capacity) {
-      *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
-      _mi_page_extend(page, refill_extend_bytes(state, page));
+      if (is_zero != NULL) *is_zero = (MI_FILL ? MI_HARDENED : _mi_page_has(page, MI_PAGE_IS_ZERO));
+      bool is_alone = !MI_FILL && is_zero != NULL && *is_zero && _mi_page_block_size(page) >= MI_SLICE_SIZE;
+      _mi_page_extend(page, is_alone ? 0 : refill_extend_bytes(state, page));
     }
   }
   return _mi_page_take_free(page, (size_t)MI_REFILL_FIRST << state->n_fills);
