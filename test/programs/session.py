@@ -119,6 +119,7 @@ class Session:
         its output, which has statistics at the end if it is preloaded."""
         cwd = cwd or self.work
         log = cwd / "server-output"
+        log.touch()
         server = Process(argv, self.env(preload, preload, **(env or {})), cwd, err=subprocess.STDOUT, user=user)
         # A pipe, since a server may forbid itself to make files larger, as sshd does.
         copier = threading.Thread(target=copy_stream, args=(server.out, log), daemon=True)

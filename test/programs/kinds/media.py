@@ -62,7 +62,7 @@ def ffmpeg(session):
               "ffmpeg -v error -nostdin -i out.mp4 -f rawvideo - | sha256sum && "
               "ffmpeg -v error -nostdin -i out.mkv -af 'aecho=0.8:0.8:60:0.3,atempo=1.3' -vn -f s16le - | sha256sum")
     session.both(["sh", "-c", script])
-    session.served(["sh", "-c", f"ffmpeg -v error -nostdin -threads 2 {source} -c:v mpeg4 -c:a flac -y out.mkv"], least_pages=50)
+    session.served([*f"ffmpeg -v error -nostdin -threads 2 {source} -c:v mpeg4 -c:a flac -y out.mkv".split()], least_pages=50)
 
 
 @program("sox")

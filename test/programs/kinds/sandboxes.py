@@ -16,7 +16,7 @@ def confined_python(session, confine):
     python = ["/usr/bin/python3", "-c", WORK]
     env = {"PYTHONMALLOC": "malloc", "PYTHONHASHSEED": "0"}
     session.same(lambda preload: session.must([*confine(preload), *python], preload, env=env).out)
-    session.served([*confine(True), *python], env=env, least_pages=100)
+    session.served([*confine(True), *python], env=env, least_pages=200)
 
 
 @program("bubblewrap:bwrap", "python3:/usr/bin/python3", quick=True)
