@@ -69,18 +69,22 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 
 // ---- free -----------------------------------------------------------------------------------------------------------
 
-// By the descriptor of its slice.
+// By the descriptor of its slice.  What kind it is of is read once: another thread that frees the same block may give it back at
+// any time, and then it must not be taken for a block of a class.
 static mi_always_inline void free_any(mi_page_t* page, void* p) {
-  if (mi_unlikely(_mi_page_kind(page) == MI_PAGE_NONE)) {
+  uint8_t kind = _mi_page_kind(page);
+  if (mi_unlikely(kind == MI_PAGE_INTERIOR)) {
+    page -= page->to_first;
+    kind = _mi_page_kind(page);
+  }
+  if (mi_likely(kind == MI_PAGE_LARGE)) {
+    if (_mi_life_take_back_large(page, p)) _mi_life_release_large(page, p);
+  }
+  else if (mi_unlikely(kind == MI_PAGE_NONE)) {
     _mi_life_free_failed(NULL, p);
-    return;
   }
-  if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
-  if (_mi_page_kind(page) != MI_PAGE_LARGE) {
-    if (_mi_life_take_back(page, p)) _mi_life_release_any(page, p);
-  }
-  else if (_mi_life_take_back_large(page, p)) {
-    _mi_life_release_large(page, p);
+  else if (_mi_life_take_back(page, p)) {
+    _mi_life_release_any(page, p);
   }
 }
 
