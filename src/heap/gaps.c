@@ -48,6 +48,14 @@ bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size) {
   return true;
 }
 
+mi_chain_t _mi_gaps_chain(const mi_page_t* page) {
+  uint64_t   word = mi_load_acquire(&((mi_page_t*)page)->word);
+  mi_chain_t chain = _mi_page_word_chain(word);
+  bool       is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED && page->capacity == MI_GAP_CAPACITY);
+  if (is_shared) chain.count -= MI_GAP_CAPACITY - _mi_page_used(page); // GP4
+  return chain;
+}
+
 bool _mi_gaps_is_valid(const mi_page_t* page) {
   size_t n = 0, size;
   if (!_mi_gap_map_is(page->extended) || gaps_map(page)->page != page) return false;
@@ -194,12 +202,17 @@ void _mi_gaps_collect(mi_theap_t* theap, size_t n) {
   }
 }
 
-void _mi_gaps_unmake(mi_page_t* page) {
-  size_t i = page->extended;
+// `kind` first: a page of blocks without a block size goes back in the child of a fork.
+void _mi_gaps_lose(mi_page_t* page) {
+  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_BLOCKS);
   page->free = NULL;
   page->extended = page->capacity = 0;
   _mi_page_set_used(page, 0);
-  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_BLOCKS);
+}
+
+void _mi_gaps_unmake(mi_page_t* page) {
+  size_t i = page->extended;
+  _mi_gaps_lose(page);
   _mi_gap_map_free(i);
 }
 
@@ -247,7 +260,8 @@ bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
   _mi_page_set_bin(page, MI_NO_SLOTS_OFFSET);
   mi_store_release(&page->kind, (uint8_t)MI_PAGE_GAPS);
-  mi_store_release(&page->block_size, 0u); // release: who sees it sees the map and the kind
+  mi_store_release(&page->block_size, 0u);                       // release: who sees it sees the map and the kind
+  mi_store_relaxed(_mi_page_capacity_of(page), MI_GAP_CAPACITY); // read by those only who see the page SHARED
   gaps_enlist(gaps, map);
   return true;
 }
@@ -333,8 +347,7 @@ static void gaps_share(mi_theap_t* theap, mi_page_t* page) {
     mi_chain_t chain = _mi_page_word_take(&page->word, MI_PAGE_OWNED);
     gaps_mark_free(page, chain.first);
     _mi_page_set_used(page, _mi_page_used(page) - chain.count);
-    page->capacity = (uint16_t)_mi_page_used(page); // GP4
-    if (page->capacity == 0) {
+    if (_mi_page_used(page) == 0) {
       gaps_delete(theap, page);
       return;
     }
@@ -365,8 +378,11 @@ void _mi_gaps_release(mi_theap_t* theap) {
   }
 }
 
+// Its owner may have been making or adopting it.
 void _mi_gaps_orphan(mi_page_t* page) {
   mi_chain_t chain = _mi_page_word_chain(mi_load_relaxed(&page->word));
+  page->free = NULL;
+  mi_store_relaxed(&page->block_size, 0u);
   page->capacity = MI_GAP_ORPHAN;
   mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_SHARED, chain.count, chain.first));
 }

@@ -13,16 +13,19 @@
 // GP3  `free` is NULL and bin_offset is that of a bin without slots, so that each free of the owner ends in _mi_free_slow.
 //      `extended` is the number of its map, `used` counts its blocks, block_size is 0.
 // GP4  While it is OWNED its gaps are in the lists of its theap, and it is in no queue.  It is never PARKED.  SHARED it is in the
-//      pool of gap pages, with `capacity` as many blocks as it has, so that the free of the last one claims it.
+//      pool of gap pages.  Its `capacity` is MI_GAP_CAPACITY, however many blocks it has, and the count of its word is that less
+//      those, so that the free of the last one claims it.  No page of a class has so high a count: who frees reads the word, then
+//      `capacity`, and never takes the one before the page became a gap page for the one after.
 // GP5  All gap pages are of the main heap.
 #pragma once
 
 #include "gap_map.h"
 #include "queue.h"
 
-#define MI_GAP_LISTS  64
-#define MI_GAP_CHAIN  8          // so many blocks are made at a time
-#define MI_GAP_ORPHAN UINT16_MAX // `capacity` of one whose owner did not survive a fork
+#define MI_GAP_LISTS    64
+#define MI_GAP_CHAIN    8 // so many blocks are made at a time
+#define MI_GAP_CAPACITY ((uint16_t)MI_WORD_COUNT_MAX)
+#define MI_GAP_ORPHAN   UINT16_MAX // `capacity` of one whose owner did not survive a fork
 
 // The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
 #define MI_GAPS (!MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS)
@@ -55,7 +58,10 @@ static inline bool _mi_gaps_fits(size_t cls) {
 // The bytes of the block p, 0 if there is none.
 size_t _mi_gaps_size(const mi_page_t* page, const void* p);
 
-// For those who look from outside: the next block at unit *at or later, of `size` bytes; false if there is none.
+// For those who look from outside: what others have freed and its owner has not seen.
+mi_chain_t _mi_gaps_chain(const mi_page_t* page);
+
+// The next block at unit *at or later, of `size` bytes; false if there is none.
 bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size);
 
 // ---- between enter and leave, by the owner ------------------------------------------------------------------------------
@@ -83,7 +89,10 @@ void _mi_gaps_release(mi_theap_t* theap);
 // Makes one without blocks, which the caller holds, an ordinary page that can be deleted.
 void _mi_gaps_unmake(mi_page_t* page);
 
-// In the child of a fork: the theap has none, and nobody owns the page any more.
+// In the child of a fork.  As _mi_gaps_unmake, of a page that a thread had claimed which the child does not have: whether that has given
+// back its map nobody knows.
+void _mi_gaps_lose(mi_page_t* page);
+// The theap has none, and nobody owns the page any more.
 void _mi_gaps_forget(mi_theap_t* theap);
 void _mi_gaps_orphan(mi_page_t* page);
 

@@ -164,7 +164,7 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
     return;
   }
   if (_mi_gaps_is(page)) {
-    mi_chain_t frees = _mi_page_word_chain(mi_load_acquire(&page->word));
+    mi_chain_t frees = _mi_gaps_chain(page);
     view_make_gaps(view, page);
     view_mark_list(view, frees.first, frees.count, "I2: a chain of another length", faults);
     view_mark_theaps(view, faults);

@@ -14,7 +14,8 @@
 //     the page, as are bin_offset and block_size, and NULL in those of anything else.
 // P4  Whoever makes a page OWNED by another theap writes `home` before `word`: a thread that reads OWNED (acquire) and
 //     then its own theap in `home` is the owner.
-// P5  kind, cls, capacity do not change while a block of the page is in use.
+// P5  kind, cls, capacity do not change while a block of the page is in use.  Only a page of blocks becomes a gap page, while it
+//     is OWNED (heap/gaps.h).
 #pragma once
 
 #include "../arena/mapped.h"
@@ -303,6 +304,11 @@ static inline bool _mi_page_guard_is_wanted(const mi_page_t* page) {
 static inline size_t _mi_page_guard_space(const mi_page_t* page) {
   bool is_short = (page->n_slices == 1 && _mi_page_guard_is_wanted(page));
   return page->n_slices * MI_SLICE_SIZE - (is_short ? _mi_prim_os_page_size() : 0);
+}
+
+// As those read it who free into the page, while its owner may make it a gap page.
+static inline mi_page_capacity_t* _mi_page_capacity_of(mi_page_t* page) {
+  return (mi_page_capacity_t*)(void*)&page->capacity;
 }
 
 // Blocks of a page of that class.

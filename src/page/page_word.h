@@ -34,6 +34,7 @@
   #include "../base/atomic.h"
   #include "block.h"
 typedef mi_atomic(uint64_t) mi_page_word_t;
+typedef mi_atomic(uint16_t) mi_page_capacity_t;
 #endif
 
 typedef enum mi_page_state_e { MI_PAGE_OWNED, MI_PAGE_PARKED, MI_PAGE_SHARED, MI_PAGE_CLAIMED } mi_page_state_t;
@@ -65,9 +66,10 @@ static inline mi_chain_t _mi_page_word_chain(uint64_t word) {
 
 // Pushes n blocks, linked from `first` to `last`, in one step.  Returns the state the page is in now; CLAIMED only when
 // this push claimed it: from PARKED when claim_at blocks are free, from SHARED when all `capacity` blocks are (*was says
-// which: a page that was SHARED is still in the pool).
+// which: a page that was SHARED is still in the pool).  `capacity` is read when the page is seen SHARED, as its last owner left
+// it: before that, an owner may give it another one while the caller holds its block (heap/gaps.h, GP4).
 static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_t* first, mi_block_t* last, size_t n,
-                                                 size_t claim_at, size_t capacity, mi_page_state_t* was) {
+                                                 size_t claim_at, mi_page_capacity_t* capacity, mi_page_state_t* was) {
   uint64_t        old = mi_load_relaxed(word);
   uint64_t        made;
   mi_page_state_t before, after;
@@ -75,7 +77,10 @@ static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_
     mi_chain_t chain = _mi_page_word_chain(old);
     before = after = _mi_page_word_state(old);
     if (before == MI_PAGE_PARKED && chain.count + n >= claim_at) after = MI_PAGE_CLAIMED;
-    if (before == MI_PAGE_SHARED && chain.count + n == capacity) after = MI_PAGE_CLAIMED;
+    if (before == MI_PAGE_SHARED) {
+      mi_fence_acquire();
+      if (chain.count + n == mi_load_relaxed(capacity)) after = MI_PAGE_CLAIMED;
+    }
     made = _mi_page_word_make(after, chain.count + n, first);
     _mi_block_set_next(last, chain.first);
   } while (!mi_cas_weak(word, &old, made, acq_rel, relaxed));

@@ -85,7 +85,8 @@ static void do_push(rng_t* r, size_t n) {
   mi_page_state_t was, before = state;
   size_t          limit = (state == MI_PAGE_SHARED ? capacity - count : capacity - length);
   if (n > limit || !link_blocks(r, n, &first, &last)) return;
-  mi_page_state_t now = _mi_page_word_push(&word, first, last, n, claim_at, capacity, &was);
+  mi_page_capacity_t all = capacity;
+  mi_page_state_t    now = _mi_page_word_push(&word, first, last, n, claim_at, &all, &was);
   length += n;
   count += n;
   if (before == MI_PAGE_PARKED && count >= claim_at) state = MI_PAGE_CLAIMED;

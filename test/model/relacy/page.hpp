@@ -82,12 +82,14 @@ struct atomic_t {
 };
 
 typedef atomic_t<uint64_t> mi_page_word_t;
+typedef atomic_t<uint16_t> mi_page_capacity_t;
 
 #define MI_PAGE_WORD_MODEL
 #define _mi_block_set_next(b, n)  ((b)->next($) = (n))
 #define mi_load_relaxed(p)        (p)->there((p)->word.load(rl::mo_relaxed, $))
 #define mi_load_acquire(p)        (p)->there((p)->word.load(changed.owns, $))
 #define mi_store_relaxed(p, x)    (p)->word.store(x, rl::mo_relaxed, $)
+#define mi_fence_acquire()        rl::atomic_thread_fence(rl::mo_acquire, $)
 #define mi_exchange_acq_rel(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acq_rel), $))
 #define mi_exchange_acquire(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acquire), $))
 #define mi_cas_weak(p, old, x, success, failure) \
@@ -173,12 +175,15 @@ struct page_t : mi_page_t {
   mi_block_t blocks[CAPACITY];
   size_t     claim_at;
 
+  mi_page_capacity_t the_capacity;
+
   mi_theap_t* theap_of(int i) { return i == NOBODY ? nullptr : &theaps[i]; }
 
   // All blocks but the first n_free are in use.
   void make(mi_page_state_t state, int home_theap, int n_free, size_t claim_at_count) {
     claim_at = claim_at_count;
-    word.is_gone = home.is_gone = the_heap.pools[0].first.is_gone = false;
+    word.is_gone = home.is_gone = the_capacity.is_gone = the_heap.pools[0].first.is_gone = false;
+    mi_store_relaxed(&the_capacity, (uint16_t)CAPACITY);
     heap = &the_heap;
     n_slices = 1;
     cls = 0;
@@ -245,7 +250,7 @@ struct page_t : mi_page_t {
 
   bool push(int theap, mi_block_t* first, mi_block_t* last, size_t n) {
     mi_page_state_t was;
-    if (_mi_page_word_push(&word, first, last, n, claim_at, CAPACITY, &was) != MI_PAGE_CLAIMED) return false;
+    if (_mi_page_word_push(&word, first, last, n, claim_at, &the_capacity, &was) != MI_PAGE_CLAIMED) return false;
     return claimed(theap, was);
   }
 
