@@ -146,6 +146,14 @@ static void fork_settle_page(mi_page_t* page) {
   }
 }
 
+// CLAIMED: its last block was freed.
+static void fork_settle_gaps(mi_page_t* page) {
+  if (_mi_page_word_state(mi_load_relaxed(&page->word)) != MI_PAGE_CLAIMED) return;
+  _mi_pool_forget(page);
+  _mi_gaps_lose(page);
+  fork_delete_page(page);
+}
+
 static void fork_for_page(mi_page_t* page, void (*act)(mi_page_t* page)) {
   if (_mi_page_kind(page) != MI_PAGE_NONE && _mi_page_kind(page) != MI_PAGE_INTERIOR) act(page);
 }
@@ -178,6 +186,12 @@ static void fork_settle_large(mi_page_t* page) {
 static void fork_settle(mi_page_t* page) {
   if (_mi_page_kind(page) == MI_PAGE_BLOCKS) fork_settle_page(page);
   else if (_mi_page_kind(page) == MI_PAGE_LARGE) fork_settle_large(page);
+  else if (_mi_gaps_is(page)) fork_settle_gaps(page);
+}
+
+// What was kept has been given back.  By a theap that nobody has, too: others may have pushed to it as its thread ended.
+static void fork_forget_kept(mi_theap_t* theap, void* mine) {
+  if (theap != mine) _mi_kept_forget(&theap->kept);
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
@@ -185,7 +199,6 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   mi_store_relaxed(&theap->is_live, false);
   _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   theap->is_orphan = true;
-  _mi_kept_forget(&theap->kept);
   mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE);
   if (mi_load_relaxed(&_mi_fork_has_orphans)) return;
   mi_store_relaxed(&_mi_fork_has_orphans, true);
@@ -193,8 +206,8 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
 }
 
 static void fork_child(void) {
-  bool had_others =
-      (mi_load_relaxed(&_mi_registry_n_threads) > 1 || _mi_prim_thread_watched() > 0); // that may only free
+  // Some may only free, without a theap: before their first allocation, or past their exit.
+  bool had_others = (mi_load_relaxed(&_mi_registry_has_others) || _mi_prim_thread_watched() > 0);
   fork_depth = 0;
   _mi_background_after_fork();
   _mi_fork_unlock_all();
@@ -207,6 +220,7 @@ static void fork_child(void) {
   if (had_others) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
+    _mi_registry_visit(&fork_forget_kept, mine);
   }
   _mi_registry_visit(&fork_orphan, mine);
   mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);

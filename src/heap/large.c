@@ -219,6 +219,7 @@ static mi_always_inline bool large_claim(mi_page_t* page) {
 }
 
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
+  if (mi_unlikely(theap == NULL)) mi_store_relaxed(&_mi_registry_has_others, true); // for a fork at this moment
   if (!large_claim(page)) return false;
   mi_theap_t* keeper = large_keeper(theap, page);
   if (keeper != NULL) {

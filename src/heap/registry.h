@@ -10,7 +10,7 @@
 extern mi_lock_t _mi_registry_lock;
 
 extern mi_atomic(size_t) _mi_registry_n_threads;  // that have a theap
-extern mi_atomic(bool)   _mi_registry_has_others; // there is, or was, more than one of them
+extern mi_atomic(bool)   _mi_registry_has_others; // there is, or was, more than one of them, or one without that frees
 
 // A new theap that serves nothing yet; NULL when out of memory.  Under the lock.
 mi_theap_t* _mi_registry_new_theap(void);

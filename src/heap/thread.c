@@ -141,9 +141,11 @@ mi_theap_t* _mi_thread_backing(void) {
 
 mi_theap_t* _mi_thread_for_first_frees(void) {
   static MI_LOCAL(uint32_t, n_frees);
-  if (_mi_theap_default == &_mi_theap_dead) return NULL;
-  if (++mi_local(n_frees) < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed()) return NULL;
-  return _mi_thread_backing();
+  bool gets_none = (_mi_theap_default == &_mi_theap_dead);
+  if (!gets_none) gets_none = (++mi_local(n_frees) < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed());
+  if (!gets_none) return _mi_thread_backing();
+  mi_store_relaxed(&_mi_registry_has_others, true); // for a fork at this moment
+  return NULL;
 }
 
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap) {

@@ -1,9 +1,11 @@
 // Proves: a child that is forked while other threads allocate and free has all blocks with their contents, never gets one of them
-// anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.
+// anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.  What was kept by a
+// thread that has ended is given back once.
 #include <pthread.h>
 #include <sys/wait.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/large.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -83,6 +85,46 @@ static void check_child(void) {
   CHECK(mi_heap_check(NULL));
 }
 
+// ---- what nobody keeps --------------------------------------------------------------------------------------------------
+
+static mi_theap_t* ended_theap;
+
+static void* end_at_once(void* arg) {
+  mi_free(mi_malloc(64));
+  ended_theap = _mi_theap_backing();
+  return arg;
+}
+
+// A block that is pushed to a thread's set just as that ends, as kept by a theap that no thread has.
+static void push_to_ended(void) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, &end_at_once, NULL);
+  pthread_join(thread, NULL);
+  mi_page_t* page = _mi_page_of(mi_malloc(MiB));
+  CHECK(page != NULL);
+  if (page == NULL) return;
+  mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  CHECK(_mi_kept_push(&ended_theap->kept, page) == NULL && _mi_kept_any(&ended_theap->kept));
+}
+
+// The child gives it back, and then it is not kept any more.
+static void check_kept_by_nobody(void) {
+  push_to_ended();
+  pid_t child = fork();
+  if (child == 0) {
+    CHECK(!_mi_kept_any(&ended_theap->kept));
+    _mi_large_drop_unused(ended_theap);
+    mi_free(mi_malloc(MiB));
+    CHECK(mi_heap_check(NULL));
+    _exit(check_result());
+  }
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  _mi_large_drop_kept(ended_theap);
+  CHECK(!_mi_kept_any(&ended_theap->kept));
+}
+
 int main(void) {
   pthread_t threads[n_threads];
   watchdog(120);
@@ -107,5 +149,6 @@ int main(void) {
   __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
   for (size_t t = 0; t < n_threads; t++) pthread_join(threads[t], NULL);
   check_slots();
+  if (!MI_HARDENED && !MI_TRACK) check_kept_by_nobody(); // else large blocks are guarded, or nothing is kept
   return check_result();
 }
