@@ -47,7 +47,7 @@ programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean \
-        mutants
+        mutants schedule
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -143,6 +143,11 @@ site: ## build the documentation site into build/site (uses PyPI, or Debian's Sp
 mutants: ## change the allocator in 100 places, one at a time, and list what no test notices; COUNT, SEED and ONLY=FILE select
 	@scripts/need.sh $(NEED_BUILD) python3
 	@test/mutation/run.py --jobs $(JOBS) $(COUNT:%=--count %) $(SEED:%=--seed %) $(if $(ONLY),--only $(ONLY))
+
+schedule: ## run the protocols of threads in COUNT seeded interleavings from SEED on
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call build,release,test-schedule-protocols)
+	@$(BUILD)/release/test/test-schedule-protocols $(or $(COUNT),1000000) $(or $(SEED),1) $(JOBS)
 
 soak: ## run the randomised tests with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)
