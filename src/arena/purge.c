@@ -31,6 +31,10 @@
 static mi_atomic(bool)    purge_has_thread;
 static mi_atomic(size_t)  purge_retained = SIZE_MAX; // PG5
 static mi_atomic(size_t)  purge_n_kept;              // PG2
+static mi_atomic(size_t)  purge_n_waiting;           // of these, slices that wait for their next use
+static mi_atomic(size_t)  purge_waiting_high;        // the most of those in this interval
+static mi_atomic(size_t)  purge_n_waited;            // slices that ever began to wait
+static mi_atomic(size_t)  purge_n_resumed;           // slices of this interval that waited and were used again
 static mi_atomic(size_t)  purge_freed_before;        // what does not count any more of what was ever freed
 static mi_atomic(size_t)  purge_swing;               // of the last interval: what was freed and used again
 static mi_atomic(size_t)  purge_reused_before;       // of what was ever used again, before this interval
@@ -196,7 +200,7 @@ int64_t _mi_purge_interval(void) {
 }
 
 static size_t purge_n_freed(void) {
-  size_t freed = _mi_chunk_freed(), before = mi_load_relaxed(&purge_freed_before);
+  size_t freed = _mi_chunk_freed() + mi_load_relaxed(&purge_n_waited), before = mi_load_relaxed(&purge_freed_before);
   return freed - mi_min(freed, before); // a thread that was held up may count a round late
 }
 
@@ -205,9 +209,10 @@ static size_t purge_n_mistaken(void) {
   return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
-static size_t purge_allowance(void) {
+// What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
+static size_t purge_allowance(size_t n_mistaken) {
   size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
-  return mi_clamp(n + purge_n_mistaken(), PURGE_MIN_SLICES, mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
+  return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
 }
 
 size_t _mi_purge_n_backed(void) {
@@ -264,8 +269,14 @@ void _mi_purge_by_amount(void) {
   }
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
-  size_t may_stay = purge_allowance();
+  size_t may_stay = purge_allowance(purge_n_mistaken());
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay);
+}
+
+// Of the interval that ends.
+static size_t purge_waiting_swing(void) {
+  size_t n_high = mi_exchange_acq_rel(&purge_waiting_high, mi_load_relaxed(&purge_n_waiting));
+  return mi_min(n_high, mi_exchange_acq_rel(&purge_n_resumed, (size_t)0));
 }
 
 // The next interval begins.
@@ -273,7 +284,8 @@ static void purge_begin(size_t swing, int64_t last_ms) {
   bool   was_short = (mi_load_relaxed(&purge_last_ms) - last_ms < PURGE_MISTAKE_MS + _mi_purge_interval());
   size_t n_freed = purge_n_freed();
   size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
-  mi_store_relaxed(&purge_swing, was_short ? mi_min(swing, n_reused) + purge_n_mistaken() : 0);
+  swing = mi_min(swing, n_reused) + purge_waiting_swing();
+  mi_store_relaxed(&purge_swing, was_short ? swing + purge_n_mistaken() : 0);
   mi_fetch_add_relaxed(&purge_reused_before, n_reused);
   mi_store_relaxed(&purge_n_given, (size_t)0);
   mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
@@ -324,17 +336,40 @@ size_t _mi_purge_to(size_t stay) {
   return n_given;
 }
 
-bool _mi_purge_keep(size_t n) {
+// Where it is bounded: n_besides more may be free and backed.
+static bool purge_keep(size_t n, size_t n_besides, size_t n_mistaken) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
   bool   is_bounded = (interval > 0 && !_mi_purge_has_thread());
-  size_t may_stay = (is_bounded ? purge_allowance() : mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
-  size_t n_backed = (is_bounded ? _mi_purge_n_backed() : mi_load_relaxed(&purge_n_kept));
+  size_t may_stay =
+      (is_bounded ? purge_allowance(n_mistaken) : mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
+  size_t n_backed = (is_bounded ? _mi_purge_n_backed() + n_besides : mi_load_relaxed(&purge_n_kept));
   if (n_backed + n > may_stay) return false;
   mi_fetch_add_relaxed(&purge_n_kept, n);
   return true;
 }
 
+bool _mi_purge_keep(size_t n) {
+  return purge_keep(n, 0, purge_n_mistaken());
+}
+
 void _mi_purge_unkeep(size_t n) {
   mi_fetch_sub_relaxed(&purge_n_kept, n);
+}
+
+// Slices that frees of one page after the other put back stay in any case if they are few (PURGE_MIN_SLICES).
+bool _mi_purge_wait(size_t n) {
+  size_t n_free = _mi_chunk_purgeable();
+  if (!purge_keep(n, PURGE_MIN_SLICES - mi_min(n_free, PURGE_MIN_SLICES), 0)) return false;
+  size_t n_waiting = mi_load_relaxed(&purge_n_waiting) + n;
+  mi_store_relaxed(&purge_n_waiting, n_waiting);
+  mi_store_relaxed(&purge_n_waited, mi_load_relaxed(&purge_n_waited) + n);
+  if (n_waiting > mi_load_relaxed(&purge_waiting_high)) mi_store_relaxed(&purge_waiting_high, n_waiting);
+  return true;
+}
+
+void _mi_purge_end_wait(size_t n, bool is_used) {
+  mi_store_relaxed(&purge_n_waiting, mi_load_relaxed(&purge_n_waiting) - n);
+  if (is_used) mi_store_relaxed(&purge_n_resumed, mi_load_relaxed(&purge_n_resumed) + n);
+  _mi_purge_unkeep(n);
 }

@@ -13,6 +13,8 @@
 //      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
 //      most 32 MiB.
 // PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed.
+//      So do empty pages that wait for the next request of their class (heap/spare.h), which count as freed, and as used again,
+//      as if they had gone to the arena.
 // PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
 //      again pays for it once, and leaves 32 MiB.
 // PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
@@ -62,3 +64,7 @@ bool _mi_purge_has_more(void);
 bool _mi_purge_keep(size_t n);
 // They are not kept any more.
 void _mi_purge_unkeep(size_t n);
+
+// The same for n slices that were in use until now, and that wait for their next use.  Under a lock of the caller.
+bool _mi_purge_wait(size_t n);
+void _mi_purge_end_wait(size_t n, bool is_used);

@@ -19,6 +19,14 @@ static void free_overflowed(mi_theap_t* theap, mi_page_t* page) {
   _mi_drain_freed_one(theap, page);
 }
 
+// So many frees more have gone past the bins.
+static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
+  theap->n_slow_frees += (uint32_t)n;
+  if (mi_likely(theap->n_slow_frees < MI_FREES_PER_LOOK)) return;
+  theap->n_slow_frees = 0;
+  _mi_trim_some(theap);
+}
+
 mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
   if (!_mi_queue_owns(theap, page)) {
     _mi_outbox_add(theap, page, block);
@@ -30,16 +38,14 @@ mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* b
     _mi_page_push_free(page, block, page->free);
     free_overflowed(theap, page);
   }
-  if (++theap->n_slow_frees >= MI_FREES_PER_LOOK) {
-    theap->n_slow_frees = 0;
-    _mi_trim_some(theap);
-  }
+  free_look(theap, 1);
   free_leave(theap);
 }
 
 mi_noinline void _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
+  size_t n = page->capacity; // of a page of fewer blocks each free that makes it empty comes by
   free_overflowed(theap, page);
-  _mi_trim_some(theap);
+  free_look(theap, mi_min(n, MI_FREES_PER_LOOK));
   free_leave(theap);
 }
 

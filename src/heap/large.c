@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "profile.h"
 #include "spare.h"
+#include "trim.h"
 
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
@@ -135,11 +136,18 @@ mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* pag
   return page;
 }
 
+// What waits for other requests gives way.
+static void large_make_room(size_t n) {
+  mi_theap_t* theap = (n > MI_KEPT_SLICES_MAX ? _mi_theap_backing() : NULL);
+  if (theap != NULL) _mi_trim_for_run(theap);
+  _mi_spare_relieve(n);
+}
+
 // A page for a block at an offset, CLAIMED; NULL when out of memory.  Shared arenas come first: they are paid for already.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = {NULL, 0, n, false};
   _mi_large_commit_reserved();
-  _mi_spare_make_room(n);
+  large_make_room(n);
   if (_mi_large_wants_mapping(n, align, arena)) {
     run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
     void* descriptor = (run.region == NULL ? _mi_large_map(n, align) : NULL);

@@ -3,6 +3,7 @@
 
 #include "../base/probe.h"
 #include "pool.h"
+#include "spare.h"
 
 // Full pages of a thread that was alone are its own until it is not: so many are parked at a time then, and so many are
 // looked at for blocks that others have freed.
@@ -59,10 +60,18 @@ static void queue_remove_and_delete(mi_theap_t* theap, mi_page_t* page) {
   _mi_queue_delete(theap, page);
 }
 
+// It waits for the next request of its class, if it may.
+static void queue_remove_empty(mi_theap_t* theap, mi_page_t* page) {
+  _mi_queue_remove(theap, page);
+  theap->has_deleted = true;
+  mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL)); // EP1; nobody else has a block of it
+  if (!_mi_spare_keep(page)) _mi_heap_delete_page(page);
+}
+
 void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page) {
   // The only page with room stays, if it is no more than a slice: the next malloc would make another.  It goes when the thread
   // does not use the class any more.
-  if (queue_class(theap, page)->queue.count > 1 || page->n_slices > 1) queue_remove_and_delete(theap, page);
+  if (queue_class(theap, page)->queue.count > 1 || page->n_slices > 1) queue_remove_empty(theap, page);
 }
 
 void _mi_queue_freed_one(mi_theap_t* theap, mi_page_t* page) {

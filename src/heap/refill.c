@@ -61,10 +61,9 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
 // A page that may have a free block, when none is known; or else a chain of blocks.  Neither when out of memory.
 static mi_page_t* refill_search(mi_theap_t* theap, size_t cls, mi_chain_t* chain) {
   _mi_theap_count(theap, MI_COUNT_SEARCHES, 1);
-  mi_page_t* page = _mi_queue_refreed(theap, cls);
-  if (page != NULL) return page;
-  page = _mi_pool_adopt(cls, theap);
-  if (page == NULL) page = _mi_spare_take(cls, theap);
+  mi_page_t* page = _mi_pool_adopt(cls, theap);
+  if (page == NULL && (page = _mi_spare_take(cls, theap)) != NULL) theap->classes[cls].n_pages++;
+  if (page == NULL && (page = _mi_queue_refreed(theap, cls)) != NULL) return page;
   if (page == NULL) {
     *chain = _mi_sparse_take_shared(theap, cls);
     if (chain->first == NULL) page = refill_new_page(theap, cls);

@@ -1,12 +1,12 @@
-// Pages that others have emptied.  Layer: heap.  See spare.h.
+// Empty pages that wait.  Layer: heap.  See spare.h.
 #include "spare.h"
 
 #include "../arena/purge.h"
 #include "../arena/space.h"
 #include "../support/stat.h"
 
-// Up to this size blocks are linked anew: their links are in lines that another processor has written last, and a list in the order
-// of frees is followed through them one by one.
+// Up to this size blocks are linked anew: their links are in lines that another processor may have written last, and a list in the
+// order of frees is followed through them one by one.
 #define SPARE_UNMAKE_MAX MI_KiB
 
 typedef struct spare_class_s {
@@ -39,7 +39,7 @@ static bool spare_may_keep(const mi_page_t* page) {
 // EP2, EP3
 static bool spare_allow(spare_class_t* spare, size_t n_slices) {
   uint32_t n_wanted = mi_load_relaxed(&spare->n_wanted);
-  return spare->n < mi_max(n_wanted, spare->n_wanted_before) && _mi_purge_keep(n_slices);
+  return spare->n < mi_max(n_wanted, spare->n_wanted_before) && _mi_purge_wait(n_slices);
 }
 
 bool _mi_spare_keep(mi_page_t* page) {
@@ -61,11 +61,12 @@ bool _mi_spare_keep(mi_page_t* page) {
 }
 
 // The caller holds the lock, and there is one.
-static mi_page_t* spare_pop(spare_class_t* spare) {
+static mi_page_t* spare_pop(spare_class_t* spare, bool is_used) {
   mi_page_t* page = mi_load_relaxed(&spare->first);
   mi_store_relaxed(&spare->first, page->next);
   if (--spare->n < spare->n_low) spare->n_low = spare->n;
   mi_store_relaxed(&spare_n_slices, mi_load_relaxed(&spare_n_slices) - page->n_slices);
+  _mi_purge_end_wait(page->n_slices, is_used);
   return page;
 }
 
@@ -82,10 +83,9 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home) {
   mi_store_relaxed(&spare->n_wanted, mi_load_relaxed(&spare->n_wanted) + 1); // of two at the same time one may be lost
   if (mi_load_relaxed(&spare->first) == NULL) return NULL;
   _mi_lock_acquire(&_mi_spare_lock);
-  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare));
+  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));
   _mi_lock_release(&_mi_spare_lock);
   if (page == NULL) return NULL;
-  _mi_purge_unkeep(page->n_slices);
   spare_count(1, page->n_slices, true);
   page->next = NULL;
   if (_mi_page_block_size(page) <= SPARE_UNMAKE_MAX) spare_unmake(page);
@@ -100,7 +100,7 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home) {
 static mi_page_t* spare_pop_some(spare_class_t* spare, size_t n) {
   mi_page_t* pages = NULL;
   for (; n > 0 && spare->n > 0; n--) {
-    mi_page_t* page = spare_pop(spare);
+    mi_page_t* page = spare_pop(spare, false);
     page->next = pages;
     pages = page;
   }
@@ -116,7 +116,6 @@ static size_t spare_delete(mi_page_t* pages) {
     spare_count(1, page->n_slices, true);
     _mi_page_delete(page);
   }
-  if (n_slices > 0) _mi_purge_unkeep(n_slices);
   return n_slices;
 }
 
@@ -159,7 +158,7 @@ void _mi_spare_forget(void) {
   size_t n_pages = 0;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n_pages += spares[cls].n;
   spare_count(n_pages, mi_load_relaxed(&spare_n_slices), true);
-  _mi_purge_unkeep(mi_load_relaxed(&spare_n_slices));
+  _mi_purge_end_wait(mi_load_relaxed(&spare_n_slices), false);
   mi_store_relaxed(&spare_n_slices, (size_t)0);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_store_relaxed(&spares[cls].first, (mi_page_t*)NULL);

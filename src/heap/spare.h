@@ -1,10 +1,11 @@
-// Pages that others have emptied, and that wait for the next request of their class.  Layer: heap.
+// Empty pages that wait for the next request of their class.  Layer: heap.
 //
-//   push that makes all blocks free  --> spare --request for a page of the class--> OWNED
-//                                          |---- unused for a round, or memory is needed ----> arena
+//   free that makes all blocks free  --> spare --request for a page of the class--> OWNED
+//                                          |---- unused for a round, or slices are needed ----> arena
 //
-// Where some threads free what others allocate, each page is emptied by a thread that does not need it.  To give it back to the
-// arena and to make another for the next request takes ten times the instructions of keeping it.
+// A program that allocates and frees in batches empties pages that it soon needs again.  Where some threads free what others
+// allocate, each page is emptied by a thread that does not need it.  To give it back to the arena and to make another for the next
+// request takes ten times the instructions of keeping it.
 //
 // EP1  A spare page is CLAIMED, of the main heap and of the library's own memory, has no home and no block in use.  It keeps the
 //      list of its free blocks.  So whoever walks over pages takes it for one that is being made, and the child of a fork gives
@@ -12,12 +13,13 @@
 // EP2  Of a class no more wait than were asked for since the round before the last: a thread that only frees finds none wanted.
 // EP3  All together count as free memory that is backed (arena/purge.h, PG2).
 // EP4  A round gives back as many as were never used since the one before.  When less than is asked for is free and backed, pages that
-//      wait are given back before more is taken: what waits for one class does not add to what others need.
+//      wait are given back before more is taken: what waits for one class does not add to what others need.  A large block needs
+//      slices side by side, so before one is made as many are given back in any case.
 #pragma once
 
 #include "heap.h"
 
-// Keeps a page that the caller has claimed, and that has no block in use.  False: the caller deletes it.
+// Keeps a page that is CLAIMED by the caller, and that has no block in use.  False: the caller deletes it.
 bool _mi_spare_keep(mi_page_t* page);
 
 // A page of the class, OWNED by `home` from now on.  NULL if none waits.
@@ -26,7 +28,7 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home);
 // Gives so many slices back, or a few more, if pages wait.  True if any were.
 bool _mi_spare_relieve(size_t n);
 
-// So many slices are going to be taken.  The same if less than that is free and backed.
+// So many slices are going to be taken, wherever they are.  The same if less than that is free and backed.
 bool _mi_spare_make_room(size_t n);
 
 // Gives back all of them.

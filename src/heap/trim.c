@@ -93,10 +93,22 @@ static bool trim_is_unused(const mi_theap_t* theap, size_t cls, uint32_t round) 
   return round - state->round >= 2 && trim_slots(theap, cls) == state->slots_then;
 }
 
-static void trim_class(mi_theap_t* theap, size_t cls, size_t* n) {
+static void trim_empty_bin(mi_theap_t* theap, size_t cls) {
   _mi_grow_undo(theap, cls);
   _mi_drain_end_class(theap, cls);
   _mi_outbox_return_bin(theap, cls);
+}
+
+void _mi_trim_for_run(mi_theap_t* theap) {
+  uint32_t classes = theap->wide_classes;
+  if (classes == 0) return;
+  _mi_presence_enter(theap);
+  for (; classes != 0; classes &= classes - 1) trim_empty_bin(theap, MI_CLASS_WIDE + mi_ctz32(classes));
+  _mi_presence_leave(theap);
+}
+
+static void trim_class(mi_theap_t* theap, size_t cls, size_t* n) {
+  trim_empty_bin(theap, cls);
   if (mi_load_relaxed(&_mi_registry_has_others)) _mi_queue_release(theap, cls, n);
   else _mi_queue_delete_empty(theap, cls);
 }

@@ -9,7 +9,10 @@
 //      if they hold more than 1 MiB, than a quarter of the pages of those classes, and than 1/16 of the pages of all threads,
 //      those from which nothing was taken since the look before the last are emptied.
 //
-// Between enter and leave.
+// TI4  Before a thread takes a run of more slices than large blocks have that are kept (kept.h), it empties the bins of its wide
+//      classes: a few blocks of each keep pages, and whole chunks, from becoming parts of the run.
+//
+// Between enter and leave, but for TI4.
 #pragma once
 
 #include "event.h"
@@ -36,3 +39,6 @@ static inline void _mi_trim_enter(mi_theap_t* theap) {
   _mi_presence_wait(theap);
   _mi_trim_by_round(theap);
 }
+
+// TI4.  The calling thread's theap.
+void _mi_trim_for_run(mi_theap_t* theap);

@@ -81,21 +81,22 @@ static void page_reset(mi_page_t* page, mi_page_kind_t kind) {
 static void page_set_slices(mi_page_t* page, uint32_t block_size) {
   uint16_t bin_offset = mi_load_relaxed(&page->bin_offset);
   mi_store_relaxed(&page->block_size, block_size);
-  for (uint32_t i = 1, n = page->n_slices; i < n; i++) {
-    page[i].to_first = i;
-    mi_store_relaxed(&page[i].bin_offset, bin_offset);
-    mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
-    mi_store_relaxed(&page[i].block_size, block_size);
-    mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_INTERIOR);
+  uint32_t to_first = 0;
+  for (mi_page_t *at = page + 1, *end = page + page->n_slices; at < end; at++) {
+    at->to_first = ++to_first;
+    mi_store_relaxed(&at->bin_offset, bin_offset);
+    mi_store_relaxed(&at->home, (mi_theap_t*)NULL);
+    mi_store_relaxed(&at->block_size, block_size);
+    mi_store_relaxed(&at->kind, (uint8_t)MI_PAGE_INTERIOR);
   }
 }
 
 // They are those of no page any more.
 static void page_clear_slices(mi_page_t* page) {
-  for (uint32_t i = 1, n = page->n_slices; i < n; i++) {
-    mi_store_relaxed(&page[i].home, (mi_theap_t*)NULL);
-    mi_store_relaxed(&page[i].block_size, 0u);
-    mi_store_relaxed(&page[i].kind, (uint8_t)MI_PAGE_NONE);
+  for (mi_page_t *at = page + 1, *end = page + page->n_slices; at < end; at++) {
+    mi_store_relaxed(&at->home, (mi_theap_t*)NULL);
+    mi_store_relaxed(&at->block_size, 0u);
+    mi_store_relaxed(&at->kind, (uint8_t)MI_PAGE_NONE);
   }
 }
 

@@ -230,14 +230,15 @@ static inline bool _mi_page_has_room(const mi_page_t* page) {
 }
 
 static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
-  uint32_t i = 0;
+  mi_page_t* end = page + page->n_slices;
   do {
-    mi_store_relaxed(&page[i].home, theap); // ordered by the word that follows (P4)
-  } while (++i < page->n_slices);
+    mi_store_relaxed(&page->home, theap); // ordered by the word that follows (P4)
+  } while (++page < end);
 }
 
 static inline void _mi_page_set_bin(mi_page_t* page, size_t bin_offset) {
-  for (uint32_t i = 0; i < page->n_slices; i++) mi_store_relaxed(&page[i].bin_offset, (uint16_t)bin_offset);
+  mi_page_t* end = page + page->n_slices;
+  for (; page < end; page++) mi_store_relaxed(&page->bin_offset, (uint16_t)bin_offset);
 }
 
 // Walks the page's lists and checks P1; for debug builds.

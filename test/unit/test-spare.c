@@ -1,5 +1,6 @@
-// Proves: pages that another thread empties wait for the next requests of their class (spare.h), no more of them than are asked for
-// (EP2); rounds (EP4), mi_collect and requests of other classes get them back; nobody takes them for pages in use (EP1).
+// Proves: empty pages wait for the next requests of their class (spare.h), whichever thread emptied them, no more of them than are
+// asked for (EP2); rounds (EP4), mi_collect, large blocks and requests of other classes get them back; nobody takes them for pages
+// in use (EP1).
 #include <pthread.h>
 #include <sched.h>
 #include "../check.h"
@@ -13,15 +14,16 @@ enum { n_blocks = 512 };
 
 static bool const   may_wait = !MI_HARDENED && !MI_TRACK;
 static void*        blocks[n_blocks];
+static bool         is_own; // the thread that allocates frees, too
 static const size_t sizes[] = {1000, 8000, 30000};
 
 static int64_t n_pages(void) {
   return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
-// Slices that wait, and nothing else that counts as kept.
+// Slices that wait; what else counts as kept is what bins have grown by (grow.h).
 static size_t n_waiting(void) {
-  return _mi_purge_n_backed() - _mi_chunk_purgeable();
+  return _mi_purge_n_backed() - _mi_chunk_purgeable() - _mi_theap_default->n_grown_slices;
 }
 
 static void malloc_all(size_t size) {
@@ -34,6 +36,10 @@ static void* free_all(void* arg) {
 }
 
 static void run(void* (*function)(void*)) {
+  if (is_own) {
+    function(NULL);
+    return;
+  }
   pthread_t thread;
   pthread_create(&thread, NULL, function, NULL);
   pthread_join(thread, NULL);
@@ -73,6 +79,19 @@ static void check_relief(void) {
   mi_collect(true);
 }
 
+// EP4: before a large block is made, in any case.
+static void check_large(void) {
+  mi_free(mi_malloc(32 * MI_MiB)); // enough is free and backed
+  malloc_all(30000);
+  run(&free_all);
+  size_t n_before = n_waiting();
+  void*  large = mi_malloc(5 * MI_MiB);
+  CHECK_FOR(n_before > 0 && n_waiting() + mi_min(n_before, 5 * MI_MiB / MI_SLICE_SIZE) <= n_before,
+            "%zu, then %zu wait", n_before, n_waiting());
+  mi_free(large);
+  mi_collect(true);
+}
+
 // EP4, EP2: after a round in which none was used all go, and after another nothing is wanted.
 static void check_rounds(size_t size) {
   malloc_all(size);
@@ -102,6 +121,7 @@ static void* wait_until_over(void* arg) {
 static void check_all(void) {
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_reuse(sizes[i]);
   check_relief();
+  check_large();
   for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_rounds(sizes[i]);
 }
 
@@ -115,6 +135,8 @@ int main(int argc, char** argv) {
   pthread_mutex_lock(&is_over);
   pthread_create(&other, NULL, &wait_until_over, NULL);
   while (__atomic_load_n(&n_others, __ATOMIC_ACQUIRE) == 0) sched_yield();
+  check_all();
+  is_own = true;
   check_all();
   pthread_mutex_unlock(&is_over);
   pthread_join(other, NULL);

@@ -1,5 +1,6 @@
 // Proves: what is left in the bins of wide classes is bounded while pages are made for others: a buffer that becomes larger and
-// larger leaves no block of each size behind.  Bins that hold little are left as they are.
+// larger leaves no block of each size behind.  Bins that hold little are left as they are, unless a run is wanted that is too large
+// to be kept (TI4).
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
@@ -47,6 +48,16 @@ static void check_bounded(void) {
   release(blocks);
 }
 
+// TI4
+static void check_run(void) {
+  grow_to(104832);
+  CHECK(bytes_in_bins() > 0);
+  mi_free(mi_malloc(4 * MI_MiB - MI_PADDING_SIZE));
+  CHECK(bytes_in_bins() > 0);
+  mi_free(mi_malloc(4 * MI_MiB + 1));
+  CHECK_EQ(bytes_in_bins(), 0);
+}
+
 // Less than a MiB stays, whatever is made.
 static void check_few(void) {
   void* blocks[n_live];
@@ -68,6 +79,7 @@ int main(void) {
   for (int i = 0; i < n_rounds; i++) {
     check_bounded();
     check_few();
+    check_run();
   }
   return check_result();
 }
