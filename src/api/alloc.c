@@ -80,11 +80,11 @@ static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, 
   size_t      need = _mi_life_need(a->size);
   mi_theap_t* thread = (theap != NULL && heap == &_mi_heap_main ? mi_load_relaxed(&theap->thread) : NULL);
   void*       p = NULL;
-  if (thread != NULL && a->align <= MI_SLICE_SIZE && a->offset == 0) p = _mi_large_malloc_kept(thread, need, a->zero);
-  if (p == NULL) {
-    if (thread != NULL) _mi_kept_missed(&thread->kept, mi_div_up(need, MI_SLICE_SIZE));
-    p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
+  if (thread != NULL && a->align <= MI_SLICE_SIZE && a->offset == 0) {
+    p = _mi_large_malloc_kept(thread, need, a->zero);
+    if (p == NULL) p = _mi_large_malloc_missed(thread, need, a->zero);
   }
+  if (p == NULL) p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 

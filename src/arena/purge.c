@@ -209,10 +209,22 @@ static size_t purge_n_mistaken(void) {
   return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
+// How many slices are taken, by pages that wait and blocks that are kept too.
+static size_t purge_n_taken(void) {
+  size_t n_taken = _mi_place_fresh() + _mi_place_reused(), n_freed = _mi_chunk_freed();
+  return n_taken - mi_min(n_freed, n_taken);
+}
+
+static size_t purge_n_used(void) {
+  size_t n_taken = purge_n_taken();
+  return n_taken - mi_min(n_taken, mi_load_relaxed(&purge_n_kept));
+}
+
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
 static size_t purge_allowance(size_t n_mistaken) {
   size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
-  return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
+  size_t most = mi_min(mi_max(PURGE_MAX_SLICES, purge_n_used()), mi_load_relaxed(&purge_retained));
+  return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, most);
 }
 
 size_t _mi_purge_n_backed(void) {
@@ -295,8 +307,7 @@ static void purge_begin(size_t swing, int64_t last_ms) {
 static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   size_t low = _mi_chunk_purgeable_low(swing);
-  size_t n_fresh = _mi_place_fresh(), n_taken = n_fresh + _mi_place_reused(), n_freed = _mi_chunk_freed();
-  size_t n = _mi_recall_round(&purge_recall, now, low, n_taken - mi_min(n_freed, n_taken), n_fresh);
+  size_t n = _mi_recall_round(&purge_recall, now, low, purge_n_taken(), _mi_place_fresh());
   bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held) return n;

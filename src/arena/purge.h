@@ -11,12 +11,12 @@
 //
 // PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again
 //      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
-//      most 32 MiB.
+//      most 32 MiB, or what is in use, if that is more.
 // PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed.
 //      So do empty pages that wait for the next request of their class (heap/spare.h), which count as freed, and as used again,
 //      as if they had gone to the arena.
 // PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
-//      again pays for it once, and leaves 32 MiB.
+//      again pays for it once, and leaves 32 MiB, or as much as it uses.
 // PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
 //      not by each free.
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of

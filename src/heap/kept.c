@@ -86,6 +86,13 @@ mi_page_t* _mi_kept_push(mi_kept_t* kept, mi_page_t* page) {
   return NULL;
 }
 
+// It may keep so much less; there is room for that.
+static void kept_unallow(mi_kept_t* kept, size_t n) {
+  kept->n_room -= n;
+  mi_store_relaxed(&kept->n_allowed, mi_load_relaxed(&kept->n_allowed) - n);
+  _mi_purge_unkeep(n);
+}
+
 // ---- using again ------------------------------------------------------------------------------------------------------
 
 static mi_always_inline mi_page_t* kept_use(mi_kept_t* kept, mi_page_t* page, size_t i) {
@@ -113,20 +120,31 @@ mi_page_t* _mi_kept_pop(mi_kept_t* kept, size_t n) {
   return page;
 }
 
-// A round that takes all credit at this moment may take none.
-void _mi_kept_missed(mi_kept_t* kept, size_t n) {
-  size_t credit = mi_load_relaxed(&kept->n_credit) + n;
+// The smallest that is larger than n slices, or else the largest.
+static mi_page_t* kept_take_for(mi_kept_t* kept, size_t n) {
+  uint64_t all = mi_load_relaxed(&kept->nonempty), larger = 0;
+  if (n <= MI_KEPT_SLICES_MAX) larger = all & ~(uint64_t)0 << kept_list(mi_max(n, MI_KEPT_SLICES_MIN)) << 1;
+  size_t i = (larger != 0 ? mi_ctz64(larger) : mi_msb64(all));
+  return kept_use(kept, kept->lists[i], i);
+}
+
+mi_page_t* _mi_kept_missed(mi_kept_t* kept, size_t n) {
+  mi_page_t* pages = NULL;
+  size_t     credit = mi_load_relaxed(&kept->n_credit) + n, n_taken = 0;
+  // A round that takes all credit at this moment may take none.
   if (n <= MI_KEPT_SLICES_MAX) mi_store_relaxed(&kept->n_credit, mi_min(credit, (size_t)MI_KEPT_SLICES));
+  if (mi_load_relaxed(&kept->nonempty) == 0 || !kept_try_take(kept)) return NULL;
+  while (n_taken < n && mi_load_relaxed(&kept->nonempty) != 0) {
+    mi_page_t* page = kept_take_for(kept, n - n_taken);
+    n_taken += page->n_slices;
+    page->next = pages;
+    pages = page;
+  }
+  kept_let_go(kept);
+  return pages;
 }
 
 // ---- giving back ------------------------------------------------------------------------------------------------------
-
-// It may keep so much less; there is room for that.
-static void kept_unallow(mi_kept_t* kept, size_t n) {
-  kept->n_room -= n;
-  mi_store_relaxed(&kept->n_allowed, mi_load_relaxed(&kept->n_allowed) - n);
-  _mi_purge_unkeep(n);
-}
 
 // Takes from a list what is to go, and puts it in front of `pages`.
 static mi_page_t* kept_take_list(mi_kept_t* kept, size_t i, bool any, mi_page_t* pages) {

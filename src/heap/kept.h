@@ -10,6 +10,9 @@
 //      cannot be given back.
 // KE5  A round takes away what was in the set already at the one before.  What is allowed goes with it, and all of it if nothing
 //      was used again in between.
+// KE6  A request that nothing fits gets the first part of what is larger, or takes as much out of the set as it is going to take from
+//      the arena, where free neighbours are joined.  So what is kept and what is in use are together never more than what was in
+//      use at one time.
 #pragma once
 
 #include "../page/page.h"
@@ -35,8 +38,8 @@ mi_page_t* _mi_kept_push(mi_kept_t* kept, mi_page_t* page);
 // A page of n slices or up to a quarter more, NULL if there is none.
 mi_page_t* _mi_kept_pop(mi_kept_t* kept, size_t n);
 
-// There was none.
-void _mi_kept_missed(mi_kept_t* kept, size_t n);
+// There was none.  Returns pages that leave the set for it, linked by `next` (KE6): one that is larger, or else several.
+mi_page_t* _mi_kept_missed(mi_kept_t* kept, size_t n);
 
 // Takes all pages, linked by `next`.  `is_own`: by its thread, which waits until nobody else is at the set.
 mi_page_t* _mi_kept_take_all(mi_kept_t* kept, bool is_own);

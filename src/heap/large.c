@@ -252,9 +252,8 @@ void _mi_large_discard(mi_page_t* page) {
   large_give_back_memory(page);
 }
 
-void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
-  mi_page_t* page = _mi_kept_pop(&theap->kept, mi_div_up(size, MI_SLICE_SIZE));
-  if (page == NULL) return NULL;
+// A page that was kept is in use again.
+static mi_always_inline void* large_reuse(mi_theap_t* theap, mi_page_t* page, bool zero) {
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   page->keeper = theap;
@@ -263,6 +262,32 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
   return p;
+}
+
+void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
+  mi_page_t* page = _mi_kept_pop(&theap->kept, mi_div_up(size, MI_SLICE_SIZE));
+  return page == NULL ? NULL : large_reuse(theap, page, zero);
+}
+
+// Nobody has the page: gives back what is behind n slices.
+static void large_trim(mi_page_t* page, size_t n) {
+  size_t n_old = page->n_slices;
+  page->n_slices = (uint32_t)n;
+  _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
+}
+
+void* _mi_large_malloc_missed(mi_theap_t* theap, size_t size, bool zero) {
+  size_t     n = mi_div_up(size, MI_SLICE_SIZE);
+  mi_page_t* pages = _mi_kept_missed(&theap->kept, n);
+  if (pages != NULL && pages->n_slices > n) {
+    large_trim(pages, n);
+    return large_reuse(theap, pages, zero);
+  }
+  for (mi_page_t *page = pages, *next; page != NULL; page = next) {
+    next = page->next;
+    large_give_back_memory(page);
+  }
+  return NULL;
 }
 
 static void large_give_back_all(mi_page_t* pages) {

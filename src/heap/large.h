@@ -23,6 +23,9 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
 // A block that `theap`, a backing theap, keeps, NULL if it keeps none that fits.
 void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero);
 
+// There is none: a part of a larger one, or NULL, and then the request goes to the arena (kept.h, KE6).
+void* _mi_large_malloc_missed(mi_theap_t* theap, size_t size, bool zero);
+
 // False when the block is not in use (any more): then nothing happened.  `theap`, a backing theap or NULL, may keep it, or that
 // of the thread that has asked for it.
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page);

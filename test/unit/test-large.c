@@ -1,5 +1,5 @@
 // Proves: a large block is freed once, by whichever thread (L1), starts where its alignment and offset say (L2), and is kept by its
-// thread for the next request of about its size (L3), within bounds (kept.h: KE3 to KE5); no slice is lost.
+// thread for the next request of about its size (L3), within bounds (kept.h: KE3 to KE6); no slice is lost.
 #include <pthread.h>
 #include <sched.h>
 #include "../check.h"
@@ -112,12 +112,11 @@ static void check_kept(void) {
   mi_free(hidden_pointer(p));
   CHECK(n_errors == 1 && is_kept(page));
   mi_register_error(NULL, NULL);
-  void* small = mi_malloc(MiB / 2 + 64 * KiB);
-  void* big = mi_malloc(2 * MiB);
-  CHECK(small != p && big != p && is_kept(page));
   CHECK((char*)mi_zalloc(MiB - 100 * KiB) == p && is_zero(p, 0, MiB - 100 * KiB) && n_kept() == 0);
   mi_free(p);
   CHECK((char*)mi_malloc_aligned(MiB, 4096) == p);
+  void* small = mi_malloc(MiB / 2 + 64 * KiB);
+  void* big = mi_malloc(2 * MiB);
   mi_free(small);
   mi_free(p);
   mi_free(big); // it asked for all of them
@@ -177,6 +176,40 @@ static void check_kept_rounds(void) {
   _mi_large_drop_unused(theap);
   _mi_large_drop_unused(theap);
   CHECK(!_mi_kept_any(kept()));
+}
+
+// KE6: what is larger serves, and of what is left of it others are made.
+static void check_kept_larger(void) {
+  mi_collect(true);
+  char*  p = (char*)mi_malloc(3 * MiB);
+  size_t before = slices_in_use(), n_slices = _mi_page_of(p)->n_slices;
+  memset(p, 1, 3 * MiB);
+  mi_free(p);
+  CHECK_EQ(n_kept(), n_slices);
+  CHECK((char*)mi_zalloc(MiB) == p && is_zero(p, 0, MiB));
+  CHECK_EQ(n_kept(), 0);
+  CHECK_EQ(slices_in_use(), before - n_slices + _mi_page_of(p)->n_slices);
+  CHECK(mi_usable_size(p) < 2 * MiB && mi_heap_check(NULL));
+  mi_free(p);
+}
+
+// KE6: buffers of many sizes.
+static void check_kept_missed(rng_t* r) {
+  enum { n = 4 };
+  mi_collect(true);
+  for (size_t round = 0, most = 0; round < 300; round++) {
+    void*  blocks[n];
+    size_t live = 0;
+    for (int i = 0; i < n; i++) {
+      size_t n_slices = 8 + rng_below(r, 80);
+      blocks[i] = mi_malloc(n_slices * MI_SLICE_SIZE);
+      live += _mi_page_of(blocks[i])->n_slices;
+      if (live > most) most = live;
+      CHECK_FOR(live + n_kept() <= most, "round %zu: %zu and %zu, %zu before", round, live, n_kept(), most);
+    }
+    for (int i = 0; i < n; i++) mi_free(blocks[i]);
+  }
+  mi_collect(true);
 }
 
 static void* malloc_eight(void* arg) {
@@ -277,6 +310,8 @@ int main(int argc, char** argv) {
     check_not_kept();
     check_kept_sizes(&r);
     check_kept_rounds();
+    check_kept_larger();
+    check_kept_missed(&r);
     check_kept_by_asker();
     check_kept_by_freer();
     check_kept_taken();

@@ -99,6 +99,22 @@ static void check_swings(void) {
   CHECK_FOR(n_calls <= n_regular / 4, "%zu calls in %zu intervals", n_calls, n_regular);
 }
 
+// PG1: a program that uses more than 32 MiB may swing by as much as it uses.
+static void check_swings_of_large(void) {
+  size_t   n = 48 * slices_per_mib, n_calls = 0;
+  mi_run_t used = take(64 * slices_per_mib);
+  start_anew(never);
+  for (int i = 0; i < 40; i++) {
+    give_by_amount(take(n));
+    CHECK_FOR(_mi_purge_n_backed() <= 64 * slices_per_mib, "%zu", _mi_purge_n_backed());
+    if (i == 9) n_calls = purge_calls();
+  }
+  CHECK_EQ(purge_calls(), n_calls);
+  CHECK(_mi_purge_n_backed() >= n - min_slices);
+  give_by_amount(used); // now it uses nothing
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+}
+
 // What was free during a whole interval goes back, and no more than that.
 static void check_clock(void) {
   enum { n = 4 * MI_CHUNK_SLICES };
@@ -239,6 +255,7 @@ int main(void) {
   check_share(32);
   check_again();
   check_swings();
+  check_swings_of_large();
   check_clock();
   check_hold();
   check_settings();
