@@ -1,6 +1,8 @@
 # The order of the library's code: what every process runs comes first, in one piece.  A part of a file is resident in a
-# process if it lies within 64 KiB of an instruction that was executed, since the kernel maps as much at a page fault.  Spread
-# over 210 KiB, 45 KiB of code made all of it resident (docs/decisions/028-memory-at-the-peak.md).
+# process if it lies within the same 64 KiB, counted by addresses, as an instruction that was executed, since the kernel maps as
+# much at a page fault.  Spread over 210 KiB, 45 KiB of code made all of it resident (docs/decisions/028-memory-at-the-peak.md).
+# So the code begins at a multiple of 64 KiB, and the loader of glibc (from 2.35 on) leaves it at one: what most processes run
+# is in the first 64 KiB (docs/decisions/037-where-small-programs-have-memory.md).
 #
 # mi_text_order(FLAGS LINK_FLAGS): sets what to compile and to link a shared library with; nothing where the linker is not GNU
 # ld.  Its own script is taken, with the names of the sections (-ffunction-sections) in front of all others of .text.  A name
@@ -16,7 +18,8 @@ function(mi_text_order flags link_flags)
     return()
   endif()
   file(STRINGS ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/text-order.txt names REGEX "^[^#]")
-  set(first "*crt*.o(.text)\n    *libgcc.a:*(.text)\n    *libc_nonshared.a:*(.text)\n")
+  string(CONCAT first "*crt*.o(.text)\n    *libgcc.a:*(.text)\n    *libc_nonshared.a:*(.text)\n"
+    "    *(.text.startup .text.startup.* .text.exit .text.exit.*)\n")
   foreach(name IN LISTS names)
     string(APPEND first "    *(.text.${name} .text.${name}.* .text.unlikely.${name} .text.unlikely.${name}.*)\n")
   endforeach()
@@ -28,12 +31,20 @@ function(mi_text_order flags link_flags)
     string(REPLACE "${constants}" "" script "${script}")
     string(REPLACE "${before_code}" "${constants}${before_code}" script "${script}")
   endif()
+  string(REGEX MATCH "\n  \\.fini  [^}]*}" at_end "${script}")
+  string(REGEX MATCH "\n  \\.text  " before_text "${script}")
+  if(at_end AND before_text)
+    string(REPLACE "${at_end}" "" script "${script}")
+    string(REPLACE "${before_text}" "${at_end}${before_text}" script "${script}")
+  endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/text-order.ld CONTENT "@script@" @ONLY)
-  set(CMAKE_REQUIRED_FLAGS "-shared -fPIC -ffunction-sections -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld")
+  set(options -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld -Wl,-z,max-page-size=0x10000)
+  list(JOIN options " " joined)
+  set(CMAKE_REQUIRED_FLAGS "-shared -fPIC -ffunction-sections ${joined}")
   check_c_source_compiles("int malloc_slow(void) { return 0; }" mi_has_text_order)
   if(mi_has_text_order)
     set(${flags} -ffunction-sections PARENT_SCOPE)
-    set(${link_flags} -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld PARENT_SCOPE)
+    set(${link_flags} ${options} PARENT_SCOPE)
     set(mi_text_order_file ${CMAKE_BINARY_DIR}/text-order.ld PARENT_SCOPE)
   endif()
 endfunction()

@@ -14,8 +14,8 @@
 #define WRITE_UNKNOWN     (WRITE_OTHER + 1)   // ... and of stacks without frames
 
 // Static, since stacks of threads may be small; profile_writer guards them.
-static mi_pprof_t write_profile, write_message, write_inner;
-static struct {
+static mi_mostly_unused mi_pprof_t write_profile, write_message, write_inner;
+static mi_mostly_unused struct {
   uintptr_t start, end;
 } write_modules[WRITE_MODULES_MAX];
 static size_t write_n_modules;

@@ -91,14 +91,14 @@ static const publish_entry_t publish_entries[PUBLISH_N_ENTRIES] = {
 
 // ---- state: guarded by the lock of rounds ---------------------------------------------------------------------------
 
-static publish_page_t* publish_page; // NULL: nothing is published
-static size_t          publish_size;
-static long            publish_mode;
-static bool            publish_is_child; // of a process that published, and has no file of its own yet
-static int64_t         publish_due_ms;
-static char            publish_path[PUBLISH_PATH_MAX];
-static size_t          publish_directory; // characters of it, with the last slash
-static mi_snapshot_t   publish_snapshot;  // too large for the stacks of some threads
+static publish_page_t*                publish_page; // NULL: nothing is published
+static size_t                         publish_size;
+static long                           publish_mode;
+static bool                           publish_is_child; // of a process that published, and has no file of its own yet
+static int64_t                        publish_due_ms;
+static char                           publish_path[PUBLISH_PATH_MAX];
+static size_t                         publish_directory; // characters of it, with the last slash
+static mi_mostly_unused mi_snapshot_t publish_snapshot;  // too large for the stacks of some threads
 
 // ---- writing --------------------------------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@
 mi_lock_t _mi_gap_map_lock;
 
 // Maps by their numbers, a slice of them at a time; those that no page has.
-static mi_gap_map_t*     gap_map_slabs[GAP_MAP_SLABS];
-static mi_slab_t         gap_map_slab;
-static mi_atomic(size_t) gap_map_n; // release: whoever sees a number finds its slab
-static mi_gap_map_t*     gap_map_unused;
+static mi_mostly_unused mi_gap_map_t* gap_map_slabs[GAP_MAP_SLABS];
+static mi_slab_t                      gap_map_slab;
+static mi_atomic(size_t)              gap_map_n; // release: whoever sees a number finds its slab
+static mi_gap_map_t*                  gap_map_unused;
 
 // ---- maps ---------------------------------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ typedef struct prim_start_s {
 
   #define PRIM_STARTS_MAX 64
 
-static prim_start_t prim_starts[PRIM_STARTS_MAX];
+static mi_mostly_unused prim_start_t prim_starts[PRIM_STARTS_MAX];
 
 static void prim_forget_starts(void) {
   for (size_t i = 0; i < PRIM_STARTS_MAX; i++) mi_store_relaxed(&prim_starts[i].is_taken, false);

@@ -44,9 +44,9 @@ static bool message_is_main_thread(void) {
 // better to lose a line here than to wait within an allocation.
 #define MESSAGE_EARLIER_MAX (16 * MI_KiB)
 
-static mi_atomic(bool) message_earlier_is_held;
-static size_t          message_earlier_length;
-static char            message_earlier[MESSAGE_EARLIER_MAX + 1];
+static mi_atomic(bool)       message_earlier_is_held;
+static size_t                message_earlier_length;
+static mi_mostly_unused char message_earlier[MESSAGE_EARLIER_MAX + 1];
 
 static bool message_earlier_try_hold(void) {
   for (int i = 0; i < MESSAGE_TRIES; i++) {
