@@ -46,8 +46,8 @@ BUILDS          ?= release
 programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
-        bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist clean \
-        mutants schedule
+        bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist \
+        clean mutants schedule fuzz
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -154,6 +154,12 @@ soak: ## run the randomised tests with new seeds, for MINUTES
 	@$(call build,release)
 	@$(call build,debug-full)
 	@scripts/soak.sh $(MINUTES) $(BUILD)/release $(BUILD)/debug-full
+
+fuzz: ## run the targets of libFuzzer, each for MINUTES; TARGETS=heaps selects
+	@scripts/need.sh $(NEED_BUILD) $(NEED_CLANG)
+	@cmake --preset clang-asan -DMI_TEST_KINDS=fuzz -B $(BUILD)/fuzz --log-level=NOTICE > /dev/null && \
+	 cmake --build $(BUILD)/fuzz --parallel $(JOBS)
+	@scripts/fuzz.sh $(MINUTES) $(BUILD)/fuzz $(TARGETS)
 
 format: ## format all sources according to .clang-format
 	@scripts/need.sh clang-format-19

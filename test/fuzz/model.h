@@ -1,12 +1,14 @@
 // A shadow model of the allocator: what every live block must be, checked at every operation.
 //
 // The model keeps its own memory (static tables) and never trusts the allocator with it.  Random choices come from a
-// function, so that the same core runs from a seed (test-fuzz-model.c) and from a fuzzer's input (fuzz-libfuzzer.c).
+// function, so that the same core runs from a seed (test-fuzz-model.c) and from a fuzzer's input (fuzz-operations.c,
+// fuzz-heaps.c).
 //
 // M1  A live block's bytes [0, size) are its pattern: byte i is a function of its key and i.
 // M2  No two live blocks share a byte of their usable ranges; `by_address` holds the ranges in order.
 // M3  In a block of the zeroing family nothing beyond `n_dirty` has been written since it was first got.
 // M4  n_live_bytes is the sum of the usable sizes.
+// M5  A visit shows each live block once, and knows its usable size.
 #pragma once
 
 #include "../api/entries.h"
@@ -23,11 +25,14 @@ typedef struct block_s {
   uint64_t     key;
   bool         is_zeroed; // of the zeroing family: may go on to the zeroing resizes
   const get_t* got;       // NULL once it has been resized
+  int          owner;     // of several heaps, for `on_adopt`; 0 at first
+  unsigned     n_seen;    // in a visit
 } block_t;
 
 typedef struct model_s {
   uint64_t (*next)(void* source);
-  void*    source;
+  void* source;
+  void (*on_adopt)(void* source, block_t* b, bool is_moved); // a block is new, has moved, or was resized; may be NULL
   size_t   max_live_bytes;
   size_t   n_live, n_live_bytes, n_peak_bytes, n_ops, n_failed;
   block_t  blocks[model_max_blocks]; // the first n_live are in use
@@ -42,6 +47,7 @@ typedef struct model_s {
         printf("operation %zu: not so: %s: ", (m)->n_ops, #cond); \
         printf(__VA_ARGS__); \
         printf("\n"); \
+        fflush(stdout); \
       } \
     } \
   } while (0)
@@ -117,7 +123,7 @@ static inline void model_check_block(model_t* m, const block_t* b) {
 }
 
 // Takes a fresh or resized block in: what must hold of its address and size, and the pattern up to `size`.
-static inline void model_adopt(model_t* m, block_t* b, size_t n_kept, const char* name) {
+static inline void model_adopt(model_t* m, block_t* b, size_t n_kept, bool is_moved, const char* name) {
   b->usable = mi_usable_size(b->p);
   size_t asked = b->got == NULL ? b->size : get_asked(b->got, b->size);
   MODEL_CHECK(m, size_is_right(b->usable, asked), "%s(%zu) has %zu", name, b->size, b->usable);
@@ -127,6 +133,7 @@ static inline void model_adopt(model_t* m, block_t* b, size_t n_kept, const char
   if (!b->is_zeroed && model_chance(m, 25)) b->size = b->usable;
   pattern_fill(b->p, n_kept < b->size ? n_kept : b->size, b->size, b->key);
   if (b->size > b->n_dirty) b->n_dirty = b->size;
+  if (m->on_adopt != NULL) m->on_adopt(m->source, b, is_moved);
   model_insert(m, b);
 }
 
@@ -146,7 +153,7 @@ static inline void model_get(model_t* m) {
   b.is_zeroed = (g->flags & E_ZERO) != 0;
   b.got = g;
   if (b.is_zeroed) MODEL_CHECK(m, is_zero(b.p, 0, b.size), "%s(%zu) at %p", g->name, b.size, (void*)b.p);
-  model_adopt(m, &b, 0, g->name);
+  model_adopt(m, &b, 0, true, g->name);
 }
 
 static inline void model_resize(model_t* m) {
@@ -175,12 +182,13 @@ static inline void model_resize(model_t* m) {
   // A plain resize may leave a block where it is, so one that was aligned at an offset need not be aligned itself.
   if ((r->flags & E_ALIGN) != 0) b.alignment = alignment;
   else b.alignment = q == b.p ? 1 : size <= 8 ? 8 : 16;
+  bool is_moved = (q != b.p);
   b.offset = offset;
   b.p = q;
   b.size = size;
   b.is_zeroed = b.is_zeroed && is_zeroing;
   b.got = NULL;
-  model_adopt(m, &b, n_kept, r->name);
+  model_adopt(m, &b, n_kept, is_moved, r->name);
 }
 
 static inline void model_put_at(model_t* m, size_t index) {
@@ -210,6 +218,39 @@ static inline void model_clear(model_t* m) {
   while (m->n_live > 0) model_put_at(m, m->n_live - 1);
 }
 
+// ---- visits (M5) ----------------------------------------------------------------------------------------------------
+
+// Others may have blocks of the heap, too: the C library.
+static inline bool model_visit_block(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t block_size,
+                                     void* arg) {
+  model_t*       m = (model_t*)arg;
+  const uint8_t* start = (const uint8_t*)block;
+  (void)heap;
+  (void)area;
+  if (block == NULL) return true;
+  size_t at = model_find(m, start);
+  if (at == m->n_live) return true;
+  block_t* b = &m->blocks[m->by_address[at]];
+  // An aligned block may begin behind the start, and one of no bytes at the end.
+  if (b->p >= start + block_size && !(b->p == start + block_size && b->usable == 0)) return true;
+  b->n_seen++;
+  MODEL_CHECK(m, b->p + b->size <= start + block_size, "visited %p+%zu, block %p+%zu", block, block_size, (void*)b->p,
+              b->size);
+  return true;
+}
+
+// The visit of a heap shows the blocks of this owner, and no others.
+static inline void model_visit(model_t* m, mi_heap_t* heap, int owner) {
+  for (size_t i = 0; i < m->n_live; i++) m->blocks[i].n_seen = 0;
+  bool is_whole = mi_heap_visit_blocks(heap, true, &model_visit_block, m);
+  MODEL_CHECK(m, is_whole, "the visit of %p has ended", (void*)heap);
+  for (size_t i = 0; i < m->n_live; i++) {
+    const block_t* b = &m->blocks[i];
+    MODEL_CHECK(m, b->n_seen == (b->owner == owner), "%p+%zu of %zu, alignment %zu at %zu, seen %u times", (void*)b->p,
+                b->size, b->usable, b->alignment, b->offset, b->n_seen);
+  }
+}
+
 static inline void model_step(model_t* m) {
   size_t kind = model_pick(m, 1000);
   m->n_ops++;
@@ -221,7 +262,8 @@ static inline void model_step(model_t* m) {
   else if (kind < 980) model_expand(m);
   else if (kind < 990) mi_collect(false);
   else if (kind < 992) mi_collect(true);
-  else if (kind < 994) model_check_all(m);
+  else if (kind == 992) model_check_all(m);
+  else if (kind == 993) model_visit(m, mi_heap_main(), 0);
   else if (kind < 999) {
     for (size_t i = 0; i < 300; i++) model_get(m);
   } // a ramp
