@@ -47,7 +47,7 @@ programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist \
-        clean mutants schedule fuzz
+        clean mutants schedule fuzz storms storms-strict
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -154,6 +154,16 @@ soak: ## run the randomised tests with new seeds, for MINUTES
 	@$(call build,release)
 	@$(call build,debug-full)
 	@scripts/soak.sh $(MINUTES) $(BUILD)/release $(BUILD)/debug-full
+
+storms: ## run the storms at their full size: 10^4 forks, 10^5 threads, signals, exits, dlopen (15 minutes)
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call build,release)
+	@scripts/storms.sh $(BUILD)/release
+
+storms-strict: ## as root: set vm.overcommit_memory to 2, run storms and tests of memory, and put it back; disturbs other programs
+	@scripts/need.sh $(NEED_BUILD)
+	@$(call build,release)
+	@scripts/storms.sh --strict $(BUILD)/release
 
 fuzz: ## run the targets of libFuzzer, each for MINUTES; TARGETS=heaps selects
 	@scripts/need.sh $(NEED_BUILD) $(NEED_CLANG)

@@ -1,9 +1,10 @@
-// Proves: a process can end in every way (return, exit, quick_exit, _exit, the last thread) while its threads are
-// inside the allocator, with handlers that allocate and free; it neither hangs nor crashes.
+// Proves: a process can end in every way (return, exit, quick_exit, _exit, abort, the last thread, another program in its place)
+// while its threads are inside the allocator, with handlers that allocate and free; it neither hangs nor crashes.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include "support.h"
 
@@ -15,9 +16,12 @@ typedef enum way_e {
   by_underscore_exit,
   by_thread_exit,
   by_other_thread,
+  by_abort,
+  by_exec,
   n_ways
 } way_t;
-static const char* const way_names[] = {"return", "exit", "quick_exit", "_exit", "pthread_exit", "exit in a thread"};
+static const char* const way_names[] = {"return",           "exit",  "quick_exit", "_exit", "pthread_exit",
+                                        "exit in a thread", "abort", "exec"};
 
 static atomic_size_t  n_rounds;
 static _Atomic(void*) handed[32];
@@ -66,9 +70,25 @@ static void* exit_from_thread(void* arg) {
   exit(exit_code);
 }
 
+// From a signal handler, with SIGABRT blocked in no thread: whoever is in the allocator stays there.
+static void on_terminate(int number) {
+  (void)number;
+  abort();
+}
+
+static void exec_again(void) {
+  char  setting[] = "MI_TEST_EXECED=1", name[] = "test-exit";
+  char* arguments[] = {name, NULL};
+  putenv(setting);
+  test_exec(arguments, environ);
+  _exit(56);
+}
+
 static int child_main(way_t way, size_t number) {
   alarm(child_seconds);
   signal(SIGALRM, SIG_DFL);
+  struct rlimit no_core = {0, 0};
+  setrlimit(RLIMIT_CORE, &no_core); // of those that abort
   atexit(&at_exit_handler);
 #if defined(__GLIBC__)
   at_quick_exit(&at_exit_handler);
@@ -99,11 +119,26 @@ static int child_main(way_t way, size_t number) {
       if (pthread_create(&t, NULL, &exit_from_thread, NULL) != 0) _exit(54);
       pthread_join(t, NULL);
       _exit(55);
+    case by_abort:
+      signal(SIGTERM, &on_terminate);
+      if (number % 2 == 0) abort();
+      kill(getpid(), SIGTERM); // to any thread
+      for (;;) sleep_ms(1000);
+    case by_exec: exec_again(); return 57;
     default: return exit_code;
   }
 }
 
+static bool is_as_wanted(way_t way, int status) {
+  if (way == by_abort) return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+  return WIFEXITED(status) && WEXITSTATUS(status) == (way == by_thread_exit ? 0 : exit_code);
+}
+
 int main(int argc, char** argv) {
+  if (test_env("MI_TEST_EXECED", 0) != 0) {
+    use_allocator();
+    return exit_code;
+  }
   test_seed(argc, argv);
   if (sizeof(void*) < 8) {
     test_skip("exit", "the flag in the threads' seeds needs 64 bits");
@@ -115,15 +150,14 @@ int main(int argc, char** argv) {
     size_t n = way == by_thread_exit ? n_each / 5 + 1 : n_each;
     for (size_t i = 0; i < n; i++) {
       if (TEST_TSAN && way == by_thread_exit) continue;
+      if (way == by_exec && !test_can_exec()) continue;
       double start = now_seconds();
       fflush(stdout);
       pid_t pid = fork();
       if (pid == 0) return child_main(way, i);
       int status = 0;
       waitpid(pid, &status, 0);
-      int wanted = way == by_thread_exit ? 0 : exit_code;
-      CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == wanted, "%s, number %zu: status %x", way_names[way], i,
-                (unsigned)status);
+      CHECK_FOR(is_as_wanted(way, status), "%s, number %zu: status %x", way_names[way], i, (unsigned)status);
       // A thread of the allocator's own must not keep the process alive for long.
       CHECK_FOR(TEST_SANITIZED || now_seconds() - start < 5, "%s, number %zu", way_names[way], i);
     }
