@@ -47,7 +47,7 @@ programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist \
-        clean mutants schedule fuzz storms storms-strict
+        clean mutants schedule fuzz storms storms-strict bench-latency
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -110,6 +110,11 @@ bench-scaling: ## measure how the CPU time of the parallel benchmarks grows with
 bench-landscape: ## count the instructions of calls for all sizes; PEERS=DIR, ALLOCS=A,B, SIZES=64,4K and PATTERNS=A,B select
 	@scripts/need.sh cmake make gcc python3 valgrind binutils:objdump && $(call user-build,mimalloc)
 	@bench/bench.py landscape $(cells-options) --json $(BUILD)/bench.json
+
+bench-latency: ## measure how long single calls take, as a distribution; PEERS=DIR, ALLOCS=A,B, WORKLOADS=A,B, RUNS=9, QUICK=1
+	@scripts/need.sh cmake make gcc g++ python3 && $(call user-build,mimalloc bench-latency,-DMI_BUILD_BENCH=ON)
+	@bench/bench.py latency --program $(USER_BUILD)/bench/latency $(bench-allocs) --rounds $(RUNS) $(if $(QUICK),--quick) \
+	  $(if $(WORKLOADS),--workloads $(WORKLOADS)) --csv $(BUILD)/latency.csv
 
 bench-nim: ## measure binary trees in Nim with the Nim package and without it; DEPTH=16, NIM='NAME=COMMAND ...', PEER='NAME=DIR ...'
 	@scripts/need.sh python3 nim gcc

@@ -7,6 +7,7 @@ import sys
 import click
 
 from . import counting, machine, results, session, table, terminal
+from . import latency as timing
 from .landscape import PATTERNS, SIZES, size_from, size_text
 from .rounds import powers_of_two
 
@@ -156,6 +157,29 @@ def landscape(sizes, patterns, methods, jobs, **given):
     if not section.is_complete:
         sys.exit(130)
     sys.exit(1 if section.failed() else 0)
+
+
+@main.command()
+@click.option("--program", type=click.Path(exists=True, dir_okay=False), required=True, help="the built program latency")
+@allocators()
+@click.option("--workloads", type=Words(), default="", help=f"only these, of {', '.join(timing.WORKLOADS)}")
+@click.option("--threads", type=click.IntRange(1, 256), metavar="N", help="threads (the number of cores)")
+@click.option("--rounds", type=click.IntRange(1), default=5, metavar="N", help="runs of each (5)")
+@click.option("--quick", is_flag=True, help="about a tenth of the work")
+@click.option("--csv", "file", type=click.Path(dir_okay=False), metavar="FILE", help="where to keep what was measured")
+def latency(program, alloc, peers, allocs, workloads, threads, rounds, quick, file):
+    """Measures how long single calls of malloc and free take, as a distribution. Exit code 1: something is a FAIL."""
+    table.choose("workload", timing.WORKLOADS, workloads)
+    found_allocators, unused = table.find_allocators(alloc, peers, allocs)
+    terminal.show_unused(unused)
+    chosen = [name for name in timing.WORKLOADS if not workloads or name in workloads]
+    with terminal.Bar(1) as bar:
+        found, failed = timing.measure(program, found_allocators, chosen, threads or min(machine.cores(), MAX_THREADS), rounds,
+                                       quick, lambda text, share: bar.tell("latency", text, share))
+    if file:
+        timing.write_csv(file, found)
+    terminal.show_latency(found, failed)
+    sys.exit(1 if failed else 0)
 
 
 def finish(section):

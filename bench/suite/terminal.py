@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
-from . import goals, scores
+from . import goals, latency, scores
 from .landscape import LIMIT, cell_text, losses, mean, size_text
 
 WIDE = 140  # a column for each size of the landscape
@@ -173,6 +173,22 @@ def show_landscape(section):
         console.print(f"not used: {escape(file)}: {escape(reason)}", soft_wrap=True)
     for name, cell, reason in section.failed():
         console.print(f"[bold red]FAIL[/] {escape(name)}, {escape(cell)}: {escape(reason)}", soft_wrap=True)
+
+
+# ---- how long single calls take
+
+def show_latency(found, failed):
+    """A table for each workload and call."""
+    for workload, call in dict.fromkeys((workload, call) for workload, _, call in found):
+        made = table("allocator", *latency.TIMES, "least max", "its waits", "its faults", "its size", "preempted")
+        for (_, name, _), distribution in {k: v for k, v in found.items() if (k[0], k[2]) == (workload, call)}.items():
+            longest = distribution.longest()
+            made.add_row(escape(name), *(latency.text_of(distribution.median(column)) for column in latency.TIMES),
+                         latency.text_of(distribution.least_max()), *(str(longest[column]) for column in ("waits", "faults", "size")),
+                         number(distribution.median("preempted"), 0))
+        show(f"{workload}, {call}", made, latency.WORKLOADS[workload], width=WIDE)
+    for (workload, name), reason in failed.items():
+        console.print(f"[bold red]FAIL[/] {escape(name)}, {workload}: {escape(reason)}", soft_wrap=True)
 
 
 # ---- builds of one library
