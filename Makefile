@@ -156,9 +156,13 @@ schedule: ## run the protocols of threads in COUNT seeded interleavings from SEE
 
 soak: ## run the randomised tests with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)
+soak: ## for MINUTES: randomised tests with new seeds, a process that lives on, recorded traces; memory and statistics checked
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call user-build,mimalloc bench-trace-replay bench-trace-record bench-bounds,-DMI_BUILD_BENCH=ON)
 	@$(call build,release)
 	@$(call build,debug-full)
-	@scripts/soak.sh $(MINUTES) $(BUILD)/release $(BUILD)/debug-full
+	@SOAK_PROGRAMS=$(abspath $(USER_BUILD))/bench SOAK_LIBRARY=$(abspath $(USER_BUILD))/libmimalloc.so \
+	  scripts/soak.sh $(MINUTES) $(BUILD)/release $(BUILD)/debug-full
 
 storms: ## run the storms at their full size: 10^4 forks, 10^5 threads, signals, exits, dlopen (15 minutes)
 	@scripts/need.sh $(NEED_BUILD)
