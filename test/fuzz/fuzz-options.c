@@ -54,7 +54,7 @@ static const char* number_value(const char* s, wide_t* value) {
   wide_t x = 0;
   for (; isdigit((unsigned char)*s); s++) x = (x >= wide_max ? wide_max : x * 10 + (*s - '0'));
   *value = is_negative ? -x : x;
-  if (x > LONG_MAX) *value = (is_negative ? -wide_max : wide_max);
+  if (x > (wide_t)LONG_MAX + is_negative) *value = (is_negative ? -wide_max : wide_max);
   return s;
 }
 
