@@ -18,6 +18,18 @@ static void* short_life(void* arg) {
   return NULL;
 }
 
+// Opens and gives back chunks all the time, with the locks that this takes.
+static void* churn(void* arg) {
+  void* blocks[6];
+  (void)arg;
+  while (!atomic_load(&storm_must_stop)) {
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) blocks[i] = mi_malloc(600 * KiB + i * MiB / 2);
+    for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+    mi_collect(true);
+  }
+  return NULL;
+}
+
 // The others are gone.  What they had in hand is not ours to look at; what is in a slot was whole before it came there.
 static int child_main(size_t number) {
   size_t before = rss_now();
@@ -87,11 +99,14 @@ int main(int argc, char** argv) {
   }
   watchdog(200);
   for (size_t i = 0; i < n_kept; i++) kept[i] = storm_get(&rng, 10 + i * i);
+  pthread_t churner;
   storm_begin(&load, n_workers, seed);
+  CHECK_EQ(pthread_create(&churner, NULL, &churn, NULL), 0);
   sleep_ms(100);
   storm_memory_t memory = storm_memory();
   fork_many(TEST_SANITIZED ? 40 : 300 * test_scale(), &memory);
   storm_end(&load);
+  pthread_join(churner, NULL);
   for (size_t i = 0; i < n_kept; i++) storm_put(kept[i]);
   // The slots can hold 128 blocks of up to 2 MiB; with these sizes it is 2 MiB on average, and 20 now and then.
   storm_check(&memory, 48 * MiB, 8 * MiB, 60 + (MI_HARDENED ? 4000 : 0));
