@@ -47,7 +47,7 @@ programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist \
-        clean mutants schedule fuzz storms storms-strict bench-latency
+        clean mutants schedule fuzz storms storms-strict bench-latency proof
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -153,6 +153,9 @@ schedule: ## run the protocols of threads in COUNT seeded interleavings from SEE
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call build,release,test-schedule-protocols)
 	@$(BUILD)/release/test/test-schedule-protocols $(or $(COUNT),1000000) $(or $(SEED),1) $(JOBS)
+proof: ## prove arithmetic for all inputs, and that the proofs find faults, with CBMC or, from PyPI, ESBMC (3 minutes)
+	@scripts/need.sh python3
+	@test/proof/run.py --install --all --seeded
 
 soak: ## run the randomised tests with new seeds, for MINUTES
 	@scripts/need.sh $(NEED_BUILD)

@@ -67,7 +67,7 @@ def kinds(*names):
 NIM = "test/nim/run.py"
 PARTS = [
     Part("release", "quick", "release", "all tests of the library that users get, style, models and instruction counts",
-         ("-LE", f"{SLOW}|command"), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
+         ("-LE", f"{SLOW}|command|proof"), ("python3", "valgrind", "binutils:objdump", "relacy-dev:relacy-dev"), (("tests of probes", TRACE),)),
     Part("release-slow", "rest", "release", "packaging, quick real programs, programs with one bug each", ("-L", SLOW),
          ("python3", "binutils:objdump", "pkg-config"), (("package tests with clang", CLANG + LTO),)),
     Part("command", "rest", "release", "the command mimalloc, published pages, the Python package", ("-L", "command"),
@@ -75,6 +75,8 @@ PARTS = [
           "python3-setuptools", "python3-wheel", "python3-venv"),
          (("scrapes by Prometheus", ["prometheus:promtool"]), ("flame graphs in a browser", ["chromium"])), is_optional=True,
          targets=("mimalloc",)),
+    Part("proof", "rest", "release", "proofs of arithmetic by a model checker, from PyPI if there is none", ("-L", "proof"), ("python3",),
+         environment=(("MI_PROOF_INSTALL", "1"),), targets=("mimalloc",)),
     Part("debug", "rest", "debug", "the library with internal checks; with all checks the release build has it", ("-LE", "all-checks"),
          ("python3",)),
     Part("cxx", "rest", "cxx", "the library compiled as C++", ("-L", "api|modes", "-R", "shared"), options=kinds("api", "modes")),

@@ -46,8 +46,9 @@ KINDS = ("unit", "api", "modes", "fault", "fuzz", "stress")
 # Not mutated: what is at the level of the file, what only checks or reports, declarations, and braces.
 LEFT_ALONE = re.compile(r"^\S|^\s*(//|\}|mi_static_assert|typedef|struct|extern)|mi_assert|MI_PROBE|_mi_message|^[^=()]*;")
 TRIES = 12          # mutants of a line until one compiles to other code
-SECONDS_OWN = 30    # a test of the file's row in test/README.md, if it takes no longer without mutants
+SECONDS_OWN = 30    # of a processor: a test of the file's row in test/README.md, if it takes no longer without mutants
 SECONDS_ANY = 5     # any other unit test
+SECONDS_HANG = 240  # by the clock, without mutants: on a loaded machine a test takes many times as long
 ALWAYS = ("fuzz-fuzz-model", "stress-stress", "stress-heaps", "api-basic", "api-drift", "modes-producer-consumer")
 NOT_WITH_HEADERS = "unit-option"  # fails where the library is one source, as it is compiled for headers
 MEMORY_MAX = 6 << 30
@@ -162,23 +163,26 @@ def memory_of(pid):
 
 
 def run_test(program, seconds):
-    """What is wrong, or "" if the test passes or skips itself."""
-    with subprocess.Popen([str(program)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                          cwd=program.parent) as process:
-        wrong, end = "", time.monotonic() + seconds
-        while not wrong:
-            try:
-                status = process.wait(0.2)
-                wrong = "" if status in (0, 77) else f"exit status {status}"
-                break
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > end:
-                    wrong = "it hangs"
-                elif memory_of(process.pid) > MEMORY_MAX:
-                    wrong = "it takes too much memory"
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        return wrong
+    """What is wrong, or "" if the test passes or skips itself; and how long it took a processor."""
+    process = subprocess.Popen([str(program)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                               cwd=program.parent)
+    wrong, took, end = "", 0.0, time.monotonic() + seconds
+    while not wrong:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid != 0:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            wrong = "" if process.returncode in (0, 77) else f"exit status {process.returncode}"
+            took = usage.ru_utime + usage.ru_stime
+            break
+        if time.monotonic() > end:
+            wrong = "it hangs"
+        elif memory_of(process.pid) > MEMORY_MAX:
+            wrong = "it takes too much memory"
+        time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return wrong, took
 
 
 def tests_named(file):
@@ -189,32 +193,31 @@ def tests_named(file):
 
 
 class Tests:
-    """How long each takes, which is measured when the library is not mutated."""
+    """How long each takes without a mutant: by the clock, and of a processor."""
 
     def __init__(self, build, jobs):
-        self.seconds = {}
+        self.seconds, self.work = {}, {}
         note = BUILD / "seconds.json"
-        if note.exists():
-            noted = json.loads(note.read_text(encoding="utf-8"))
-            self.seconds = {name: took for name, took in noted.items() if name in build.links}
-        todo = [name for name in build.links if name not in self.seconds]
+        noted = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+        todo = [name for name in build.links if name not in noted]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for name, took in zip(todo, pool.map(self.measure, todo)):
-                self.seconds[name] = took
-        note.write_text(json.dumps(self.seconds, indent=1), encoding="utf-8")
+            noted.update(zip(todo, pool.map(self.measure, todo)))
+        for name in build.links:
+            self.seconds[name], self.work[name] = noted[name]
+        note.write_text(json.dumps(noted, indent=1), encoding="utf-8")
 
     @staticmethod
     def measure(name):
         start = time.monotonic()
-        wrong = run_test(BUILD / "test" / f"test-{name}", SECONDS_OWN)
+        wrong, work = run_test(BUILD / "test" / f"test-{name}", SECONDS_HANG)
         if wrong:
             print(f"{name} is not used: without a mutant {wrong}", flush=True)
-        return 1e9 if wrong else time.monotonic() - start
+        return time.monotonic() - start, 1e9 if wrong else work
 
     def for_file(self, file):
-        own = [name for name in tests_named(file) if self.seconds.get(name, 1e9) <= SECONDS_OWN]
-        rest = [name for name, took in self.seconds.items() if name not in own and
-                (took <= SECONDS_ANY and name.startswith("unit-") or took <= SECONDS_OWN and name in ALWAYS)]
+        own = [name for name in tests_named(file) if self.work.get(name, 1e9) <= SECONDS_OWN]
+        rest = [name for name, work in self.work.items() if name not in own and
+                (work <= SECONDS_ANY and name.startswith("unit-") or work <= SECONDS_OWN and name in ALWAYS)]
         if file.endswith(".h"):
             rest = [name for name in rest if name != NOT_WITH_HEADERS]
         return [*sorted(own, key=self.seconds.get), *sorted(rest, key=self.seconds.get)]
@@ -263,7 +266,7 @@ class Place:
         for name in tests.for_file(mutant.file):
             self.build.link(name, self.object, program)
             mutant.tests += 1
-            wrong = run_test(program, max(20, 6 * tests.seconds[name]))
+            wrong, _ = run_test(program, max(30, 6 * tests.seconds[name]))
             if wrong:
                 mutant.killer = f"{name}: {wrong}"
                 return
@@ -337,8 +340,8 @@ def self_test():
         "a field is left alone": LEFT_ALONE.search("  uint32_t count; // of blocks"),
         "the shares are those of the lines": shares({"page": 1, "heap": 3}, 100) == {"page": 25, "heap": 75},
         "a header has the tests of its source": tests_named("heap/pool.h") == tests_named("heap/pool.c") != [],
-        "a program that fails is killed": run_test(pathlib.Path("/bin/false"), 5) != "",
-        "a program that passes is not": run_test(pathlib.Path("/bin/true"), 5) == "",
+        "a program that fails is killed": run_test(pathlib.Path("/bin/false"), 60)[0] != "",
+        "a program that passes is not": run_test(pathlib.Path("/bin/true"), 60)[0] == "",
         "each equivalent has a reason": all(equivalents().values()),
         "each equivalent's line exists": all(before in lines_of(file) for file, before, _ in equivalents()),
     }.items() if not holds]
