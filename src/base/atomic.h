@@ -47,10 +47,17 @@
 #else
   #define mi_load_growing(p) (*(p))
 #endif
-#define mi_store_growing(p, x) __atomic_store_n(p, x, __ATOMIC_RELEASE)
-#define mi_fence_acquire()     mi_atomic_ns(atomic_thread_fence)(mi_memory_order(acquire))
-#define mi_fence_seq_cst()     mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
-#define mi_compiler_fence()    mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
+#define mi_store_growing(p, x)          __atomic_store_n(p, x, __ATOMIC_RELEASE)
+// For a word of an ordinary type that its thread changes by plain instructions, and others without asking it: they rely on
+// that a processor loads and stores a whole word at once, and on what the invariants say of it (heap/bin.h, BN1).
+#define mi_load_plain_relaxed(p)        __atomic_load_n(p, __ATOMIC_RELAXED)
+#define mi_load_plain_acquire(p)        __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define mi_store_plain_relaxed(p, x)    __atomic_store_n(p, x, __ATOMIC_RELAXED)
+#define mi_exchange_plain_acq_rel(p, x) __atomic_exchange_n(p, x, __ATOMIC_ACQ_REL)
+
+#define mi_fence_acquire()  mi_atomic_ns(atomic_thread_fence)(mi_memory_order(acquire))
+#define mi_fence_seq_cst()  mi_atomic_ns(atomic_thread_fence)(mi_memory_order(seq_cst))
+#define mi_compiler_fence() mi_atomic_ns(atomic_signal_fence)(mi_memory_order(seq_cst))
 
 static mi_always_inline void mi_cpu_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)

@@ -3,27 +3,18 @@
 
 #include "gaps.h"
 
-// What the bin's thread changes without any mark, as others see it.
-static mi_atomic(int32_t)* bin_slots(mi_bin_t* bin) {
-  return (mi_atomic(int32_t)*)(void*)&bin->slots;
-}
-
-static mi_atomic(mi_block_t*)* bin_head(mi_bin_t* bin) {
-  return (mi_atomic(mi_block_t*)*)(void*)&bin->head;
-}
-
 // ---- by others --------------------------------------------------------------------------------------------------------
 
 // A bin without slots was closed by the sampler already (sampler.h, SA3): its `slots` does not count its list, so that nothing
 // can be taken.
 static void bin_close(mi_bin_t* bin, mi_bin_book_t* book) {
-  if (_mi_bin_has_no_slots(mi_load_relaxed(bin_slots(bin)))) {
+  if (_mi_bin_has_no_slots(mi_load_plain_relaxed(&bin->slots))) {
     book->slots_taken = book->total;
     book->taken = NULL;
     return;
   }
-  book->slots_taken = mi_exchange_acq_rel(bin_slots(bin), MI_BIN_NO_SLOTS);
-  book->taken = mi_exchange_acq_rel(bin_head(bin), (mi_block_t*)NULL);
+  book->slots_taken = mi_exchange_plain_acq_rel(&bin->slots, MI_BIN_NO_SLOTS);
+  book->taken = mi_exchange_plain_acq_rel(&bin->head, (mi_block_t*)NULL);
 }
 
 void _mi_bin_close_all(mi_theap_t* theap) {
@@ -52,12 +43,12 @@ static bool bin_list_has(const mi_block_t* block, size_t cls, int32_t n) {
   return block == NULL && n == 0;
 }
 
-static bool bin_is_untouched(mi_bin_t* bin) {
-  return mi_load_acquire(bin_slots(bin)) == MI_BIN_NO_SLOTS && mi_load_acquire(bin_head(bin)) == NULL;
+static bool bin_is_untouched(const mi_bin_t* bin) {
+  return mi_load_plain_acquire(&bin->slots) == MI_BIN_NO_SLOTS && mi_load_plain_acquire(&bin->head) == NULL;
 }
 
 bool _mi_bin_can_tell(const mi_theap_t* theap, size_t cls) {
-  return !_mi_bin_are_closed(theap) || bin_is_untouched((mi_bin_t*)&theap->bins[cls]);
+  return !_mi_bin_are_closed(theap) || bin_is_untouched(&theap->bins[cls]);
 }
 
 static bool bin_has_rest(const mi_bin_book_t* book) {
@@ -66,7 +57,7 @@ static bool bin_has_rest(const mi_bin_book_t* book) {
 
 const mi_block_t* _mi_bin_taken(const mi_theap_t* theap, const mi_bin_t* bin, const mi_bin_book_t* book) {
   if (!_mi_bin_are_closed(theap) || !bin_has_rest(book)) return NULL;
-  return bin_is_untouched((mi_bin_t*)bin) ? book->taken : NULL;
+  return bin_is_untouched(bin) ? book->taken : NULL;
 }
 
 mi_block_t* _mi_bin_take(mi_bin_t* bin, mi_bin_book_t* book, size_t cls) {

@@ -310,7 +310,7 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
 void _mi_sampler_tick(mi_theap_t* theap) {
   if (MI_TSAN || mi_load_acquire(&theap->is_closed) || _mi_counted_is(theap)) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    mi_store_relaxed((mi_atomic(int32_t)*)(void*)&theap->bins[cls].slots, MI_BIN_NO_SLOTS);
+    mi_store_plain_relaxed(&theap->bins[cls].slots, MI_BIN_NO_SLOTS);
   }
 }
 

@@ -4,6 +4,7 @@
   test/mutation/run.py                      100 mutants of src/page, src/heap and src/arena (30 minutes on two processors)
   test/mutation/run.py --seed 2             100 others
   test/mutation/run.py --only heap/pool.c   mutants of these files only; --count says how many
+  test/mutation/run.py --known              those of test/mutation/known.toml, each of which a test must kill
   test/mutation/run.py --list               the mutants, without running anything
   test/mutation/run.py --self-test          what this script decides, without a build
 
@@ -198,13 +199,13 @@ class Tests:
     def __init__(self, build, jobs):
         self.seconds, self.work = {}, {}
         note = BUILD / "seconds.json"
-        noted = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
-        todo = [name for name in build.links if name not in noted]
+        known = json.loads(note.read_text(encoding="utf-8")) if note.exists() else {}
+        todo = [name for name in build.links if name not in known]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            noted.update(zip(todo, pool.map(self.measure, todo)))
+            known.update(zip(todo, pool.map(self.measure, todo)))
         for name in build.links:
-            self.seconds[name], self.work[name] = noted[name]
-        note.write_text(json.dumps(noted, indent=1), encoding="utf-8")
+            self.seconds[name], self.work[name] = known[name]
+        note.write_text(json.dumps(known, indent=1), encoding="utf-8")
 
     @staticmethod
     def measure(name):
@@ -272,10 +273,29 @@ class Place:
                 return
 
 
+def noted(name):
+    with open(ROOT / "test/mutation" / name, "rb") as file:
+        return tomllib.load(file).get("mutant", [])
+
+
 def equivalents():
-    with open(ROOT / "test/mutation/equivalent.toml", "rb") as file:
-        table = tomllib.load(file)
-    return {(each["file"], each["before"], each["after"]): each["reason"] for each in table.get("mutant", [])}
+    return {(each["file"], each["before"], each["after"]): each["reason"] for each in noted("equivalent.toml")}
+
+
+def run_known(args):
+    """True if a mutant of known.toml is alive after the test that is named."""
+    build, n_alive = Build(args.jobs), 0
+    place = Place(build, "known")
+    for each in noted("known.toml"):
+        number = lines_of(each["file"]).index(each["before"]) + 1
+        mutant = Mutant(each["file"], number, each["before"], each["after"] + "\n")
+        wrong = ""
+        if place.make(mutant) and build.link(each["test"], place.object, place.root / "test"):
+            wrong, _ = run_test(place.root / "test", SECONDS_HANG)
+        n_alive += not wrong
+        print(f"{each['test'] + ': ' + wrong if wrong else 'ALIVE'}: {mutant}\n    {each['reason']}", flush=True)
+    print(f"{len(noted('known.toml'))} mutants, {n_alive} alive")
+    return n_alive > 0
 
 
 def shares(lines, count):
@@ -344,6 +364,7 @@ def self_test():
         "a program that passes is not": run_test(pathlib.Path("/bin/true"), 60)[0] == "",
         "each equivalent has a reason": all(equivalents().values()),
         "each equivalent's line exists": all(before in lines_of(file) for file, before, _ in equivalents()),
+        "so does that of each known one": all(lines_of(each["file"]).count(each["before"]) == 1 for each in noted("known.toml")),
     }.items() if not holds]
     print("\n".join(f"self-test: {what}: NO" for what in wrong) or "self-test: passed")
     return bool(wrong)
@@ -356,10 +377,13 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     args = parser.parse_args()
     if args.self_test:
         return self_test()
+    if args.known:
+        return run_known(args)
     paths = [path for layer in LAYERS for path in (ROOT / "src" / layer).glob("*.[ch]")]
     files = [file for file in sorted(path.relative_to(ROOT / "src").as_posix() for path in paths) if not args.only or file in args.only]
     entries = candidates(load_mutator(), args.seed, files)

@@ -573,6 +573,23 @@ static void check_fork(rng_t* r) {
   given_end(&g);
 }
 
+// Huge OS pages that an option asks for are asked of the system, on one node or on all; and there are usually none.
+static void check_huge_option(long node) {
+  int64_t n_before = mi_load_relaxed(&_mi_prim_calls.map);
+  mi_option_set(mi_option_reserve_huge_os_pages, 1);
+  mi_option_set(mi_option_reserve_huge_os_pages_at, node);
+  _mi_arena_init_options();
+  mi_option_set(mi_option_reserve_huge_os_pages, 0);
+  CHECK_FOR(mi_load_relaxed(&_mi_prim_calls.map) > n_before, "node %ld", node);
+}
+
+// Regions of our own are neither large nor given nor arenas.
+static void check_info_of_own(void) {
+  mi_arena_info_t info;
+  CHECK(_mi_arena_get_info(0, &info));
+  CHECK(!info.is_large && !info.is_given && !info.is_arena && !info.is_pinned && !info.is_exclusive);
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -587,9 +604,12 @@ int main(int argc, char** argv) {
   check_blocks(&r);
   check_nodes(&r);
   check_threads(&r);
+  check_info_of_own();
   if (!MI_HARDENED) { // large blocks are guarded then, in memory that is never the program's
     check_pinned(&r);
     check_mapping_stays();
+    check_huge_option(-1);
+    check_huge_option(0);
     check_discard();
     check_disallow(&r);
     check_fork(&r);

@@ -112,7 +112,8 @@ static void check_use_after_free(size_t at) {
   mi_collect(true);
   blocks[n / 2] = NULL;
   for (size_t i = n; i < 2 * n; i++) blocks[i] = mi_malloc(256 - MI_PADDING_SIZE);
-  CHECK_FOR(was_reported(EFAULT, at < sizeof(mi_block_t) && !MI_HARDENED ? "corrupted" : "use after free"), "%zu", at);
+  CHECK_FOR(was_reported(EFAULT, at < sizeof(mi_block_t) && !MI_HARDENED ? "corrupted free block" : "use after free"),
+            "%zu", at);
   for (size_t i = 0; i < 2 * n; i++) mi_free(blocks[i]);
   CHECK_FOR(was_reported(0, ""), "%zu", at);
 }
