@@ -51,6 +51,9 @@ SECONDS_OWN = 30    # of a processor: a test of the file's row in test/README.md
 SECONDS_ANY = 5     # any other unit test
 SECONDS_HANG = 240  # by the clock, without mutants: on a loaded machine a test takes many times as long
 ALWAYS = ("fuzz-fuzz-model", "stress-stress", "stress-heaps", "api-basic", "api-drift", "modes-producer-consumer")
+# What checked builds have not: these are tested in a release build.
+PLAIN = ("heap/gaps.c", "heap/gaps.h", "heap/gap_map.c", "heap/gap_map.h", "heap/sparse.c", "heap/sparse.h")
+PLAIN_TESTS = ("api-basic", "api-drift", "stress-stress", "api-visit")
 NOT_WITH_HEADERS = "unit-option"  # fails where the library is one source, as it is compiled for headers
 MEMORY_MAX = 6 << 30
 
@@ -113,6 +116,11 @@ def candidates(mutator, seed, files):
     return [entry[1:] for entry in sorted(result)]
 
 
+def unit_of(file):
+    """The source that is compiled; the whole library for headers, and where its layout is another than that of the tests' library."""
+    return file if file.endswith(".c") and file not in PLAIN else "static.c"
+
+
 # ---- the build --------------------------------------------------------------------------------------------------------
 
 class Build:
@@ -140,8 +148,10 @@ class Build:
 
     def object(self, tree, file, out):
         """Compiles a source of this copy of src/; a header with all sources.  False: it is not C."""
-        source = tree / "src" / (file if file.endswith(".c") else "static.c")
+        source = tree / "src" / unit_of(file)
         words = [word.replace(str(ROOT / "src"), str(tree / "src")) for word in self.compile]
+        if file in PLAIN:
+            words = ["-DMI_DEBUG=0" if word == "-DMI_DEBUG=3" else word for word in words] + ["-DNDEBUG"]
         try:
             return subprocess.run([*words, "-w", "-o", str(out), "-c", str(source)], cwd=self.directory, check=False, timeout=120,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
@@ -216,6 +226,8 @@ class Tests:
         return time.monotonic() - start, 1e9 if wrong else work
 
     def for_file(self, file):
+        if file in PLAIN:
+            return PLAIN_TESTS
         own = [name for name in tests_named(file) if self.work.get(name, 1e9) <= SECONDS_OWN]
         rest = [name for name, work in self.work.items() if name not in own and
                 (work <= SECONDS_ANY and name.startswith("unit-") or work <= SECONDS_OWN and name in ALWAYS)]
@@ -237,10 +249,10 @@ class Place:
         self.plain, self.object = {}, self.root / "mutant.o"
 
     def plain_object(self, file):
-        unit = file if file.endswith(".c") else "static.c"
+        unit = unit_of(file), file in PLAIN
         if unit not in self.plain:
             if not self.build.object(self.root, file, self.object):
-                sys.exit(f"src/{unit} does not compile")
+                sys.exit(f"src/{file} does not compile")
             self.plain[unit] = self.object.read_bytes()
         return self.plain[unit]
 

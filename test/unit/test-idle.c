@@ -77,10 +77,11 @@ static void check_inside(void) {
   mi_collect(true);
 }
 
-static mi_atomic(uint32_t) n_entered;
+static mi_atomic(uint32_t) n_entered, presence_then;
 
 static void* enter(void* arg) {
   _mi_presence_enter((mi_theap_t*)arg);
+  mi_store_relaxed(&presence_then, mi_load_relaxed(&((mi_theap_t*)arg)->presence));
   mi_store_release(&n_entered, 1u);
   _mi_presence_leave((mi_theap_t*)arg);
   return NULL;
@@ -100,6 +101,7 @@ static void check_held(mi_revoked_t next) {
   _mi_presence_let_go(theap, next);
   pthread_join(thread, NULL);
   CHECK_EQ(mi_load_acquire(&n_entered), 1);
+  CHECK_EQ(mi_load_relaxed(&presence_then), MI_THEAP_INSIDE); // the next round is to find it there
   CHECK_EQ(mi_load_relaxed(&theap->revoked), MI_THEAP_FREE);
 }
 
