@@ -47,7 +47,7 @@ programs-builds  = $(subst $(comma), ,$(BUILDS))
 
 .PHONY: help all demo test test-rest test-all test-package test-bugs test-tools test-command test-rust test-nim test-programs bench \
         bench-scaling bench-landscape bench-nim bench-report bench-results bench-publish site soak format tidy install dist \
-        clean mutants schedule fuzz storms storms-strict bench-latency proof
+        clean mutants schedule fuzz storms storms-strict bench-latency proof analyse coverage test-conditions
 
 all: ## build the libraries into build/user
 	@scripts/need.sh cmake make gcc
@@ -153,6 +153,20 @@ schedule: ## run the protocols of threads in COUNT seeded interleavings from SEE
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call build,release,test-schedule-protocols)
 	@$(BUILD)/release/test/test-schedule-protocols $(or $(COUNT),1000000) $(or $(SEED),1) $(JOBS)
+analyse: ## have cppcheck, gcc -fanalyzer and clang-tidy with clang's analyser look at the library (10 minutes)
+	@scripts/need.sh $(NEED_BUILD) $(NEED_CLANG) clang-tidy-19 cppcheck python3
+	@cmake --preset clang-debug --log-level=NOTICE > /dev/null
+	@scripts/analyse.py $(BUILD)/clang-debug --jobs $(JOBS)
+
+coverage: ## count the lines of arena, page and heap that tests run (10 minutes; uses PyPI); TESTS=REGEX selects
+	@scripts/need.sh $(NEED_BUILD) python3
+	@scripts/coverage.sh $(BUILD)/coverage --jobs $(JOBS) $(if $(TESTS),--tests '$(TESTS)')
+
+test-conditions: ## run the quick tests as on an old processor, on one processor, beside 50 busy processes, and without root
+	@scripts/need.sh $(NEED_BUILD) python3
+	@$(call build,release)
+	@JOBS=$(JOBS) scripts/test-conditions.sh $(BUILD)/release
+
 proof: ## prove arithmetic for all inputs, and that the proofs find faults, with CBMC or, from PyPI, ESBMC (3 minutes)
 	@scripts/need.sh python3
 	@test/proof/run.py --install --all --seeded

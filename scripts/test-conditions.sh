@@ -29,9 +29,7 @@ select_tests() { # what ctest is told; MI_TEST_SELECT=REGEX: only these
 run_tests() { # DIRECTORY [COMMAND ...]: ctest there, by that command
   directory=$1
   shift
-  IFS='
-'
-  # shellcheck disable=SC2046 # a word a line
+  # shellcheck disable=SC2046 # no word has a blank in it
   "$@" ctest --test-dir "$directory" $(select_tests)
 }
 
@@ -43,7 +41,7 @@ without_root() {
   cp -a "$build" "$copy/build" && chown -R nobody "$copy" && chmod 755 "$copy"
   unshare --mount sh -c 'mount --bind "$1/build" "$2" && shift 2 && exec "$@"' sh "$copy" "$build" \
     env HOME="$copy" TMPDIR="$copy" setpriv --reuid=nobody --regid=nogroup --clear-groups --no-new-privs \
-    ctest --test-dir "$build" $(select_tests)
+    ctest --test-dir "$build" $(select_tests) # no word has a blank in it
   status=$?
   rm -rf "$copy"
   return $status
@@ -71,8 +69,7 @@ for condition in "$@"; do
       run_tests "$build" env GLIBC_TUNABLES="glibc.cpu.hwcaps=$hwcaps" ;;
     one-processor) run_tests "$build" taskset -c "$(taskset -pc $$ | sed 's/.*: //; s/[-,].*//')" ;;
     loaded) loaded ;;
-    no-root) (IFS='
-'; without_root) ;;
+    no-root) without_root ;;
     *) echo "no such condition: $condition" >&2; exit 2 ;;
   esac || failed="$failed $condition"
 done

@@ -66,13 +66,14 @@ static void check_written_all_over(void) {
 
 static void check_sparse(void) {
   char* p;
-  for (int way = 0; way < 4; way++) {
+  for (int way = 0; way < 5; way++) {
     CHECK(!asks(LARGER, &p));
     free_written(p, LARGER, page);
     CHECK(asks(LARGE, &p));
     if (way == 0) mi_free(p);
     else if (way == 1) free_written(p, LARGE, 2 * MiB); // an OS page of each huge page
     else if (way == 2) free_written(p, LARGE, 8 * page);
+    else if (way == 3) free_written(p, LARGE / 4, page); // all over, but only the start
     else {
       memset(p, 1, 2 * MiB);
       free_written(p, LARGE, 2 * page);
