@@ -443,7 +443,10 @@ int main(int argc, char** argv) {
     return check_result();
   }
   if (argc > 0 && strcmp(argv[0], "measured") == 0) case_measured();
-  if (MI_TRACK) return 77; // nothing is guarded, and so there are no such faults
+  if (MI_TRACK) {
+    test_skip("faults", "nothing is guarded in builds for tools");
+    return skip_code;
+  }
   watchdog(300);
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
     if (!MI_HARDENED || !cases[i].is_later) check_case(&cases[i]);

@@ -143,7 +143,10 @@ int main(int argc, char** argv) {
     return skip_code;
   }
   snprintf(directory, sizeof(directory), "/tmp/privileges-XXXXXX");
-  if (mkdtemp(directory) == NULL || chmod(directory, 0755) != 0) return skip_code;
+  if (mkdtemp(directory) == NULL || chmod(directory, 0755) != 0) {
+    test_skip("privileges", "no directory for programs can be made");
+    return skip_code;
+  }
   snprintf(copy, sizeof(copy), "%s/program", directory);
   check_plain();
   if (make_copy(0, NOBODY, 02755)) check_copy("setgid", false);

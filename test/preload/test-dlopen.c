@@ -238,7 +238,10 @@ int main(int argc, char** argv) {
   }
   test_seed(argc, argv);
   watchdog(200);
-  if (getenv("MI_TEST_DYNAMIC_TLS") == NULL && !opens_initial_exec(path)) return skip_code;
+  if (getenv("MI_TEST_DYNAMIC_TLS") == NULL && !opens_initial_exec(path)) {
+    test_skip("dlopen", "the loader has no room for the library's thread-local variables");
+    return skip_code;
+  }
   check_copies(path);
   check_cycles(path);
   check_crowd(path, getenv("MI_TEST_DYNAMIC_TLS") != NULL);
