@@ -153,7 +153,7 @@ class Build:
         if file in PLAIN:
             words = ["-DMI_DEBUG=0" if word == "-DMI_DEBUG=3" else word for word in words] + ["-DNDEBUG"]
         try:
-            return subprocess.run([*words, "-w", "-o", str(out), "-c", str(source)], cwd=self.directory, check=False, timeout=120,
+            return subprocess.run([*words, "-w", "-o", str(out), "-c", str(source)], cwd=self.directory, check=False, timeout=600,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
         except subprocess.TimeoutExpired:
             return False
