@@ -310,11 +310,15 @@ static inline void watchdog_bark(int signal_number) {
   _exit(124);
 }
 
-// Ends the process (not its children: each needs its own) with status 124 after so many seconds; 0 switches it off.
+// On a machine with a load of 50 a second of work takes a minute: less than this is no sign of a hang.
+enum { watchdog_least = 240 };
+
+// Ends the process (not its children: each needs its own) with status 124 after so many seconds or more; 0 switches it off.
 static inline void watchdog(unsigned seconds) {
   signal(SIGALRM, watchdog_bark);
   unsigned factor = (TEST_SANITIZED || test_env("MI_TEST_EMULATED", 0) != 0 ? 10 : 1);
-  alarm(seconds * (unsigned)test_scale() * factor);
+  unsigned least = (seconds > 0 && seconds < watchdog_least ? watchdog_least : seconds);
+  alarm(least * (unsigned)test_scale() * factor);
 }
 
 // ---- what the system says -------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ static void check_resize(rng_t* r, bool fails) {
     if (i < COUNT_OF(barriers)) barriers[i] = mi_malloc(600 * KiB); // in the way
     size_t new_size = 520 * KiB + rng_below(r, 12 * MiB);
     pattern_fill(p, 0, size, i);
-    size_t known = (MI_PADDING ? size : mi_usable_size(p)); // of the old size, to the library: what is behind it is zero
+    size_t known =
+        (MI_PADDING ? size : mi_usable_size(p)); // of the old size, to the library: what is behind it is zero
     for (size_t n = 1;; n++) {
       if (fails) _mi_prim_fail_nth(n, false);
       uint8_t* q = (uint8_t*)mi_rezalloc(p, new_size);
