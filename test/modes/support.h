@@ -311,7 +311,7 @@ static inline void watchdog_bark(int signal_number) {
 }
 
 // On a machine with a load of 50 a second of work takes a minute: less than this is no sign of a hang.
-enum { watchdog_least = 240 };
+static const unsigned watchdog_least = 240;
 
 // Ends the process (not its children: each needs its own) with status 124 after so many seconds or more; 0 switches it off.
 static inline void watchdog(unsigned seconds) {
