@@ -36,7 +36,7 @@ def functions_of(profile, lib):
     with open(profile, encoding="utf-8") as lines:
         for line in lines:
             if line.startswith("ob="):
-                inside = os.path.basename(line[3:].strip()) == os.path.basename(lib)
+                inside = os.path.basename(line[3:].strip()) == os.path.basename(os.path.realpath(lib))
             elif line.startswith("fn=") and inside:
                 found.add(plain(line[3:].strip()))
     return found

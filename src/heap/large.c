@@ -278,16 +278,16 @@ static void large_trim(mi_page_t* page, size_t n) {
 
 void* _mi_large_malloc_missed(mi_theap_t* theap, size_t size, bool zero) {
   size_t     n = mi_div_up(size, MI_SLICE_SIZE);
-  mi_page_t* pages = _mi_kept_missed(&theap->kept, n);
-  if (pages != NULL && pages->n_slices > n) {
-    large_trim(pages, n);
-    return large_reuse(theap, pages, zero);
+  mi_page_t* page = _mi_kept_missed(&theap->kept, n);
+  bool       fits = (page != NULL && page->n_slices >= n);
+  mi_page_t* rest = (fits ? page->next : page);
+  for (mi_page_t* next; rest != NULL; rest = next) {
+    next = rest->next;
+    large_give_back_memory(rest);
   }
-  for (mi_page_t *page = pages, *next; page != NULL; page = next) {
-    next = page->next;
-    large_give_back_memory(page);
-  }
-  return NULL;
+  if (!fits) return NULL;
+  if (page->n_slices > n) large_trim(page, n);
+  return large_reuse(theap, page, zero);
 }
 
 static void large_give_back_all(mi_page_t* pages) {

@@ -44,7 +44,7 @@ SEEDED = {
     "classes.page_of_class": ("page/size_class.c", "{ 10880,   12,  2,", "{ 10880,   13,  2,"),
     "classes.aligned_long": ("page/size_class.h", "_mi_size_class_aligned_from(cls + 1, align)", "_mi_size_class_aligned_from(cls + 2, align)"),
     "word.word": ("page/page_word.h", "(((uint64_t)1 << MI_WORD_COUNT_SHIFT) - 1)", "(((uint64_t)1 << (MI_WORD_COUNT_SHIFT - 1)) - 1)"),
-    "word.push": ("page/page_word.h", "chain.count + n == capacity", "chain.count + n + 1 == capacity"),
+    "word.push": ("page/page_word.h", "chain.count + n == mi_load_relaxed(capacity)", "chain.count + n + 1 == mi_load_relaxed(capacity)"),
     "word.take": ("page/page_word.h", "_mi_page_word_make(state, 0, NULL)));", "_mi_page_word_make(MI_PAGE_OWNED, 0, NULL)));"),
     "word.let_go": ("page/page_word.h", "if (_mi_page_word_state(old) != MI_PAGE_SHARED) return false;", ""),
     "word.link": ("page/block.h", "0xF1DE83E19937733Du", "0xF1DE83E19937733Fu"),

@@ -43,9 +43,10 @@ void proof_push(void) {
   size_t          n_before = any_count(), n = any_count(), claim_at = any_count(), capacity = any_count();
   REQUIRE(n >= 1 && n_before + n <= capacity && claim_at >= 1 &&
           (uintptr_t)&block < (uint64_t)1 << MI_WORD_COUNT_SHIFT);
-  mi_page_word_t  word = _mi_page_word_make(before, n_before, chained);
-  mi_page_state_t told = _mi_page_word_push(&word, &block, &block, n, claim_at, capacity, &was);
-  bool            claims =
+  mi_page_word_t     word = _mi_page_word_make(before, n_before, chained);
+  mi_page_capacity_t of_page = (uint16_t)capacity;
+  mi_page_state_t    told = _mi_page_word_push(&word, &block, &block, n, claim_at, &of_page, &was);
+  bool               claims =
       (before == MI_PAGE_PARKED && n_before + n >= claim_at) || (before == MI_PAGE_SHARED && n_before + n == capacity);
   ENSURE(was == before && (told == MI_PAGE_CLAIMED) == claims);
   ENSURE(_mi_page_word_state(word) == (claims ? MI_PAGE_CLAIMED : before));

@@ -60,13 +60,13 @@ FAULTS = {
         "heap/pool.c", "if (mi_likely(heap == _mi_heap_of(page))) return heap;", "return heap;"),
     "spare-page-without-lock": (
         "heap/spare.c",
-        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare));\n"
+        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));\n"
         "  _mi_lock_release(&_mi_spare_lock);\n",
-        "  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare));\n"),
+        "  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));\n"),
     "spare-page-taken-twice": (
         "heap/spare.c",
-        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare));\n",
-        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = spare_pop(spare);\n"),
+        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));\n",
+        "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = spare_pop(spare, true);\n"),
     "kept-by-two": (
         "heap/kept.c", "return mi_likely(mi_exchange_acquire(&kept->is_taken, 1u) == 0);",
         "if (mi_load_relaxed(&kept->is_taken) != 0) return false;\n  mi_store_relaxed(&kept->is_taken, 1u);\n  return true;"),

@@ -193,6 +193,23 @@ static void check_kept_larger(void) {
   mi_free(p);
 }
 
+// KE6: two of one list, of which the second is a little larger than what is asked for; neither is lost.
+static void check_kept_pair(void) {
+  mi_collect(true);
+  size_t before = slices_in_use();
+  for (int i = 0; i < 2; i++) {
+    void* smaller = mi_malloc(40 * MI_SLICE_SIZE - 64);
+    void* larger = mi_malloc(43 * MI_SLICE_SIZE - 64);
+    mi_free(i == 0 ? smaller : larger);
+    mi_free(i == 0 ? larger : smaller);
+    void* p = mi_malloc(41 * MI_SLICE_SIZE - 64);
+    CHECK(mi_heap_check(NULL));
+    mi_free(p);
+    mi_collect(true);
+    CHECK_EQ(slices_in_use(), before);
+  }
+}
+
 // KE6: buffers of many sizes.
 static void check_kept_missed(rng_t* r) {
   enum { n = 4 };
@@ -311,6 +328,7 @@ int main(int argc, char** argv) {
     check_kept_sizes(&r);
     check_kept_rounds();
     check_kept_larger();
+    check_kept_pair();
     check_kept_missed(&r);
     check_kept_by_asker();
     check_kept_by_freer();
