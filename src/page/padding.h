@@ -70,16 +70,6 @@ static mi_always_inline bool _mi_padding_is_whole(const void* p, size_t block_si
   return mi_likely(_mi_padding_is_rest(rest, block_size)) && mi_likely(padding_is_filled(p, rest, block_size));
 }
 
-// Can p be any block, its last word that of one in use, of a free one, or 0 as of one that was never used?  Without jumps on
-// which of them, for successive blocks differ in that.
-static mi_always_inline bool _mi_padding_is_plausible(const void* p, size_t block_size) {
-  uint64_t last = _mi_padding_last(p, block_size);
-  uint64_t rest = _mi_padding_decode(p, last);
-  uint64_t freed_rest = 0 - rest - MI_MIX_INVERSE; // what the complement of `last` decodes to
-  return (int)_mi_padding_is_rest(rest, block_size) | (int)_mi_padding_is_rest(freed_rest, block_size) |
-         (int)(last == 0);
-}
-
 // How much of the block the program got; SIZE_MAX if it is none, or its padding was written to.
 static inline size_t _mi_padding_read(const void* p, size_t block_size) {
   if (!_mi_padding_is_whole(p, block_size)) return SIZE_MAX;

@@ -113,38 +113,6 @@ bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   return true;
 }
 
-// ---- what lies before a block ---------------------------------------------------------------------------------------
-
-// Was the block linked once?  What was not has no last word yet.
-static bool verify_is_made(const mi_page_t* page, const void* p) {
-  size_t at = (size_t)((const char*)p - _mi_page_start(page)) / _mi_page_block_size(page);
-  size_t first = _mi_page_first_made(page);
-  size_t extended = *(const volatile uint16_t*)&page->extended; // another thread may make blocks meanwhile
-  return (at >= first ? at - first : at + page->capacity - first) < extended;
-}
-
-// Another thread that allocates the block fills its end before it writes the last word over that (D2).  So a byte of the fill in
-// the last word says nothing.
-static bool verify_is_damaged(const void* p, size_t block_size) {
-  uint64_t last = _mi_padding_last(p, block_size);
-  uint8_t  first_byte = (uint8_t)(MI_BIG_ENDIAN ? last >> 56 : last);
-  return first_byte != MI_FILL_PADDING && !_mi_padding_is_plausible(p, block_size);
-}
-
-mi_cold void _mi_verify_before_any(mi_page_t* slice, const void* p) {
-  const mi_page_t* page = slice - slice->to_first;
-  size_t           size = _mi_page_block_size(page);
-  const char*      before = (const char*)p - size;
-  bool             is_made = verify_is_made(page, before);
-  mi_fence_acquire(); // it was filled before it counted as made
-  if (!is_made || !verify_is_damaged(before, size)) return;
-  _mi_trace_explain(before);
-  _mi_message_error(EFAULT,
-                    "buffer overflow: the block %p of at most %zu bytes was written to beyond its end, or before the "
-                    "block %p behind it, seen at the free of that one (page %p)\n",
-                    (const void*)before, size - MI_PADDING_SIZE, p, (void*)_mi_page_start(page));
-}
-
 mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked) {
   _mi_trace_explain(p);
   _mi_message_error(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);
