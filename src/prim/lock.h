@@ -47,10 +47,8 @@ static inline void _mi_lock_acquire(mi_lock_t* lock) {
 // Also by the thread that forks: the lock will not be among those that it gives back.
 static inline void _mi_lock_give_back(mi_lock_t* lock) {
   // release: whoever takes the lock next sees what we wrote under it
-  uint32_t was = mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release));
-  // Nobody held it; but a heap that the thread that forks has made meanwhile has a lock that it never took.
-  if (MI_DEBUG > 1 && was == 0 && !_mi_lock_is_forker()) __builtin_trap();
-  if (mi_unlikely(was == 2)) _mi_prim_wake(&lock->state, false);
+  if (mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)
+    _mi_prim_wake(&lock->state, false);
 }
 
 static inline void _mi_lock_release(mi_lock_t* lock) {
