@@ -47,8 +47,9 @@ static inline void _mi_lock_acquire(mi_lock_t* lock) {
 // Also by the thread that forks: the lock will not be among those that it gives back.
 static inline void _mi_lock_give_back(mi_lock_t* lock) {
   // release: whoever takes the lock next sees what we wrote under it
-  if (mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)
+  if (mi_unlikely(mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)) {
     _mi_prim_wake(&lock->state, false);
+  }
 }
 
 static inline void _mi_lock_release(mi_lock_t* lock) {
