@@ -72,7 +72,7 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 // By the descriptor of its slice.  What kind it is of is read once: another thread that frees the same block may give it back at
 // any time, and then it must not be taken for a block of a class.
 static mi_always_inline void free_any(mi_page_t* page, void* p) {
-  uint8_t kind = _mi_page_kind(page);
+  mi_page_kind_t kind = _mi_page_kind(page);
   if (mi_unlikely(kind == MI_PAGE_INTERIOR)) {
     page -= page->to_first;
     kind = _mi_page_kind(page);
