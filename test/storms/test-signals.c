@@ -68,8 +68,15 @@ static void drain(void) {
   }
 }
 
+enum { n_writes_wanted = 100, n_jumps_wanted = 10 };
+
+// Threads that spend nearly all their time in the allocator, as under the sanitizers, are seldom where they may jump.
+static bool is_rain_enough(void) {
+  return atomic_load(&n_written) > n_writes_wanted && atomic_load(&n_jumped) > n_jumps_wanted;
+}
+
 static void rain(size_t n_signals, rng_t* rng, storm_memory_t* memory) {
-  for (size_t i = 0; i < n_signals; i++) {
+  for (size_t i = 0; i < n_signals || (!is_rain_enough() && i < 1000 * n_signals); i++) {
     pthread_kill(workers[rng_below(rng, n_workers)], rng_below(rng, 2) == 0 ? SIGUSR1 : SIGUSR2);
     if (i % 64 == 0) drain();
     if (i % 1000 == 0) storm_look(memory);
@@ -96,8 +103,7 @@ static void check_rain(uint64_t seed) {
   storm_clear();
   printf("%zu handlers have written, %zu have jumped, %zu steps\n", atomic_load(&n_written), atomic_load(&n_jumped),
          atomic_load(&storm_n_steps));
-  CHECK(atomic_load(&n_written) > 100);
-  CHECK(atomic_load(&n_jumped) > 10);
+  CHECK(is_rain_enough());
   CHECK_EQ(atomic_load(&n_changed), 0);
   CHECK_EQ(atomic_load(&storm_n_wrong), 0);
   CHECK_EQ(atomic_load(&storm_n_refused), 0);
