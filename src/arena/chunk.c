@@ -14,32 +14,52 @@ static size_t            chunk_low, chunk_high; // of the first, since the last 
 // Of so many chunks the highest is purged: low ones are used again first.
 #define BACKED_CHOICE 8
 
+// Of a long bucket so many chunks are looked at: the next one has only what suffices.
+#define LONG_CHOICE 4
+
 // ---- buckets --------------------------------------------------------------------------------------------------------
 
-// From the bucket of a list in which it is to another one of its kind; 0: none.
+// The first buckets are those of a kind, the others those of long runs.
+#define BUCKET_LONG (MI_CHUNK_SLICES + 1)
+
+static uint32_t* chunk_head(mi_region_t* region, mi_chunk_list_t list, size_t kind, size_t bucket) {
+  return mi_likely(bucket < BUCKET_LONG) ? &region->buckets[list][kind][bucket]
+                                         : &region->long_buckets[bucket - BUCKET_LONG];
+}
+
+static void chunk_mark_bucket(mi_region_t* region, mi_chunk_list_t list, size_t kind, size_t bucket, bool has_any) {
+  if (mi_likely(bucket < BUCKET_LONG)) {
+    uint64_t bit = (uint64_t)1 << bucket, others = region->nonempty[list][kind] & ~bit;
+    region->nonempty[list][kind] = has_any ? others | bit : others;
+  }
+  else {
+    uint32_t bit = (uint32_t)1 << (bucket - BUCKET_LONG), others = region->nonempty_long & ~bit;
+    region->nonempty_long = has_any ? others | bit : others;
+  }
+}
+
+// From the bucket of a list in which it is to another one; 0: none.
 static mi_always_inline void chunk_bucket_move(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_list_t list,
                                                size_t bucket) {
   size_t      from = chunk->bucket[list];
   mi_chunk_t* chunks = region->chunks;
-  uint32_t*   heads = region->buckets[list][chunk->kind];
-  uint64_t    nonempty = region->nonempty[list][chunk->kind];
   if (bucket == from) return;
   if (from != 0) {
     uint32_t next = chunk->next[list], prev = chunk->prev[list];
     if (next != 0) chunks[next - 1].prev[list] = prev;
     if (prev != 0) chunks[prev - 1].next[list] = next;
-    else heads[from] = next;
-    if (heads[from] == 0) nonempty &= ~((uint64_t)1 << from);
+    else *chunk_head(region, list, chunk->kind, from) = next;
+    if (prev == 0 && next == 0) chunk_mark_bucket(region, list, chunk->kind, from, false);
   }
   if (bucket != 0) {
-    uint32_t index = (uint32_t)(chunk - chunks) + 1, next = heads[bucket];
+    uint32_t* head = chunk_head(region, list, chunk->kind, bucket);
+    uint32_t  index = (uint32_t)(chunk - chunks) + 1, next = *head;
     chunk->next[list] = next;
     chunk->prev[list] = 0;
     if (next != 0) chunks[next - 1].prev[list] = index;
-    heads[bucket] = index;
-    nonempty |= (uint64_t)1 << bucket;
+    else chunk_mark_bucket(region, list, chunk->kind, bucket, true);
+    *head = index;
   }
-  region->nonempty[list][chunk->kind] = nonempty;
   chunk->bucket[list] = (uint8_t)bucket;
 }
 
@@ -49,13 +69,59 @@ static size_t chunk_room(const mi_chunk_t* chunk, uint32_t bits) {
   return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 
-// A wholly free chunk is found by its bit, and by its backed slices.
+// What chunk i has up to its end, and from its start on, for a run of any length.
+static size_t chunk_tail(const mi_region_t* region, size_t i) {
+  const mi_chunk_t* chunk = &region->chunks[i];
+  bool              may_give = (chunk->kind == MI_CHUNK_MIXED || chunk->kind == MI_CHUNK_NONE);
+  return may_give ? mi_high_ones64((uint64_t)chunk->free_bits << 32) : 0;
+}
+
+static size_t chunk_front(const mi_region_t* region, size_t i) {
+  if (i >= region->n_used) return 0;
+  const mi_chunk_t* chunk = &region->chunks[i];
+  bool              may_give = (chunk->kind == MI_CHUNK_MIXED || chunk->kind == MI_CHUNK_NONE);
+  return may_give ? mi_low_ones64(chunk->free_bits) : 0;
+}
+
+// How long a run is that begins in chunk i and goes on after it; 0: none does, or it has only whole chunks, which their bits find.
+static size_t chunk_run_across(const mi_region_t* region, size_t i) {
+  size_t tail = chunk_tail(region, i), front = (tail == 0 ? 0 : chunk_front(region, i + 1));
+  if (front == 0 || (tail == MI_CHUNK_SLICES && front == MI_CHUNK_SLICES)) return 0;
+  if (front == MI_CHUNK_SLICES) front += chunk_front(region, i + 2);
+  return tail + front;
+}
+
+static size_t chunk_bucket_of(size_t room) {
+  if (room <= MI_CHUNK_SLICES) return room;
+  return BUCKET_LONG + mi_min((room - MI_CHUNK_SLICES - 1) / (MI_CHUNK_SLICES / MI_CHUNK_LONG), MI_CHUNK_LONG - 1);
+}
+
+// By its free slices.  A wholly free chunk is found by its bit, unless a longer run begins there.
+static void chunk_free_update(mi_region_t* region, mi_chunk_t* chunk, size_t room) {
+  bool is_whole = (chunk->kind == MI_CHUNK_NONE);
+  if (is_whole) room = 0;
+  if (is_whole || chunk->kind == MI_CHUNK_MIXED) {
+    size_t across = chunk_run_across(region, (size_t)(chunk - region->chunks));
+    if (across > room && (across > MI_CHUNK_SLICES || !is_whole)) room = across;
+  }
+  chunk_bucket_move(region, chunk, MI_CHUNK_BY_FREE, chunk_bucket_of(room));
+}
+
 static void chunk_bucket_update(mi_region_t* region, mi_chunk_t* chunk) {
   uint32_t free = chunk->free_bits;
   uint32_t backed = free & chunk->dirty_bits;
   size_t   room = chunk_room(chunk, free);
-  chunk_bucket_move(region, chunk, MI_CHUNK_BY_FREE, chunk->kind == MI_CHUNK_NONE ? 0 : room);
   chunk_bucket_move(region, chunk, MI_CHUNK_BY_BACKED, backed == free ? room : chunk_room(chunk, backed));
+  chunk_free_update(region, chunk, room);
+}
+
+// Runs that begin in the two chunks before chunk i may go on in it.
+static void chunk_update_before(mi_region_t* region, size_t i) {
+  for (size_t n = 0; n < 2 && i > 0 && chunk_tail(region, i - 1) > 0; n++) {
+    mi_chunk_t* before = &region->chunks[--i];
+    chunk_free_update(region, before, chunk_room(before, before->free_bits));
+    if (before->kind != MI_CHUNK_NONE) break;
+  }
 }
 
 static void chunk_set_kind(mi_region_t* region, mi_chunk_t* chunk, mi_chunk_kind_t kind) {
@@ -135,7 +201,10 @@ bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind) {
     chunk_set_free(region, i);
     if (mi_unlikely(region->origin == MI_REGION_GIVEN)) chunk_use_given(region, i);
   }
-  region->n_used = mi_max(region->n_used, end);
+  if (end <= region->n_used) return true;
+  size_t begin = region->n_used;
+  region->n_used = end;
+  chunk_update_before(region, begin);
   return true;
 }
 
@@ -213,6 +282,18 @@ size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chu
   return buckets == 0 ? SIZE_MAX : region->buckets[list][kind][mi_ctz64(buckets)] - 1;
 }
 
+size_t _mi_chunk_find_long(const mi_region_t* region, size_t n) {
+  if (n > 2 * MI_CHUNK_SLICES || region->nonempty_long == 0) return SIZE_MAX;
+  size_t first = (n <= MI_CHUNK_SLICES ? 0 : chunk_bucket_of(n) - BUCKET_LONG);
+  for (uint32_t buckets = region->nonempty_long >> first << first; buckets != 0; buckets &= buckets - 1) {
+    uint32_t at = region->long_buckets[mi_ctz32(buckets)];
+    for (int tries = 0; tries < LONG_CHOICE && at != 0; tries++, at = region->chunks[at - 1].next[MI_CHUNK_BY_FREE]) {
+      if (chunk_run_across(region, at - 1) >= n) return at * MI_CHUNK_SLICES - chunk_tail(region, at - 1);
+    }
+  }
+  return SIZE_MAX;
+}
+
 size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind) {
   uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
   if (buckets == 0) return SIZE_MAX;
@@ -245,12 +326,14 @@ size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind) {
   mi_chunk_t* chunk = &region->chunks[i];
   mi_assert_internal((chunk->free_bits & bits) == bits);
+  bool may_have_run = (chunk->kind == MI_CHUNK_NONE || chunk->kind == MI_CHUNK_MIXED);
   if (chunk->kind == MI_CHUNK_NONE) {
     chunk_clear_free(region, i);
     chunk_set_kind(region, chunk, kind);
   }
   chunk->free_bits &= ~bits;
   chunk_bucket_update(region, chunk);
+  if (may_have_run) chunk_update_before(region, i);
   chunk_count_purgeable(region, bits & chunk->dirty_bits, false);
 }
 
@@ -276,6 +359,7 @@ void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t
     chunk_set_free(region, i);
   }
   chunk_bucket_update(region, chunk);
+  if (chunk->kind == MI_CHUNK_NONE || chunk->kind == MI_CHUNK_MIXED) chunk_update_before(region, i);
 }
 
 // Slices that are free and backed go with their memory.
@@ -295,6 +379,7 @@ void _mi_chunk_use_less(mi_region_t* region, size_t end) {
     chunk->free_bits = 0;
   }
   region->n_used = end;
+  chunk_update_before(region, end);
 }
 
 void _mi_chunk_forget_all(mi_region_t* region) {

@@ -42,6 +42,9 @@ size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
 // The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.
 size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n);
 
+// Where a run of n slices begins that goes on in the next chunks, SIZE_MAX if there is none.
+size_t _mi_chunk_find_long(const mi_region_t* region, size_t n);
+
 // One of the chunks of a kind that have most backed slices to give; SIZE_MAX if none has any.
 size_t _mi_chunk_most_backed(const mi_region_t* region, mi_chunk_kind_t kind);
 

@@ -45,10 +45,13 @@ mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_c
 
 // ---- where ------------------------------------------------------------------------------------------------------
 
-// Where n <= 32 slices start in a partly used chunk that has them.  Backed slices first: they cost no page fault.
+// Where n <= 32 slices start in a partly used chunk that has them: at its end, if they are not all in it.  Backed slices first: they
+// cost no page fault.
 static size_t place_in_chunk(const mi_chunk_t* chunk, size_t n) {
+  uint32_t free = mi_runs32(chunk->free_bits, n);
+  if (mi_unlikely(free == 0)) return MI_CHUNK_SLICES - mi_high_ones64((uint64_t)chunk->free_bits << 32);
   uint32_t backed = mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
-  return mi_ctz32(backed != 0 ? backed : mi_runs32(chunk->free_bits, n));
+  return mi_ctz32(backed != 0 ? backed : free);
 }
 
 // The first of n free slices in chunks that are partly used, SIZE_MAX if there are none.  What is backed comes first: it
@@ -57,11 +60,12 @@ static size_t place_in_chunk(const mi_chunk_t* chunk, size_t n) {
 // backed (grow: 49 MiB instead of 145); those of huge-page regions are, since no large block looks for room there.
 static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
-  if (n > MI_CHUNK_SLICES) return SIZE_MAX;
+  if (n > MI_CHUNK_SLICES) return kind == MI_CHUNK_MIXED ? _mi_chunk_find_long(region, n) : SIZE_MAX;
   if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
   if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
   if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_huge)
     i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  if (i == SIZE_MAX && kind == MI_CHUNK_MIXED) return _mi_chunk_find_long(region, n);
   return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n);
 }
 

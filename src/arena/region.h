@@ -36,6 +36,7 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  (4 * sizeof(void*))
+#define MI_CHUNK_LONG      4   // runs that go on in the next chunks are told apart by so many lengths (chunk.h)
 #define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
 // As many as fit into a byte of a descriptor; they cost nothing until they are used, but where all memory is there.
 #define MI_REGION_COUNT    (MI_PRIM_VIRTUAL ? 256 : 16)
@@ -52,7 +53,7 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_KINDS
 } mi_chunk_kind_t;
 
-// A chunk that can give something is in a bucket for all of its free slices, and in one for those that are backed.
+// A chunk that can give something is in a bucket for its free slices, and in one for those that are backed.
 typedef enum mi_chunk_list_e { MI_CHUNK_BY_FREE, MI_CHUNK_BY_BACKED, MI_CHUNK_LISTS } mi_chunk_list_t;
 
 // The state of a chunk; owned by the arena lock.
@@ -115,6 +116,8 @@ typedef struct mi_region_s {
   // Owned by the arena lock.
   uint64_t nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
   uint32_t buckets[MI_CHUNK_LISTS][MI_CHUNK_KINDS][MI_CHUNK_SLICES + 1]; // chunks by what they can still give
+  uint32_t long_buckets[MI_CHUNK_LONG]; // chunks of the first list where a run begins that is longer than a chunk
+  uint32_t nonempty_long;               // bit b: bucket b of those has one
 } mi_region_t;
 
 // Slices that are handed out together.

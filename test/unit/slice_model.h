@@ -86,14 +86,63 @@ static size_t map_room(size_t chunk, mi_chunk_list_t list) {
   return room;
 }
 
+static bool map_may_have_run(size_t chunk) {
+  mi_chunk_kind_t kind = map_kind_of(chunk);
+  return chunk < map_n_used && (kind == MI_CHUNK_NONE || kind == MI_CHUNK_MIXED);
+}
+
+// How long the run is that begins in the chunk and goes on in the next two; 0: there is none, or it is of whole chunks.
+static size_t map_run_across(size_t chunk) {
+  size_t border = (chunk + 1) * MI_CHUNK_SLICES, begin = border, end = border;
+  if (!map_may_have_run(chunk)) return 0;
+  while (begin > chunk * MI_CHUNK_SLICES && !map_used[begin - 1]) begin--;
+  while (end < border + 2 * MI_CHUNK_SLICES && map_may_have_run(end / MI_CHUNK_SLICES) && !map_used[end]) end++;
+  bool is_whole = (border - begin == MI_CHUNK_SLICES && end >= border + MI_CHUNK_SLICES);
+  return begin == border || end == border || is_whole ? 0 : end - begin;
+}
+
+// What a chunk has for runs that begin in it.
+static size_t map_reach(size_t chunk) {
+  size_t across = map_run_across(chunk),
+         room = (map_kind_of(chunk) == MI_CHUNK_NONE ? 0 : map_room(chunk, MI_CHUNK_BY_FREE));
+  if (map_kind_of(chunk) == MI_CHUNK_NONE && across <= MI_CHUNK_SLICES) return 0;
+  return across > room ? across : room;
+}
+
+// In which bucket such a chunk is: those for more than a chunk have eight lengths each.
+static size_t map_bucket(size_t reach) {
+  if (reach <= MI_CHUNK_SLICES) return reach;
+  size_t i = (reach - MI_CHUNK_SLICES - 1) / 8;
+  return MI_CHUNK_SLICES + 1 + (i < MI_CHUNK_LONG ? i : MI_CHUNK_LONG - 1);
+}
+
 // The least that a chunk in use has and that is enough; 0: none has.
 static size_t map_fullest(mi_chunk_kind_t kind, size_t needed, mi_chunk_list_t list) {
   size_t best = 0;
   for (size_t c = 0; c < map_n_used; c++) {
     size_t room = (map_kind_of(c) == kind ? map_room(c, list) : 0);
+    if (room > 0 && kind == MI_CHUNK_MIXED && list == MI_CHUNK_BY_FREE)
+      room = map_reach(c) <= MI_CHUNK_SLICES ? map_reach(c) : 0;
     if (room >= needed && (best == 0 || room < best)) best = room;
   }
   return best;
+}
+
+// Does a run that long begin in one of the three chunks up to this one?  As one that is aligned may begin later.
+static bool map_is_in_long(size_t chunk, size_t needed) {
+  for (size_t c = chunk; c + 2 >= chunk && c <= chunk; c--) {
+    if (map_run_across(c) >= needed) return true;
+  }
+  return false;
+}
+
+// Has a bucket of long runs only those that suffice?  Of others not all chunks are looked at.
+static bool map_has_long(size_t needed) {
+  size_t from = (needed <= MI_CHUNK_SLICES ? MI_CHUNK_SLICES + 1 : map_bucket(needed) + 1);
+  for (size_t c = 0; c < map_n_used && needed <= 2 * MI_CHUNK_SLICES; c++) {
+    if (map_bucket(map_reach(c)) >= from) return true;
+  }
+  return false;
 }
 
 static size_t map_first_free(size_t n_chunks) {
@@ -152,7 +201,10 @@ static void map_begin(void) {
 
 static bool is_in_bucket(size_t chunk, mi_chunk_list_t list) {
   const mi_chunk_t* state = &region->chunks[chunk];
-  uint32_t          at = region->buckets[list][state->kind][state->bucket[list]];
+  size_t            bucket = state->bucket[list];
+  bool              is_long = (bucket > MI_CHUNK_SLICES);
+  uint32_t          at =
+      is_long ? region->long_buckets[bucket - MI_CHUNK_SLICES - 1] : region->buckets[list][state->kind][bucket];
   for (size_t i = 0; at != 0 && i <= max_chunks; i++) {
     if (at == chunk + 1) return true;
     at = region->chunks[at - 1].next[list];
@@ -167,7 +219,8 @@ static void check_chunk(size_t c) {
   CHECK_EQ(chunk->dirty_bits, map_dirty_bits(c));
   CHECK_EQ(chunk->kind, map_kind_of(c));
   CHECK_EQ(is_free, chunk->free_bits == UINT32_MAX); // A2
-  CHECK_EQ(chunk->bucket[MI_CHUNK_BY_FREE], is_free ? 0 : map_room(c, MI_CHUNK_BY_FREE));
+  bool is_of_runs = (chunk->kind == MI_CHUNK_MIXED || is_free);
+  CHECK_EQ(chunk->bucket[MI_CHUNK_BY_FREE], is_of_runs ? map_bucket(map_reach(c)) : map_room(c, MI_CHUNK_BY_FREE));
   CHECK_EQ(chunk->bucket[MI_CHUNK_BY_BACKED], map_room(c, MI_CHUNK_BY_BACKED));
   for (mi_chunk_list_t list = MI_CHUNK_BY_FREE; list < MI_CHUNK_LISTS; list++) {
     CHECK(chunk->bucket[list] == 0 || is_in_bucket(c, list));
@@ -234,6 +287,16 @@ static size_t map_fullest_backed(size_t n, mi_chunk_kind_t kind) {
   return backed;
 }
 
+// A run of any length is in the least that suffices within a chunk or across a border, or in a longer one, or is new.
+static void check_mixed(mi_run_t run, size_t needed, size_t align) {
+  size_t chunk = run.slice / MI_CHUNK_SLICES;
+  size_t fullest = (needed <= MI_CHUNK_SLICES ? map_fullest(MI_CHUNK_MIXED, needed, MI_CHUNK_BY_FREE) : 0);
+  bool   is_new = (run.slice == align_slice(map_first(needed, MI_CHUNK_MIXED), align));
+  if (fullest > 0) CHECK(map_reach(chunk) == fullest || (align > 1 && chunk > 0 && map_reach(chunk - 1) == fullest));
+  else if (map_has_long(needed)) CHECK(map_is_in_long(chunk, needed));
+  else CHECK(is_new || (needed > MI_CHUNK_SLICES && needed <= 2 * MI_CHUNK_SLICES && map_is_in_long(chunk, needed)));
+}
+
 // What the arena gave is what it had to give.
 static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind) {
   size_t needed = n + align - 1;
@@ -244,11 +307,15 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
   CHECK(is_aligned(_mi_region_slice_start(region, run.slice), align * MI_SLICE_SIZE));
   CHECK_FOR(!map_any(map_used, run.slice, n), "slice %zu is in use", run.slice);
   CHECK_EQ(run.is_zero, map_is_zero(run.slice, n)); // A3
+  if (run.is_zero) check_zero(run.slice, n);
+  if (kind == MI_CHUNK_MIXED) {
+    check_mixed(run, needed, align);
+    return;
+  }
   if (fullest > 0) CHECK_EQ(map_kind_of(chunk), kind);
   if (backed > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_BACKED), backed); // what is backed comes first
   else if (fullest > 0) CHECK_EQ(map_room(chunk, MI_CHUNK_BY_FREE), fullest);
   else CHECK_EQ(run.slice, align_slice(map_first(needed, kind), align));
-  if (run.is_zero) check_zero(run.slice, n);
 }
 
 // SIZE_MAX if the region is full.
