@@ -41,6 +41,7 @@ static mi_atomic(size_t)  purge_reused_before;       // of what was ever used ag
 static mi_atomic(size_t)  purge_n_given;             // by the amount, during this one
 static mi_atomic(size_t)  purge_taken_before;        // how many slices had been taken that were not backed, before that
 static mi_atomic(int64_t) purge_last_ms;             // when this interval began
+static mi_atomic(int64_t) purge_held_until;          // PG6
 static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock
@@ -220,8 +221,23 @@ static size_t purge_n_used(void) {
   return n_taken - mi_min(n_taken, mi_load_relaxed(&purge_n_kept));
 }
 
+// PG6
+static bool purge_is_held(void) {
+  int64_t until = mi_load_relaxed(&purge_held_until);
+  return mi_unlikely(until != 0) && _mi_prim_clock_ms() < until;
+}
+
+// An interval is over in which so much was given back by mistake.
+static void purge_hold(size_t n_mistaken) {
+  if (n_mistaken == 0) return;
+  int64_t now = mi_load_relaxed(&purge_last_ms), until = mi_load_relaxed(&purge_held_until);
+  until = (until > now ? until : now) + (int64_t)_mi_recall_ms(n_mistaken);
+  mi_store_relaxed(&purge_held_until, until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST);
+}
+
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
 static size_t purge_allowance(size_t n_mistaken) {
+  if (purge_is_held()) return mi_load_relaxed(&purge_retained);
   size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
   size_t most = mi_min(mi_max(PURGE_MAX_SLICES, purge_n_used()), mi_load_relaxed(&purge_retained));
   return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, most);
@@ -297,6 +313,7 @@ static void purge_begin(size_t swing, int64_t last_ms) {
   size_t n_freed = purge_n_freed();
   size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
   swing = mi_min(swing, n_reused) + purge_waiting_swing();
+  if (was_short) purge_hold(purge_n_mistaken());
   mi_store_relaxed(&purge_swing, was_short ? swing + purge_n_mistaken() : 0);
   mi_fetch_add_relaxed(&purge_reused_before, n_reused);
   mi_store_relaxed(&purge_n_given, (size_t)0);
@@ -311,6 +328,7 @@ static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
   bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held) return n;
+  if (!_mi_purge_has_thread() && purge_is_held()) return 0;
   return is_idle ? _mi_chunk_purgeable() : low;
 }
 
@@ -334,8 +352,9 @@ void _mi_purge_round(bool is_idle) {
 void _mi_purge_end_hold(void) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   bool holds = _mi_recall_holds(&purge_recall, _mi_prim_clock_ms());
+  mi_store_relaxed(&purge_held_until, (int64_t)0);
   _mi_lock_release(&_mi_region_purge_lock);
-  if (holds) purge_note(_mi_purge_slices(SIZE_MAX));
+  if (holds && _mi_chunk_purgeable() > 0) purge_note(_mi_purge_slices(SIZE_MAX));
 }
 
 size_t _mi_purge_to(size_t stay) {

@@ -1,8 +1,6 @@
 // How long free memory is held.  Layer: arena.  See recall.h.
 #include "recall.h"
 
-#define RECALL_MIB_SLICES (MI_MiB / MI_SLICE_SIZE)
-
 // RC1: of what went back as much as had to be backed since, and of what stayed what is not free any more.
 static size_t recall_count(mi_recall_t* recall, size_t low, size_t n_fresh) {
   size_t n_retaken = mi_min(recall->n_given, n_fresh - recall->n_fresh);
@@ -14,7 +12,7 @@ static size_t recall_count(mi_recall_t* recall, size_t low, size_t n_fresh) {
 // RC2, RC4
 static void recall_hold(mi_recall_t* recall, int64_t now, size_t n) {
   int64_t from = (recall->until > recall->last_give ? recall->until : recall->last_give);
-  int64_t until = from + (int64_t)(n * MI_RECALL_MS_MIB / RECALL_MIB_SLICES);
+  int64_t until = from + (int64_t)_mi_recall_ms(n);
   recall->until = (until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST);
 }
 

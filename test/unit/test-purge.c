@@ -38,6 +38,7 @@ static size_t purge_calls(void) {
 static void start_anew(long interval) {
   set_interval(0);
   for (int i = 0; i < 64; i++) _mi_purge_round(true); // each forgets half
+  _mi_purge_end_hold();
   _mi_purge_to(0);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   set_interval(interval);
@@ -112,6 +113,26 @@ static void check_swings_of_large(void) {
   CHECK_EQ(purge_calls(), n_calls);
   CHECK(_mi_purge_n_backed() >= n - min_slices);
   give_by_amount(used); // now it uses nothing
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+}
+
+// PG6: a program that swings by more than the allowance pays for it now and then, and what it frees long after goes back.
+static void check_hold_by_amount(void) {
+  enum { ms = 30 };
+  size_t n = 96 * slices_per_mib, n_given = 0, n_swings = 0;
+  start_anew(ms);
+  for (double end = now_seconds() + 1.5; now_seconds() < end; n_swings++) {
+    mi_run_t run = take(n);
+    size_t   before = _mi_purge_n_backed();
+    give_by_amount(run);
+    size_t now = _mi_purge_n_backed();
+    if (now < before + n) n_given += before + n - now;
+    sleep_ms(1);
+  }
+  CHECK_FOR(n_swings > 20 && n_given < n_swings * n / 4, "%zu of %zu slices in %zu swings", n_given, n_swings * n,
+            n_swings);
+  sleep_ms(4100); // the hold is at most so long
+  give_by_amount(take(n));
   CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
 }
 
@@ -256,6 +277,7 @@ int main(void) {
   check_again();
   check_swings();
   check_swings_of_large();
+  check_hold_by_amount();
   check_clock();
   check_hold();
   check_settings();
