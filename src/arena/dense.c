@@ -11,13 +11,15 @@
 #define DENSE_SAMPLES   16
 #define DENSE_MIXED_MAX 1
 #define DENSE_EMPTY_MAX 8
+#define DENSE_THIN_MAX  2
 
 // After so many in a row that were not dense, one of DENSE_PERIOD blocks is looked at.
 #define DENSE_PATIENCE 4
 #define DENSE_PERIOD   16
 
-static mi_atomic(size_t) dense_credit;   // DE2
-static mi_atomic(size_t) dense_n_sparse; // so many blocks were freed since the last one that was dense
+static mi_atomic(size_t) dense_credit;    // DE2
+static mi_atomic(bool)   dense_last_thin; // DE4
+static mi_atomic(size_t) dense_n_sparse;  // so many blocks were freed since the last one that was dense
 
 bool _mi_dense_take(size_t size) {
   size_t credit = mi_load_relaxed(&dense_credit);
@@ -72,4 +74,20 @@ void _mi_dense_freed(const void* start, size_t size) {
     mi_store_relaxed(&dense_credit, 0);
   }
   mi_store_relaxed(&dense_n_sparse, n_sparse + 1);
+}
+
+bool _mi_dense_is_thin(size_t size) {
+  return size >= MI_THIN_MIN && mi_load_relaxed(&dense_last_thin);
+}
+
+// One OS page at random in each piece.
+void _mi_dense_freed_zeros(const void* start, size_t size) {
+  size_t   page_size = _mi_prim_os_page_size(), piece = mi_align_down(size / DENSE_SAMPLES, page_size), n_used = 0;
+  uint64_t random = (uintptr_t)start;
+  if (MI_TRACK || size < MI_THIN_MIN) return; // it may have shrunk
+  for (size_t i = 0; i < DENSE_SAMPLES && n_used <= DENSE_THIN_MAX; i++) {
+    random = mi_mix64(random + 1);
+    n_used += !dense_is_empty((const char*)start + i * piece + random % (piece / page_size) * page_size, page_size);
+  }
+  mi_store_relaxed(&dense_last_thin, n_used <= DENSE_THIN_MAX);
 }

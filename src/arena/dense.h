@@ -10,6 +10,9 @@
 // DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a mapping that asks for huge pages takes its size
 //      away and asks only if there is as much, growth takes away what it can, and a block that is not dense takes it all away.
 // DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
+// DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
+//      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
+//      was *thin*: at most two of 16 OS pages of it held anything.
 #pragma once
 
 #include "../base/public.h"
@@ -22,3 +25,11 @@ void _mi_dense_grown(size_t size);
 
 // A block is about to be unmapped.  Reads its contents.
 void _mi_dense_freed(const void* start, size_t size);
+
+#define MI_THIN_MIN (4 * MI_MiB)
+
+// Is the system to clear a block of zeros of that size?
+bool _mi_dense_is_thin(size_t size);
+
+// A block of zeros of MI_THIN_MIN or more, which has slices, is about to be freed.  Reads its contents.
+void _mi_dense_freed_zeros(const void* start, size_t size);

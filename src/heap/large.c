@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../arena/dense.h"
 #include "../arena/purge.h"
 #include "../arena/shrink.h"
 #include "../base/probe.h"
@@ -48,11 +49,19 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena) {
   return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
 }
 
+// False if it has to be cleared by us.
+static bool large_clear_by_system(const mi_region_t* region, char* start, size_t size) {
+  bool may_purge = (region->origin == MI_REGION_OWN && !region->is_pinned && region->uncommitted == NULL);
+  return _mi_dense_is_thin(size) && may_purge && _mi_prim_purge(start, size) == 0;
+}
+
 void _mi_large_clear(const mi_run_t* run) {
   for (size_t i = 0, n_zero; i < run->n_slices; i += n_zero) {
     size_t n_dirty = _mi_slices_skip_dirty(run->region, run->slice + i, run->n_slices - i, &n_zero);
-    if (MI_TRACK) mi_track_writable(_mi_region_slice_start(run->region, run->slice + i), n_dirty * MI_SLICE_SIZE);
-    memset(_mi_region_slice_start(run->region, run->slice + i), 0, n_dirty * MI_SLICE_SIZE);
+    char*  start = _mi_region_slice_start(run->region, run->slice + i);
+    size_t size = n_dirty * MI_SLICE_SIZE;
+    if (MI_TRACK) mi_track_writable(start, size);
+    if (!large_clear_by_system(run->region, start, size)) memset(start, 0, size);
     i += n_dirty;
   }
 }
@@ -156,7 +165,9 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
   if (run.region == NULL) run = large_run(n, align, arena);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) _mi_large_clear(&run);
-  return _mi_page_new_large(run, offset, 0);
+  mi_page_t* page = _mi_page_new_large(run, offset, 0);
+  if (zero && n * MI_SLICE_SIZE >= MI_THIN_MIN) _mi_page_set(page, MI_PAGE_ZEROED);
+  return page;
 }
 
 // Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
@@ -234,7 +245,9 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
     page = _mi_kept_push(&keeper->kept, page);
     _mi_event_note();
   }
-  if (page != NULL) large_give_back(page);
+  if (page == NULL) return true;
+  if (_mi_page_has(page, MI_PAGE_ZEROED)) _mi_dense_freed_zeros(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+  large_give_back(page);
   return true;
 }
 
@@ -257,7 +270,7 @@ static mi_always_inline void* large_reuse(mi_theap_t* theap, mi_page_t* page, bo
   void* p = _mi_page_large_block(page);
   if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
   page->keeper = theap;
-  _mi_page_clear(page, MI_PAGE_IS_ZERO);
+  _mi_page_clear(page, MI_PAGE_IS_ZERO | MI_PAGE_ZEROED);
   _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);
   _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));

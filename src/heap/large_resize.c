@@ -10,7 +10,8 @@
 // faults of the new place cost about as much as copying 256 KiB.
 #define RESIZE_REMAP_MIN       (256 * MI_KiB)
 // ... unless the new place is backed already: then up to this size copying is cheaper than the faults that the memory
-// which is given up for it will cost the next block (docs/decisions/005).
+// which is given up for it will cost the next block (docs/decisions/005).  Nor if as much is free and backed elsewhere: a program
+// that grows and frees would never use it (docs/decisions/044).
 #define RESIZE_COPY_MAX        (8 * MI_MiB)
 // Each moved block has kernel mappings of its own; the kernel allows 65530 in all.
 #define RESIZE_REMAP_COUNT_MAX 1024
@@ -103,7 +104,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   mi_page_t* moved = _mi_large_add(NULL, page, _mi_page_new_large(run, 0, 0));
   if (moved == NULL) return NULL;
   bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
-  if (is_fixed || (!run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX)) {
+  bool may_copy = !run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX;
+  if (is_fixed || may_copy || _mi_chunk_purgeable() >= n_old) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
   else if (!resize_move_page(page, moved)) {

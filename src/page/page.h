@@ -67,6 +67,7 @@ mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one c
 
 #define MI_PAGE_IS_ZERO   1   // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
 #define MI_PAGE_IS_FULL   2   // in its owner's list of full pages, not in the queue
+#define MI_PAGE_ZEROED    2   // LARGE: its block was asked for as zeros (arena/dense.h, DE4)
 #define MI_PAGE_REMAPPED  4   // LARGE: its memory was moved here by the system (heap/large_resize.c)
 #define MI_PAGE_IN_HEAP   8   // its heap link says which heap it belongs to; set as long as the page lives
 #define MI_PAGE_GUARDED   16  // LARGE: most of its memory is inaccessible (heap/guard.h)
