@@ -29,9 +29,13 @@ static mi_always_inline size_t _mi_life_need(size_t size) {
 #define MI_LIFE_SMALL_MAX  (MI_SMALL_MAX - MI_PADDING_SIZE)
 #define MI_LIFE_MEDIUM_MAX (MI_MEDIUM_MAX - MI_PADDING_SIZE)
 
+// From this size on hardened builds guard blocks: they cost system calls and page faults, and less to clear and to look at than
+// they would in a page of their class (docs/decisions/039).
+#define MI_LIFE_GUARDED_MIN (256 * MI_KiB)
+
 // Does the build guard blocks of this size, as far as there can be so many (heap/guard.h)?
 static mi_always_inline bool _mi_life_is_guarded(size_t size) {
-  return MI_HARDENED && (size == 0 || size > MI_CLASS_ASKED_MAX);
+  return MI_HARDENED && size - 1 >= MI_LIFE_GUARDED_MIN - 1; // 0 as well
 }
 
 // The bytes of the block p, with what the build needs for itself; by the first descriptor of its page.
@@ -113,7 +117,7 @@ static mi_always_inline bool _mi_life_is_plain(const mi_page_t* slice) {
 // Bytes by which a block of new_size bytes shall be able to grow where it is, because it has grown; 0 where that is
 // nothing special.
 static inline size_t _mi_life_growth(size_t old_size, size_t new_size) {
-  return MI_HARDENED && old_size > MI_CLASS_ASKED_MAX && new_size > old_size ? new_size / 4 : 0;
+  return MI_HARDENED && old_size >= MI_LIFE_GUARDED_MIN && new_size > old_size ? new_size / 4 : 0;
 }
 
 // The first n bytes of a block that has just been made are about to be written.
