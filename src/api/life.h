@@ -159,6 +159,7 @@ static mi_always_inline bool _mi_life_take_back_fast(mi_page_t* slice, void* p) 
   if (!MI_CHECKED) return true;
   size_t block_size = _mi_page_block_size(slice);
   if (mi_unlikely(!_mi_verify_is_readable(slice, p) || !_mi_padding_is_whole(p, block_size))) return false;
+  _mi_verify_before(slice, p, block_size);
   life_retire(p, block_size);
   return true;
 }
@@ -167,6 +168,7 @@ static mi_always_inline bool _mi_life_take_back_fast(mi_page_t* slice, void* p) 
 static inline bool _mi_life_take_back(mi_page_t* page, void* p) {
   if (!MI_CHECKED) return true;
   if (!_mi_verify_block(page, p, "free")) return false;
+  _mi_verify_before(page, p, _mi_page_block_size(page));
   life_retire(p, _mi_page_block_size(page));
   return true;
 }
@@ -194,7 +196,7 @@ bool _mi_life_is_right(const void* p, size_t size, size_t alignment);
 
 // A block that was taken back, of a page whose home is `theap`, of the calling thread.
 static mi_always_inline void _mi_life_release(mi_theap_t* theap, mi_page_t* slice, void* p) {
-  if (MI_HARDENED) _mi_quarantine_free(slice, p);
+  if (MI_HARDENED) _mi_quarantine_free_local(theap, slice, p);
   else _mi_free_local(theap, slice, p);
 }
 

@@ -19,7 +19,8 @@ static void check_one(size_t size) {
   void*  q = mi_umalloc(size, &block_size);
   bool   is_guarded = (MI_HARDENED && (size == 0 || may_move(size))); // those end where they were asked to
   size_t wanted = (is_guarded ? size : good);
-  if (good <= 512 * KiB || is_guarded) CHECK_FOR(block_size == wanted, "size %zu: block of %zu, good %zu", size, block_size, good);
+  if (good <= 512 * KiB || is_guarded)
+    CHECK_FOR(block_size == wanted, "size %zu: block of %zu, good %zu", size, block_size, good);
   if (good <= 512 * KiB && !MI_PADDING) CHECK_FOR(usable == good, "size %zu usable %zu good %zu", size, usable, good);
   mi_free(q);
   mi_free(p);
