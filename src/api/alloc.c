@@ -103,7 +103,8 @@ static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* th
 static mi_noinline void* alloc_watched(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
   unsigned due = 0;
   void*    p = NULL;
-  if (theap != NULL && a.cls != MI_CLASS_NONE && mi_load_relaxed(&_mi_event_pending) < MI_EVENT_ORPHANS) {
+  bool     is_of_bin = (a.cls != MI_CLASS_NONE && !alloc_is_guarded(&a));
+  if (theap != NULL && is_of_bin && mi_load_relaxed(&_mi_event_pending) < MI_EVENT_ORPHANS) {
     mi_block_t* block = _mi_sampler_next(theap, a.cls);
     if (mi_likely(block != NULL)) return alloc_issue(&a, block, false);
   }
@@ -222,17 +223,19 @@ static mi_always_inline void* alloc_kept(size_t size, bool zero) {
   return p == NULL ? NULL : _mi_life_issue_large(p, size, zero);
 }
 
-static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, size_t growth, bool zero) {
-  mi_alloc_t request = {heap, size, MI_CLASS_NONE, 1, 0, growth, zero};
+static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, bool zero) {
+  mi_alloc_t request = {heap, size, MI_CLASS_NONE, 1, 0, 0, zero};
   return alloc_request(&request);
 }
 
 void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
-  return alloc_any_large(heap, size, growth, false);
+  size_t     cls = (size > MI_CLASS_ASKED_MAX ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)));
+  mi_alloc_t request = {heap, size, cls, 1, 0, growth, false};
+  return alloc_request(&request);
 }
 
 mi_noinline void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept {
-  if (size > MI_CLASS_ASKED_MAX) return alloc_any_large(heap, size, 0, zero);
+  if (size > MI_CLASS_ASKED_MAX) return alloc_any_large(heap, size, zero);
   mi_alloc_t request = {heap, size, _mi_size_class_of(_mi_life_need(size)), 1, 0, 0, zero};
   return alloc_request(&request);
 }
@@ -243,7 +246,7 @@ static mi_noinline void* alloc_default(size_t size, bool zero) mi_attr_noexcept 
 
 static mi_noinline void* alloc_default_large(size_t size, bool zero) mi_attr_noexcept {
   void* p = alloc_kept(size, zero);
-  return mi_likely(p != NULL) ? p : alloc_any_large(NULL, size, 0, zero);
+  return mi_likely(p != NULL) ? p : alloc_any_large(NULL, size, zero);
 }
 
 // While the thread's allocations are counted, most of them end here.

@@ -51,7 +51,7 @@ void* _mi_life_issue_large(void* p, size_t size, bool is_zero) {
 // ---- resize ---------------------------------------------------------------------------------------------------------
 
 void _mi_life_populate(void* p, size_t n) {
-  if (MI_HARDENED && n > MI_CLASS_ASKED_MAX) _mi_guard_populate(p, n);
+  if (MI_HARDENED && n >= MI_LIFE_GUARDED_MIN) _mi_guard_populate(p, n);
 }
 
 void _mi_life_resize(mi_page_t* page, void* p, size_t old_size, size_t new_size, size_t room, bool zero) {
@@ -66,7 +66,7 @@ void _mi_life_resize(mi_page_t* page, void* p, size_t old_size, size_t new_size,
 }
 
 bool _mi_life_resize_guarded(mi_page_t* page, size_t old_size, size_t new_size) {
-  if (!MI_HARDENED || old_size <= MI_CLASS_ASKED_MAX || new_size <= MI_CLASS_ASKED_MAX) return false;
+  if (!MI_HARDENED || old_size < MI_LIFE_GUARDED_MIN || new_size < MI_LIFE_GUARDED_MIN) return false;
   return _mi_guard_resize(page, new_size);
 }
 
@@ -137,7 +137,7 @@ mi_page_t* _mi_life_find(const void* p, const char* what) {
   else if (is_block && page->cls == MI_CLASS_NONE) is_block = (p == _mi_page_large_block(page));
   if (mi_likely(is_block)) return page;
   _mi_life_give_up(p); // tools report it too
-  if (page == NULL || !MI_CHECKED) life_report(what, page, p);
+  if (page == NULL || !MI_CHECKED) life_report(what, page == NULL ? life_find_large(p) : page, p);
   errno = EINVAL;
   return NULL;
 }

@@ -29,9 +29,13 @@ static mi_always_inline size_t _mi_life_need(size_t size) {
 #define MI_LIFE_SMALL_MAX  (MI_SMALL_MAX - MI_PADDING_SIZE)
 #define MI_LIFE_MEDIUM_MAX (MI_MEDIUM_MAX - MI_PADDING_SIZE)
 
+// From this size on hardened builds guard blocks: they cost system calls and page faults, and less to clear and to look at than
+// they would in a page of their class (docs/decisions/039).
+#define MI_LIFE_GUARDED_MIN (256 * MI_KiB)
+
 // Does the build guard blocks of this size, as far as there can be so many (heap/guard.h)?
 static mi_always_inline bool _mi_life_is_guarded(size_t size) {
-  return MI_HARDENED && (size == 0 || size > MI_CLASS_ASKED_MAX);
+  return MI_HARDENED && size - 1 >= MI_LIFE_GUARDED_MIN - 1; // 0 as well
 }
 
 // The bytes of the block p, with what the build needs for itself; by the first descriptor of its page.
@@ -113,7 +117,7 @@ static mi_always_inline bool _mi_life_is_plain(const mi_page_t* slice) {
 // Bytes by which a block of new_size bytes shall be able to grow where it is, because it has grown; 0 where that is
 // nothing special.
 static inline size_t _mi_life_growth(size_t old_size, size_t new_size) {
-  return MI_HARDENED && old_size > MI_CLASS_ASKED_MAX && new_size > old_size ? new_size / 4 : 0;
+  return MI_HARDENED && old_size >= MI_LIFE_GUARDED_MIN && new_size > old_size ? new_size / 4 : 0;
 }
 
 // The first n bytes of a block that has just been made are about to be written.
@@ -155,6 +159,7 @@ static mi_always_inline bool _mi_life_take_back_fast(mi_page_t* slice, void* p) 
   if (!MI_CHECKED) return true;
   size_t block_size = _mi_page_block_size(slice);
   if (mi_unlikely(!_mi_verify_is_readable(slice, p) || !_mi_padding_is_whole(p, block_size))) return false;
+  _mi_verify_before(slice, p, block_size);
   life_retire(p, block_size);
   return true;
 }
@@ -163,6 +168,7 @@ static mi_always_inline bool _mi_life_take_back_fast(mi_page_t* slice, void* p) 
 static inline bool _mi_life_take_back(mi_page_t* page, void* p) {
   if (!MI_CHECKED) return true;
   if (!_mi_verify_block(page, p, "free")) return false;
+  _mi_verify_before(page, p, _mi_page_block_size(page));
   life_retire(p, _mi_page_block_size(page));
   return true;
 }
@@ -190,7 +196,7 @@ bool _mi_life_is_right(const void* p, size_t size, size_t alignment);
 
 // A block that was taken back, of a page whose home is `theap`, of the calling thread.
 static mi_always_inline void _mi_life_release(mi_theap_t* theap, mi_page_t* slice, void* p) {
-  if (MI_HARDENED) _mi_quarantine_free(slice, p);
+  if (MI_HARDENED) _mi_quarantine_free_local(theap, slice, p);
   else _mi_free_local(theap, slice, p);
 }
 

@@ -43,7 +43,8 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
     if (!_mi_life_resize_guarded(page, old_size, new_size)) return NULL;
     room = new_size;
   }
-  else if (need > room || need < room / 2 || new_size == 0) {
+  else if (need > room || need < room / 2 || new_size == 0 ||
+           (_mi_life_is_guarded(new_size) && !_mi_life_is_guarded(old_size))) {
     return NULL;
   }
   _mi_life_resize(page, p, old_size, new_size, room, zero);

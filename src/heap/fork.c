@@ -11,8 +11,11 @@
 // F4  What another thread was just making, giving back, or had CLAIMED, is brought to an end at once, before the child can
 //     have threads that do the same.  There is such a page often, since what makes a thread wait there are the very locks
 //     that the forking thread has taken.  Lost is at most the memory of one page per thread.
+// F5  Memory is copied a page at a time while other threads run, and after F2 blocks count as made that were not.  So while a
+//     thread forks, and in a child that lacks others, nobody looks at the end of a block that is not his (page/verify.h).
 #include "fork.h"
 
+#include "../page/verify.h"
 #include "../support/message.h"
 #include "../support/stat.h"
 #include "attach.h"
@@ -54,9 +57,11 @@ static void fork_lock(void) {
   _mi_lock_acquire(&_mi_region_lock);
   _mi_lock_acquire(&_mi_mapped_lock);
   _mi_profile_lock();
+  mi_store_relaxed(&_mi_verify_skips_others, true);
 }
 
 static void fork_unlock(void) {
+  mi_store_relaxed(&_mi_verify_skips_others, mi_load_relaxed(&_mi_fork_has_lost));
   _mi_profile_unlock();
   _mi_lock_release(&_mi_mapped_lock);
   _mi_lock_release(&_mi_region_lock);
@@ -208,13 +213,13 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
 static void fork_child(void) {
   // Some may only free, without a theap: before their first allocation, or past their exit.
   bool had_others = (mi_load_relaxed(&_mi_registry_has_others) || _mi_prim_thread_watched() > 0);
+  if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
   fork_depth = 0;
   _mi_background_after_fork();
   _mi_fork_unlock_all();
   _mi_message_after_fork();
   _mi_trace_after_fork();
   mi_theap_t* mine = _mi_theap_backing();
-  if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
   if (mine != NULL && mi_load_relaxed(&mine->kept.is_taken) != 0)
     _mi_kept_forget(&mine->kept); // by a thread that is lost
   if (had_others) {

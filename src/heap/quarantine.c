@@ -1,35 +1,8 @@
 // Freed blocks wait before they can be used again.  Layer: heap.
 #include "quarantine.h"
 
-#include "../page/verify.h"
-#include "free.h"
-
-// The place that the next block takes.
-static mi_block_t** quarantine_place(mi_theap_t* thread) {
-  return &thread->quarantine[thread->quarantine_random >> 32 & (MI_QUARANTINE_SIZE - 1)];
-}
-
-// Chooses another, of a thread's own sequence of numbers (D. Knuth's MMIX).  What waits there is likely not in the cache any
-// more: it will be when it is needed.
-static void quarantine_choose(mi_theap_t* thread) {
-  uint64_t x = thread->quarantine_random;
-  if (mi_unlikely(x == 0)) x = _mi_block_random(thread) | 1;
-  thread->quarantine_random = x * 6364136223846793005u + 1442695040888963407u;
-  mi_prefetch_w(*quarantine_place(thread));
-}
-
-// What of a block was written to while it waited is found when it is used again, except in the link that it gets now.
-static mi_always_inline void quarantine_check(const mi_page_t* slice, mi_block_t* block) {
-  size_t size = _mi_page_block_size(slice);
-  if (mi_unlikely(!_mi_verify_unlinked(block, size))) _mi_fill_freed(block, size);
-}
-
-// Its time has come.
-static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* block) {
-  mi_page_t* slice = _mi_page_at(block);
-  quarantine_check(slice, block);
-  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_free_local(thread, slice, block);
-  else _mi_free_any(thread, slice - slice->to_first, block);
+mi_cold void _mi_quarantine_seed(mi_theap_t* thread) {
+  thread->quarantine_random = _mi_block_random(thread) | 1;
 }
 
 void _mi_quarantine_free(mi_page_t* slice, void* p) {
@@ -39,13 +12,7 @@ void _mi_quarantine_free(mi_page_t* slice, void* p) {
     _mi_free_any(thread, slice - slice->to_first, p);
     return;
   }
-  _mi_trim_enter(thread);
-  mi_block_t** place = quarantine_place(thread);
-  mi_block_t*  block = *place;
-  *place = (mi_block_t*)p;
-  quarantine_choose(thread);
-  _mi_presence_leave(thread);
-  if (mi_likely(block != NULL)) quarantine_let_go(thread, block);
+  _mi_quarantine_swap(thread, p);
 }
 
 void _mi_quarantine_flush(mi_theap_t* theap) {

@@ -14,6 +14,9 @@
 // D2  If there is room before the last word, the bytes that follow the program's are filled, so that a write of one byte
 //     too many is seen.  With no room the last word itself is next.
 // D3  A block has at least 16 bytes: the first word is its link while it is free, and that must not be the last one.
+// D4  Hardened builds look at the last word of a block that is anybody's, while its owner changes it.  It is aligned, stored and
+//     loaded at once, and always one of these: that of a block in use or of a free one; 0, when its memory was filled before the
+//     block counted as made (page.c); or one with a byte of the fill in it, for that goes over it before it is stored (D2).
 #pragma once
 
 #include <string.h>
@@ -25,12 +28,15 @@
 
 #define MI_PADDING_FILLED (0x0101010101010101u * MI_FILL_PADDING)
 
+typedef uint64_t __attribute__((may_alias)) mi_padding_word_t;
+
 static mi_always_inline uint64_t _mi_padding_last(const void* p, size_t block_size) {
   return mi_track_load((const char*)p + block_size - sizeof(uint64_t));
 }
 
 static mi_always_inline void padding_set_last(void* p, size_t block_size, uint64_t last) {
-  mi_track_store((char*)p + block_size - sizeof(last), last);
+  if (MI_HARDENED) memcpy(__builtin_assume_aligned((char*)p + block_size - sizeof(last), 8), &last, sizeof(last)); // D4
+  else mi_track_store((char*)p + block_size - sizeof(last), last);
 }
 
 // block_size - size; 8 <= the result <= block_size if the block is in use and whole.
@@ -68,6 +74,28 @@ static mi_always_inline bool padding_is_filled(const void* p, uint64_t rest, siz
 static mi_always_inline bool _mi_padding_is_whole(const void* p, size_t block_size) {
   uint64_t rest = _mi_padding_decode(p, _mi_padding_last(p, block_size));
   return mi_likely(_mi_padding_is_rest(rest, block_size)) && mi_likely(padding_is_filled(p, rest, block_size));
+}
+
+// Blocks of which others have the last word can be looked at where a word is stored and loaded at once.
+#define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
+
+// The last word of p, which others may be changing (D4).
+static mi_always_inline uint64_t _mi_padding_last_of_others(const void* p, size_t block_size) {
+  return *(const volatile mi_padding_word_t*)((const char*)p + block_size - sizeof(uint64_t));
+}
+
+// Can it be that of a block in use, of a free one, or 0?  Without jumps on which of them, for successive blocks differ in that.
+static mi_always_inline bool _mi_padding_is_plausible(const void* p, uint64_t last, size_t block_size) {
+  uint64_t rest = _mi_padding_decode(p, last);
+  uint64_t freed_rest = 0 - rest - MI_MIX_INVERSE; // what the complement of `last` decodes to
+  return (int)_mi_padding_is_rest(rest, block_size) | (int)_mi_padding_is_rest(freed_rest, block_size) |
+         (int)(last == 0);
+}
+
+// Has it a byte of the fill?  Then somebody may be about to store it.
+static inline bool _mi_padding_has_fill(uint64_t last) {
+  uint64_t differ = last ^ MI_PADDING_FILLED;
+  return ((differ - 0x0101010101010101u) & ~differ & 0x8080808080808080u) != 0;
 }
 
 // How much of the block the program got; SIZE_MAX if it is none, or its padding was written to.

@@ -221,9 +221,10 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
     char* to = (char*)mi_align_down((uintptr_t)start + n * size, os_page);
     if (to > from) _mi_prim_populate(from, (size_t)(to - from));
   }
-  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO))) _mi_fill_freed(start, n * size);
+  if (MI_FILL && !(MI_HARDENED && _mi_page_has(page, MI_PAGE_IS_ZERO)))
+    _mi_fill_freed(start, n * size + MI_PADDING_SIZE); // with all last words
   page->free = page_link_blocks(start, size, n);
-  page->extended = (uint16_t)(page->extended + n);
+  mi_store_growing(&page->extended, (uint16_t)(page->extended + n)); // after what it counts (padding.h, D4)
   _mi_stat_count(&_mi_stat_live.pages_extended, 1);
 }
 

@@ -113,6 +113,32 @@ bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   return true;
 }
 
+// ---- what lies before a block ---------------------------------------------------------------------------------------
+
+mi_atomic(bool) _mi_verify_skips_others;
+
+// Was the block linked once?  What was not has whatever the memory was used for before.
+static bool verify_is_made(const mi_page_t* page, const void* p) {
+  size_t extended = mi_load_plain_acquire(&page->extended); // by another thread, perhaps at this moment (D4)
+  size_t at = (size_t)((const char*)p - _mi_page_start(page)) / _mi_page_block_size(page);
+  size_t first = _mi_page_first_made(page);
+  return (at >= first ? at - first : at + page->capacity - first) < extended;
+}
+
+mi_cold void _mi_verify_before_any(mi_page_t* slice, const void* p) {
+  const mi_page_t* page = slice - slice->to_first;
+  size_t           size = _mi_page_block_size(page);
+  const char*      before = (const char*)p - size;
+  if (mi_load_relaxed(&_mi_verify_skips_others) || !verify_is_made(page, before)) return;
+  uint64_t last = _mi_padding_last_of_others(before, size);
+  if (_mi_padding_is_plausible(before, last, size) || _mi_padding_has_fill(last)) return;
+  _mi_trace_explain(before);
+  _mi_message_error(EFAULT,
+                    "buffer overflow: the block %p of at most %zu bytes was written to beyond its end, or before the "
+                    "block %p behind it, seen at the free of that one (page %p)\n",
+                    (const void*)before, size - MI_PADDING_SIZE, p, (void*)_mi_page_start(page));
+}
+
 mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked) {
   _mi_trace_explain(p);
   _mi_message_error(EINVAL, "free of the block %p with the wrong size: it has %zu bytes, not %zu\n", p, asked, size);

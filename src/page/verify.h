@@ -24,6 +24,27 @@ static mi_always_inline bool _mi_verify_is_readable(const mi_page_t* slice, cons
 // written anew, for the largest size if the program's was lost.)
 bool _mi_verify_block(mi_page_t* page, const void* p, const char* what);
 
+// ---- what lies before a block (hardened builds) ---------------------------------------------------------------------
+//
+// The end of the block before one that is freed is next to it, and is no longer what it should be if somebody wrote behind
+// that block or before this one.  The other block may be anybody's: it is looked at (padding.h, D4), and left as it is.
+
+// While a thread forks, and in a child that lacks threads of its parent: pages were copied at different moments, and blocks
+// count as made that were not (heap/fork.c, F5).
+extern mi_atomic(bool) _mi_verify_skips_others;
+
+// Looks closer at the block before p, and reports it if it was overwritten.
+mi_cold void _mi_verify_before_any(mi_page_t* slice, const void* p);
+
+// The block p, by the descriptor of its slice, is about to be freed.  None is before it where a slice begins: of a page with
+// more slices, those few are left out.
+static mi_always_inline void _mi_verify_before(mi_page_t* slice, const void* p, size_t block_size) {
+  if (!MI_PADDING_OF_OTHERS || (uintptr_t)p % MI_SLICE_SIZE == 0) return;
+  const char* before = (const char*)p - block_size;
+  uint64_t    last = _mi_padding_last_of_others(before, block_size);
+  if (mi_unlikely(!_mi_padding_is_plausible(before, last, block_size))) _mi_verify_before_any(slice, p);
+}
+
 // Reports that the program gives another size for a block than it had asked for.
 mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked);
 

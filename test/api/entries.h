@@ -253,9 +253,9 @@ static inline bool size_is_right(size_t usable, size_t asked) {
   return MI_PADDING ? usable == asked : usable >= asked;
 }
 
-// In hardened builds large blocks are guarded: when those are resized they may stay or move.
+// In hardened builds blocks of such a size are guarded: when those are resized they may stay or move.
 static inline bool may_move(size_t size) {
-  return MI_HARDENED && size + MI_PADDING_SIZE > 512 * KiB;
+  return MI_HARDENED && size >= 256 * KiB;
 }
 
 // The largest size that a block of `size` bytes can be resized to where it is.

@@ -290,7 +290,7 @@ static const bad_t bad_pointers[] = {
     {"asking about a high address", bad_others_high, kept, 0, NULL},
     {"resize of static data", bad_resize_foreign, EINVAL, EINVAL, "no block of this allocator"},
     {"resize within a large block", bad_resize_in_large, EINVAL, EINVAL, "within the block"},
-    {"resize far within a large block", bad_resize_far_in_large, EINVAL, EINVAL, "no block of this allocator"},
+    {"resize far within a large block", bad_resize_far_in_large, EINVAL, EINVAL, "within the block"},
     {"reallocf of static data", bad_reallocf_foreign, EINVAL, EINVAL, "no block of this allocator"},
     {"usable size within a large block", bad_usable_in_large, kept, IN_CHECKED(EINVAL),
      MI_CHECKED ? "within the block" : NULL},

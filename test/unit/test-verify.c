@@ -5,6 +5,8 @@
 #include "../modes/support.h"
 #include "../sink.h"
 #include "mimalloc.h"
+#include "api/life.h"
+#include "heap/guard.h"
 #include "page/verify.h"
 
 static sink_t sink;
@@ -116,6 +118,98 @@ static void check_use_after_free(size_t at) {
   CHECK_FOR(was_reported(0, ""), "%zu", at);
 }
 
+// ---- hardened builds ------------------------------------------------------------------------------------------------
+
+// Two blocks of that size that lie side by side in a slice, the first one in *p.
+static char* neighbour_of(void* const* blocks, size_t n, char** p) {
+  for (size_t i = 0; i < n; i++) {
+    char* behind = (char*)blocks[i] + _mi_page_block_size(_mi_page_of(blocks[i]));
+    for (size_t k = 0; k < n && (uintptr_t)behind % MI_SLICE_SIZE != 0; k++) {
+      if (blocks[k] != behind) continue;
+      *p = (char*)blocks[i];
+      return behind;
+    }
+  }
+  return NULL;
+}
+
+// Frees the neighbour of p when the last word of p is another one, which is then as it was.
+static void free_beside(char* p, char* neighbour, uint64_t last) {
+  char*    end = (char*)hidden_pointer(p) + _mi_page_block_size(_mi_page_of(p)) - sizeof(last);
+  uint64_t was;
+  memcpy(&was, end, sizeof(was));
+  memcpy(end, &last, sizeof(last));
+  mi_free(neighbour);
+  memcpy(end, &was, sizeof(was));
+}
+
+// What was written behind a block, or before the next one, is seen when that is freed; what may be half of an allocation by
+// another thread, or was never used, is not reported.
+static void check_before(size_t size) {
+  enum { n = 100 };
+  const struct {
+    uint64_t last;
+    bool     is_damage;
+  } cases[] = {{0x7878787878787878u, true},
+               {0x0000000000007878u, true},
+               {MI_PADDING_FILLED, false},
+               {MI_PADDING_FILLED >> 40 << 40, false},
+               {0x7878787878787800u | MI_FILL_PADDING, false},
+               {0, false}};
+  for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    void* blocks[n];
+    char* p = NULL;
+    for (size_t k = 0; k < n; k++) blocks[k] = mi_malloc(size);
+    char* neighbour = neighbour_of(blocks, n, &p);
+    CHECK_FOR(neighbour != NULL, "no two of %zu bytes lie side by side", size);
+    if (neighbour != NULL) free_beside(p, neighbour, cases[i].last);
+    bool is_right = (cases[i].is_damage ? was_reported(EFAULT, "seen at the free of that one") : was_reported(0, ""));
+    CHECK_FOR(is_right, "case %zu of %zu bytes", i, size);
+    for (size_t k = 0; k < n; k++) {
+      if (blocks[k] != neighbour) mi_free(blocks[k]);
+    }
+    CHECK_FOR(was_reported(0, ""), "case %zu of %zu bytes, afterwards", i, size);
+  }
+}
+
+// From which size on blocks are guarded; a block that is resized past it keeps its content.
+static void check_guarded_sizes(void) {
+  static const size_t steps[] = {
+      100 * KiB, MI_LIFE_GUARDED_MIN - 1, MI_LIFE_GUARDED_MIN, 300 * KiB, 500 * KiB, 600 * KiB, 280 * KiB, 20 * KiB};
+  char* p = NULL;
+  for (size_t i = 0; i < COUNT_OF(steps); i++) {
+    p = (char*)mi_realloc(p, steps[i]);
+    CHECK_FOR(_mi_guard_has(p) == (steps[i] >= MI_LIFE_GUARDED_MIN), "%zu", steps[i]);
+    CHECK_FOR(mi_usable_size(p) == steps[i], "%zu", steps[i]);
+    CHECK_FOR(i == 0 || memcmp(p, "content", 8) == 0, "%zu", steps[i]);
+    memcpy(p, "content", 8);
+  }
+  mi_free(p);
+  CHECK(was_reported(0, ""));
+}
+
+// When there are too many guarded blocks, others serve; those grow where they are, as far as their class goes.
+static void check_guarded_too_many(void) {
+  static void* blocks[MI_GUARD_LIVE_MAX];
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) blocks[i] = mi_malloc(MI_LIFE_GUARDED_MIN);
+  char*  p = (char*)mi_malloc(MI_LIFE_GUARDED_MIN - 100);
+  size_t n_moves = 0;
+  for (size_t size = MI_LIFE_GUARDED_MIN - 50; size < MI_LIFE_GUARDED_MIN + 100 * KiB; size += 50) {
+    char* q = (char*)mi_realloc(p, size);
+    CHECK_FOR(q != NULL && !_mi_guard_has(q) && _mi_page_kind(_mi_page_of(q)) == MI_PAGE_BLOCKS, "%zu", size);
+    CHECK_FOR(mi_usable_size(q) == size, "%zu", size);
+    if (q != p) n_moves++;
+    p = q;
+  }
+  CHECK_FOR(n_moves == 2, "%zu moves", n_moves); // one into a block that might be guarded, one into the next class
+  mi_free(p);
+  for (size_t i = 0; i < COUNT_OF(blocks); i++) mi_free(blocks[i]);
+  p = (char*)mi_malloc(MI_LIFE_GUARDED_MIN);
+  CHECK(_mi_guard_has(p));
+  mi_free(p);
+  CHECK(was_reported(0, ""));
+}
+
 static void check_random(void) {
   uint64_t seen[64];
   for (size_t i = 0; i < COUNT_OF(seen); i++) {
@@ -144,6 +238,11 @@ int main(int argc, char** argv) {
     check_wrong_size(sizes[i]);
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
+  if (MI_HARDENED) {
+    for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
+    check_guarded_sizes();
+    check_guarded_too_many();
+  }
   check_random();
   CHECK(mi_heap_check(NULL));
   for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(at); // what the link led to is lost
