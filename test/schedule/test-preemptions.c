@@ -35,6 +35,7 @@ static volatile size_t n_steps;   // that it took, with those of the other one i
 static volatile size_t n_errors, n_errors_expected;
 static void* volatile held; // the block that the pair is about
 static mi_theap_t* owner;   // of its page
+static mi_heap_t*  heap;
 static enum { PHASE_RUN, PHASE_LOOK } phase;
 
 static void on_error(int err, void* arg) {
@@ -187,6 +188,61 @@ static void begin_with_arm(void) {
   allocate_one();
 }
 
+// ---- pages and heaps --------------------------------------------------------------------------------------------------------
+
+static void allocate_pages(void) {
+  allocate(20, 8 * KiB);
+}
+
+// Pages of 8 blocks, and what other threads do with them.
+static void free_pages(void) {
+  while (n_blocks > 0) free_last(1);
+}
+
+// Pages with room, which whoever asks for a block may adopt.
+static void share_pages(void) {
+  allocate(20, 8 * KiB);
+  free_last(7);
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_SEEN);
+}
+
+static void allocate_and_end(void) {
+  allocate(20, 8 * KiB);
+  schedule_thread_exit();
+}
+
+static void fill_bins(void) {
+  allocate(40, 64);
+  free_last(30);
+}
+
+static void use_bins(void) {
+  for (size_t i = 0; i < 4; i++) {
+    allocate(3, 64);
+    free_last(4);
+  }
+}
+
+static void make_rounds(void) {
+  for (size_t i = 0; i < 4; i++) make_round();
+}
+
+static void use_large(void) {
+  allocate(2, 600 * KiB);
+  free_last(2);
+  allocate(1, 700 * KiB);
+}
+
+static void hold_in_heap(void) {
+  heap = mi_heap_new();
+  for (size_t i = 0; i < 12; i++) blocks_add(blocks_new(mi_heap_malloc(heap, 8 * KiB), 8 * KiB), 8 * KiB, NO_HEAP);
+}
+
+static void delete_heap(void) {
+  mi_heap_delete(heap);
+}
+
 // ---- runs -------------------------------------------------------------------------------------------------------------------
 
 static const pair_t pairs[] = {
@@ -202,6 +258,27 @@ static const pair_t pairs[] = {
     {"a thread begins after one that has ended, and a fork", {&end_unseen, NULL}, {&allocate_one, &fork_now}, NULL},
     {"a thread begins, and a fork by the only other one", {NULL, &allocate_one}, {&begin_with_arm, &fork_now}, NULL},
     {"a thread begins, and a fork by one without a theap", {NULL, NULL}, {&begin_with_arm, &fork_now}, NULL},
+    {"frees of whole pages, and their thread asks for more",
+     {NULL, &allocate_pages},
+     {&free_pages, &allocate_pages},
+     NULL},
+    {"frees of whole pages, and their thread ends",
+     {NULL, &allocate_pages},
+     {&free_pages, &schedule_thread_exit},
+     NULL},
+    {"frees of whole pages, and a fork", {NULL, &allocate_pages}, {&free_pages, &fork_now}, NULL},
+    {"frees in shared pages, and another thread adopts them",
+     {NULL, &share_pages},
+     {&free_pages, &allocate_pages},
+     NULL},
+    {"a thread ends, and another one asks for pages", {&fill_bins, NULL}, {&allocate_and_end, &allocate_pages}, NULL},
+    {"a thread ends, and a fork", {&fill_bins, NULL}, {&allocate_and_end, &fork_now}, NULL},
+    {"rounds, and a thread that is at work", {NULL, &fill_bins}, {&make_rounds, &use_bins}, NULL},
+    {"rounds, and a fork", {&fill_bins, NULL}, {&make_rounds, &fork_now}, NULL},
+    {"gap pages are made, and a fork", {&hold_sparse, NULL}, {&make_gap_pages, &fork_now}, &free_held},
+    {"large blocks come and go, and a fork", {NULL, NULL}, {&use_large, &fork_now}, NULL},
+    {"a heap is deleted, and frees of its blocks", {&hold_in_heap, NULL}, {&delete_heap, &free_pages}, NULL},
+    {"a heap is deleted, and a fork", {&hold_in_heap, NULL}, {&delete_heap, &fork_now}, NULL},
 };
 
 static void task_run(size_t i) {
