@@ -153,6 +153,7 @@ schedule: ## run the protocols of threads in COUNT seeded interleavings from SEE
 	@scripts/need.sh $(NEED_BUILD)
 	@$(call build,release,test-schedule-protocols)
 	@$(BUILD)/release/test/test-schedule-protocols $(or $(COUNT),1000000) $(or $(SEED),1) $(JOBS)
+
 analyse: ## have cppcheck, gcc -fanalyzer and clang-tidy with clang's analyser look at the library (10 minutes)
 	@scripts/need.sh $(NEED_BUILD) $(NEED_CLANG) clang-tidy-19 cppcheck python3
 	@cmake --preset clang-debug --log-level=NOTICE > /dev/null
@@ -171,8 +172,6 @@ proof: ## prove arithmetic for all inputs, and that the proofs find faults, with
 	@scripts/need.sh python3
 	@test/proof/run.py --install --all --seeded
 
-soak: ## run the randomised tests with new seeds, for MINUTES
-	@scripts/need.sh $(NEED_BUILD)
 soak: ## for MINUTES: randomised tests with new seeds, a process that lives on, recorded traces; memory and statistics checked
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(call user-build,mimalloc bench-trace-replay bench-trace-record bench-bounds,-DMI_BUILD_BENCH=ON)

@@ -42,10 +42,10 @@ mi_subproc_id_t mi_subproc_new(void) {
   return subproc_id(_mi_subproc_new());
 }
 
-void mi_subproc_add_current_thread(mi_subproc_id_t id) {
-  mi_subproc_t* subproc = _mi_subproc_of_id(id);
-  if (subproc == _mi_thread_subproc()) return;
-  if (!_mi_thread_join(subproc)) {
+void mi_subproc_add_current_thread(mi_subproc_id_t subproc) {
+  mi_subproc_t* wanted = _mi_subproc_of_id(subproc);
+  if (wanted == _mi_thread_subproc()) return;
+  if (!_mi_thread_join(wanted)) {
     _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
   }
 }

@@ -134,6 +134,7 @@ static void check_ends(mi_check_t* c, const mi_page_t* page) {
   }
 }
 
+// Nor does what a lost thread was just making have an end, or say how long it is to be.
 static void check_end_of_large(mi_check_t* c, const mi_page_t* page) {
   const char* block = _mi_page_large_block(page);
   bool        has_lost = mi_load_relaxed(&_mi_fork_has_lost);
@@ -144,7 +145,7 @@ static void check_end_of_large(mi_check_t* c, const mi_page_t* page) {
     check_end(c, has_lost || _mi_guard_is_whole(guard), _mi_check_page_margin, block, page);
   }
   else if (MI_CHECKED && !MI_TRACK) {
-    bool is_possible = page->asked + MI_PADDING_SIZE <= _mi_page_large_size(page);
+    bool is_possible = has_lost || page->asked + MI_PADDING_SIZE <= _mi_page_large_size(page);
     if (!CHECK_PAGE(is_possible, "a large block that is larger than its page")) return;
     check_end(c, has_lost || _mi_padding_read_large(page) != SIZE_MAX, _mi_check_page_overflow, block, page);
   }

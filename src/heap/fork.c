@@ -210,19 +210,25 @@ static void fork_orphan(mi_theap_t* theap, void* mine) {
   mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_ORPHANS);
 }
 
+// Did a thread that the child does not have touch pages?  Some only free, without a theap: before their first allocation, or past their
+// exit.  And if the forking thread has no theap, the first one that has is another one.
+static bool fork_had_others(const mi_theap_t* mine) {
+  return mi_load_relaxed(&_mi_registry_has_others) || mi_load_relaxed(&_mi_registry_n_threads) > (mine != NULL ? 1 : 0);
+}
+
 static void fork_child(void) {
-  // Some may only free, without a theap: before their first allocation, or past their exit.
-  bool had_others = (mi_load_relaxed(&_mi_registry_has_others) || _mi_prim_thread_watched() > 0);
-  if (mi_load_relaxed(&_mi_registry_has_others)) mi_store_relaxed(&_mi_fork_has_lost, true);
+  mi_theap_t* mine = _mi_theap_backing();
+  bool        had_others = fork_had_others(mine);
+  bool        has_to_settle = (had_others || _mi_prim_thread_watched() > 0);
+  if (had_others) mi_store_relaxed(&_mi_fork_has_lost, true);
   fork_depth = 0;
   _mi_background_after_fork();
   _mi_fork_unlock_all();
   _mi_message_after_fork();
   _mi_trace_after_fork();
-  mi_theap_t* mine = _mi_theap_backing();
   if (mine != NULL && mi_load_relaxed(&mine->kept.is_taken) != 0)
     _mi_kept_forget(&mine->kept); // by a thread that is lost
-  if (had_others) {
+  if (has_to_settle) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
     _mi_registry_visit(&fork_forget_kept, mine);

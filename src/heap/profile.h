@@ -46,7 +46,7 @@ int _mi_profile_init(void);
 
 // A block that was sampled with the given mean when `charged` bytes were counted for it, of `size` bytes for the program.
 // Returns the mean to go on with.  Called without locks; takes the stack of the calling thread.
-size_t _mi_profile_add(void* block, size_t size, size_t charged, size_t mean);
+size_t _mi_profile_add(void* p, size_t size, size_t charged, size_t mean);
 
 // The block of a page that is about to be given back.
 void _mi_profile_remove(mi_page_t* page);

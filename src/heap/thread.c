@@ -107,23 +107,32 @@ static void thread_install_hooks(void) {
 
 // ---- start ----------------------------------------------------------------------------------------------------------
 
-static mi_theap_t* thread_start(void) {
+// The backing theap of a new thread, which is counted under the lock that a fork takes: from its first touch of a page on the child
+// knows of it (fork.c, F4).
+static mi_theap_t* thread_attach(bool* is_first) {
   _mi_lock_acquire(&_mi_registry_lock);
   mi_theap_t* theap = _mi_attach_new(&_mi_heap_main, NULL);
   if (theap != NULL) {
     theap->subproc = &_mi_heap_subproc_main;
     _mi_attach_remember(theap, MI_HEAP_MAIN_ID, theap);
+    *is_first = (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0);
+    if (!*is_first) mi_store_relaxed(&_mi_registry_has_others, true);
   }
   _mi_lock_release(&_mi_registry_lock);
+  return theap;
+}
+
+static mi_theap_t* thread_start(void) {
+  bool        is_first = false;
+  mi_theap_t* theap = thread_attach(&is_first);
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   MI_PROBE1(thread_start, theap);
   _mi_stat_increase(&_mi_stat_live.threads, 1);
   // From here on this thread can allocate, as what follows may.
   if (MI_TAGS) _mi_prim_tag_thread();
+  if (is_first) thread_install_hooks();
   if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
-  if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0) thread_install_hooks();
-  else mi_store_relaxed(&_mi_registry_has_others, true);
   return theap;
 }
 

@@ -137,7 +137,7 @@ static bool container_find_group(bool is_v1, char path[CONTAINER_PATH_MAX]) {
     if (group == NULL || strlen(group + 1) >= CONTAINER_PATH_MAX || group[1] != '/') continue;
     *group = 0;
     found = (is_v1 ? container_lists(controllers + 1, "memory") : strcmp(line, "0:") == 0);
-    if (found) strcpy(path, group + 1);
+    if (found) memcpy(path, group + 1, strlen(group + 1) + 1);
   }
   container_close(&file);
   return found;
@@ -170,7 +170,7 @@ static bool container_is_mount(char* line, bool is_v1, char** part, char** where
   char* type = strstr(line, " - ");
   *part = container_field(line, 3);
   *where = container_field(line, 4);
-  if (type == NULL || *where == NULL || *where >= type) return false;
+  if (type == NULL || *part == NULL || *where == NULL || *where >= type) return false;
   type += 3;
   char* options = container_field(type, 2);
   if (strncmp(type, is_v1 ? "cgroup " : "cgroup2 ", is_v1 ? 7 : 8) != 0) return false;

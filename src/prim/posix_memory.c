@@ -74,7 +74,7 @@ int _mi_posix_memory_unmap(void* start, size_t size) {
 }
 
 int _mi_posix_memory_map_at(void* start, size_t size, int protection) {
-  void* p;
+  void* p = NULL;
   int   err = posix_mmap(start, size, protection, MAP_NORESERVE | POSIX_EXACTLY, &p);
 #if defined(MAP_EXCL)
   if (err == EINVAL) return EEXIST; // so says FreeBSD
@@ -111,7 +111,7 @@ static void* posix_hint(void) {
 int _mi_prim_reserve(size_t size, size_t align, void** start) {
   size_t extra = (align > _mi_prim_os_page_size() ? align : 0);
   if (size + extra < size) return ENOMEM;
-  void* p;
+  void* p = NULL;
   int   err = _mi_posix_memory_map(posix_hint(), size + extra, MI_POSIX_RESERVED, MAP_NORESERVE, &p);
   if (err != 0) return err;
   uintptr_t aligned = ((uintptr_t)p + align - 1) & ~(uintptr_t)(align - 1);

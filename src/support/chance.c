@@ -34,7 +34,10 @@ double _mi_chance_of_size(size_t size, size_t mean) {
   double x = (double)size / (double)mean, term, sum = 0;
   int    n_halved = 0;
   if (x > 40) return 1;
-  for (; x > 0.5; x /= 2) n_halved++;
+  while (x > 0.5) {
+    x /= 2;
+    n_halved++;
+  }
   term = x;
   for (int i = 2; i < 16; i++) {
     sum += term;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every interleaving of a thread that takes blocks from a bin and frees into it with a round that takes the bin away: a model
-of src/heap/idle.h (V3, V4) and of the fast paths in src/heap/theap.h (H1, H7), sequentially consistent.  That a thread's
-stores can be seen when the round comes by again is what V2 says, and no part of the model.
+of src/heap/bin.h (BN1, BN2) and of the fast paths in src/heap/theap.h (H1, H7), sequentially consistent.  That a thread's
+stores can be seen when the round comes by again is what PR2 in src/heap/presence.h says, and no part of the model.
 
   bin_model.py [--bug NAME] [--blocks N] [--ops N] [--rounds N] [--ticks N]    one run; a violation shows how it came
   bin_model.py --self-test                                         the protocol holds, and each bug is found

@@ -11,7 +11,9 @@ word changed, and tries again, is no step: nothing happened.  What programs do w
 may free any block that is in use.  Limits (room of a bin, size of a batch, full pages to keep) are left open: whatever
 a limit may decide is tried both ways.  A thread's fast path may run at any time, also in the middle of its own slow
 path: so it does when another thread has revoked the theap and lets go of its pages.  A theap that was released is used
-again by the next thread (H5).
+again by the next thread (H5).  The owner may make the page a gap page, of another capacity, at any time (GP4); that only its last
+free claims it, and that it is never parked, is what differs then.  A spare page is one that is gone and comes back with its blocks
+made: nobody else looks at it in between (EP1).
 
   M1  Each block is at one place.
   M2  One party at a time has the page (I1).
@@ -42,6 +44,7 @@ BUGS = {
     'claim-never-shared': 'a push never claims a SHARED page',
     'regain-forgets-unmade': 'regain takes blocks not made yet for free ones',
     'release-parks-unmade': 'a page with nothing but unmade blocks left is parked',
+    'capacity-early': 'a push reads the capacity before the word (GP4)',
 }
 
 OWNED, PARKED, SHARED, CLAIMED, GONE = range(5)
@@ -49,8 +52,9 @@ STATE_NAMES = ('OWNED', 'PARKED', 'SHARED', 'CLAIMED', 'gone')
 NO_LIST, QUEUE, FULL = range(3)
 
 # A state is a tuple of the page and all threads.  Of the page: its word (state, count, length of the chain), its plain
-# fields (length of the free list, blocks not made yet, used), whether the pool has it, and the blocks the program has.
-ST, COUNT, CHAIN, FREE, UNMADE, USED, LINKED, USER, THREADS = range(9)
+# fields (length of the free list, blocks not made yet, used), whether the pool has it, the blocks the program has, and whether it is a
+# gap page.
+ST, COUNT, CHAIN, FREE, UNMADE, USED, LINKED, USER, GAPS, THREADS = range(10)
 
 # Of each thread: is it the page's home, has it the pool's lock, blocks in its bin and batch, which of its lists has the
 # page, has it a theap, where it stands, and what it carries: blocks and, for an adopter, the count in the word it got.
@@ -63,11 +67,14 @@ HOME, LOCK, BIN, BATCH, LISTED, LIVE, PC, HAND, HAND_COUNT = range(9)
  CLAIM_REMOVE, CLAIM_UNLINK, CLAIM_TAKE, CLAIM_DECIDE, CLAIM_OWN,        # outbox_claimed
  CLAIM_SHARE, CLAIM_SHARE_LOCKED, CLAIM_UNLOCK, CLAIM_RETAKE,
  RELEASE_TAKE, RELEASE_PARK, RELEASE_SHARE, RELEASE_SHARE_LOCKED, RELEASE_UNLOCK,  # theap_page_release
- SHARED_UNLOCK) = range(24)
+ SHARED_UNLOCK,
+ PUSH_SEEN) = range(25)                                                  # _mi_page_word_push, with capacity-early only
 
 CLAIMERS = range(CLAIM_REMOVE, CLAIM_RETAKE + 1)
 OWNERS = (ADOPT_HOME_LATE, ADOPT_UNLOCK, ADOPT_REGAIN, *range(RELEASE_TAKE, RELEASE_UNLOCK + 1))
 NOT_REGAINED = (ADOPT_HOME_LATE, ADOPT_UNLOCK, ADOPT_REGAIN, CLAIM_REMOVE, CLAIM_UNLINK, CLAIM_TAKE)
+
+GAPS_MORE = 100  # capacity of a gap page, beyond its blocks
 
 OTHERS_KEEP, OTHERS_LOSE = False, True  # what a step does to `home` of the other threads
 
@@ -80,11 +87,11 @@ def make_steps(bug, blocks, claim_at):
     """The function from a state to all steps that can come next: (what, number of the thread, state)."""
     (bug_home_late, bug_home_first, bug_adopt_claimed, bug_share, bug_park, bug_own, bug_not_home, bug_in_pool,
      bug_unlocked, bug_share_in_pool, bug_twice, bug_never_parked, bug_never_shared, bug_regain,
-     bug_parks_unmade) = (bug == name for name in BUGS)
+     bug_parks_unmade, bug_capacity) = (bug == name for name in BUGS)
 
     def steps(s):
-        st, count, chain, free, unmade, used, linked, user, threads = s
-        extended = blocks - unmade
+        st, count, chain, free, unmade, used, linked, user, gaps, threads = s
+        extended, more = blocks - unmade, GAPS_MORE * gaps
         is_locked = any(t[LOCK] for t in threads)
         out = []
 
@@ -94,28 +101,32 @@ def make_steps(bug, blocks, claim_at):
 
             def step(what, pc=pc, home=home, lock=lock, bin=bin, batch=batch, listed=listed, live=live, hand=0,
                      hand_count=0, others=OTHERS_KEEP, st=st, count=count, chain=chain, free=free, unmade=unmade,
-                     used=used, linked=linked, user=user):
+                     used=used, linked=linked, user=user, gaps=gaps):
                 rest = threads[:i] + threads[i + 1:]
                 if others == OTHERS_LOSE: rest = tuple((0,) + t[1:] for t in rest)
                 after = sorted(rest + ((home, lock, bin, batch, listed, live, pc, hand, hand_count),))
-                out.append((what, i, (st, count, chain, free, unmade, used, linked, user, tuple(after))))
+                out.append((what, i, (st, count, chain, free, unmade, used, linked, user, gaps, tuple(after))))
 
             def delete(what):
                 step(what, IDLE, home=0, others=OTHERS_LOSE, listed=NO_LIST, st=GONE, count=0, chain=0, free=0,
-                     unmade=0, used=0)
+                     unmade=0, used=0, gaps=0)
 
-            def push(what, n, **mine):
+            def push(what, n, seen=None, **mine):
+                capacity = blocks + more if seen is None else seen
+                if bug_capacity and seen is None:
+                    step(f'{what}: capacity', PUSH_SEEN, hand=n, hand_count=capacity, **mine)
+                    return
                 total, now, then = count + n, st, IDLE
                 if st == GONE: raise Violation('M3: push to a page that was given back')
                 if st == PARKED and total >= claim_at and not bug_never_parked: now, then = CLAIMED, CLAIM_TAKE
-                elif st == SHARED and total == blocks and not bug_never_shared: now, then = CLAIMED, CLAIM_REMOVE
+                elif st == SHARED and total == capacity and not bug_never_shared: now, then = CLAIMED, CLAIM_REMOVE
                 elif st == CLAIMED and total >= claim_at and bug_twice: then = CLAIM_TAKE
                 if then == CLAIM_REMOVE and bug_in_pool: then = CLAIM_TAKE
                 step(what, then, st=now, count=total, chain=chain + n, **mine)
 
             # The fast path looks at nothing but its bin and `home`.
             if bin and live: step('malloc: from the bin', bin=bin - 1, user=user + 1, hand=hand, hand_count=hand_count)
-            if user and home and live:
+            if user and home and live and not gaps:
                 step('free: to the bin', bin=bin + 1, user=user - 1, hand=hand, hand_count=hand_count)
 
             if pc == IDLE and not live:
@@ -131,15 +142,19 @@ def make_steps(bug, blocks, claim_at):
                     if listed != QUEUE:
                         if not is_locked: step('adopt: lock', ADOPT_LOCKED, lock=1)
                         if st == GONE: step('new page', home=1, listed=QUEUE, st=OWNED, unmade=blocks)
+                        if st == GONE: step('spare page', home=1, listed=QUEUE, st=OWNED, free=blocks)
                     elif free: step('refill: free list', bin=free - 1, user=user + 1, free=0, used=extended)
                     elif chain: step('refill: chain', bin=chain - 1, user=user + 1, chain=0, count=0)
                     elif unmade: step('refill: new block', user=user + 1, unmade=unmade - 1, used=used + 1)
-                    else: step('refill: page is full', listed=FULL)
+                    elif not gaps: step('refill: page is full', listed=FULL)
                 if listed == FULL:
                     if chain == 0 or bug_park: step('park', listed=NO_LIST, st=PARKED, count=0, chain=0)
                     else: step('park: fails', listed=QUEUE)
+                if listed == QUEUE and not gaps: step('becomes a gap page', free=free + unmade, unmade=0, gaps=1)
                 if listed: step('release', RELEASE_TAKE, listed=NO_LIST)
                 elif not bin and not batch: step('the thread exits', live=0)
+
+            elif pc == PUSH_SEEN: push('push', hand, seen=hand_count)
 
             elif pc == OWNS_1:
                 if st == GONE: raise Violation('M3: looks at a page that was given back')
@@ -167,7 +182,7 @@ def make_steps(bug, blocks, claim_at):
                 step('adopt: home', ADOPT_UNLOCK, home=1, others=OTHERS_LOSE, hand=hand, hand_count=hand_count)
             elif pc == ADOPT_UNLOCK: step('adopt: unlock', ADOPT_REGAIN, lock=0, hand=hand, hand_count=hand_count)
             elif pc == ADOPT_REGAIN:
-                n_free = hand_count - (0 if bug_regain else unmade)
+                n_free = hand_count - more - (0 if bug_regain else unmade)
                 step('adopt: regain', IDLE, listed=QUEUE, free=hand, used=extended - n_free)
 
             elif pc == CLAIM_REMOVE:
@@ -175,7 +190,7 @@ def make_steps(bug, blocks, claim_at):
                 elif not is_locked: step('claimer: lock', CLAIM_UNLINK, lock=1)
             elif pc == CLAIM_UNLINK: step('claimer: out of the pool, unlock', CLAIM_TAKE, lock=0, linked=0)
             elif pc == CLAIM_TAKE:
-                n_free = count - (0 if bug_regain else unmade)
+                n_free = count - more - (0 if bug_regain else unmade)
                 step('claimer: take', CLAIM_DECIDE, count=0, chain=0, free=chain, used=extended - n_free)
             elif pc == CLAIM_DECIDE:
                 if used == 0: delete('claimer: deletes the page')
@@ -192,7 +207,7 @@ def make_steps(bug, blocks, claim_at):
                     step('share: lock', CLAIM_SHARE_LOCKED if pc == CLAIM_SHARE else RELEASE_SHARE_LOCKED, lock=1)
             elif pc in (CLAIM_SHARE_LOCKED, RELEASE_SHARE_LOCKED):
                 if chain == 0 or bug_share:
-                    step('share: word', SHARED_UNLOCK, st=SHARED, count=blocks - used, chain=free, free=0, linked=1)
+                    step('share: word', SHARED_UNLOCK, st=SHARED, count=blocks + more - used, chain=free, free=0, linked=1)
                 else:
                     step('share: fails', CLAIM_UNLOCK if pc == CLAIM_SHARE_LOCKED else RELEASE_UNLOCK,
                          linked=1 if bug_share_in_pool else 0)
@@ -203,7 +218,7 @@ def make_steps(bug, blocks, claim_at):
             elif pc == RELEASE_TAKE:
                 if used == chain: delete('release: deletes the page')
                 else:
-                    has_room = free + chain > 0 or (unmade > 0 and not bug_parks_unmade)
+                    has_room = free + chain > 0 or gaps or (unmade > 0 and not bug_parks_unmade)
                     step('release: take', RELEASE_SHARE if has_room else RELEASE_PARK, count=0, chain=0,
                          free=free + chain, used=used - chain)
             elif pc == RELEASE_PARK:
@@ -218,12 +233,12 @@ def make_check(blocks, claim_at):
     """The function that raises a Violation for a state that must not be."""
 
     def check(s):
-        st, count, chain, free, unmade, used, linked, user, threads = s
+        st, count, chain, free, unmade, used, linked, user, gaps, threads = s
         out, carried, n_owners, n_claimers, n_removing, is_regained = user, 0, 0, 0, 0, True
         for t in threads:
             pc = t[PC]
             out += t[BIN] + t[BATCH]
-            if pc in (OWNS_1, OWNS_2): out += t[HAND]
+            if pc in (OWNS_1, OWNS_2, PUSH_SEEN): out += t[HAND]
             else: carried += t[HAND]
             if t[LISTED] or pc in OWNERS: n_owners += 1
             if pc in CLAIMERS: n_claimers += 1
@@ -240,7 +255,8 @@ def make_check(blocks, claim_at):
         if st == PARKED and chain >= claim_at: raise Violation('M5: parked with many free blocks')
         if st == SHARED and chain + unmade == blocks: raise Violation('M5: shared with no block in use')
         if st == PARKED and unmade: raise Violation('M4: parked with blocks that are not made yet')
-        in_count = chain + (unmade if st == SHARED or (st == CLAIMED and not is_regained) else 0)
+        if st == PARKED and gaps: raise Violation('GP4: a gap page is parked')
+        in_count = chain + (unmade + GAPS_MORE * gaps if st == SHARED or (st == CLAIMED and not is_regained) else 0)
         if count != in_count: raise Violation(f'M4: count is {count}, should be {in_count}')
         if st in (OWNED, CLAIMED) and is_regained and not used == blocks - unmade - free == out + chain:
             raise Violation(f'M4: used is {used}, should be {out + chain}')
@@ -250,7 +266,7 @@ def make_check(blocks, claim_at):
 
 def start_state(n_threads):
     nobody = (0, 0, 0, 0, NO_LIST, 0, IDLE, 0, 0)
-    return (GONE, 0, 0, 0, 0, 0, 0, 0, (nobody,) * n_threads)
+    return (GONE, 0, 0, 0, 0, 0, 0, 0, 0, (nobody,) * n_threads)
 
 
 def way_to(s, parents):
@@ -264,9 +280,9 @@ def way_to(s, parents):
 
 def show(way):
     for what, s in way:
-        st, count, chain, free, unmade, used, linked, user, threads = s
+        st, count, chain, free, unmade, used, linked, user, gaps, threads = s
         print(f'  {what:36} {STATE_NAMES[st]:8} count {count} chain {chain} free {free} unmade {unmade} used {used}'
-              f'{" in pool" if linked else "":8}  program {user}', end='')
+              f'{" in pool" if linked else "":8}{" gaps" if gaps else ""}  program {user}', end='')
         for t in threads:
             print(f' | {"home " if t[HOME] else ""}{"lock " if t[LOCK] else ""}bin {t[BIN]} batch {t[BATCH]}', end='')
             print(f'{("", " queue", " full")[t[LISTED]]}{" at work" if t[PC] else ""}', end='')
@@ -322,7 +338,7 @@ def run(arguments):
 
 def self_test(args):
     """The protocol in several sizes, then each bug."""
-    sizes = [(3, 3, 2)] + [(3, 4, claim_at) for claim_at in range(1, 5)] + [(4, 4, 2), (3, 6, 3)]
+    sizes = [(3, 3, 2)] + [(3, 4, claim_at) for claim_at in range(1, 5)] + [(4, 4, 2), (3, 5, 3)]
     runs = [('', *size) for size in sizes]
     runs += [(bug, args.threads, args.blocks, args.claim_at) for bug in BUGS]
     n_wrong = 0

@@ -39,22 +39,15 @@ typedef enum task_state_e {
   TASK_SLEEPS // ... or for a while
 } task_state_t;
 
-// How the end of a thread comes to be known (prim.h).
-typedef enum exit_kind_e {
-  EXIT_SURE,   // by a destructor
-  EXIT_UNSURE, // by a destructor, perhaps: it has a life, too
-  EXIT_LIFE    // by its life only
-} exit_kind_t;
-
 typedef struct task_s {
-  task_state_t state;
-  int          priority; // the highest goes on, where the policy says so
-  const void*  word;     // that it waits for
-  uint64_t     thread;   // a number for each thread that ever was; 0: it is past its exit
-  exit_kind_t  exit_kind;
-  bool         is_armed;
-  jmp_buf      context;
-  ucontext_t   start;
+  task_state_t   state;
+  int            priority; // the highest goes on, where the policy says so
+  const void*    word;     // that it waits for
+  uint64_t       thread;   // a number for each thread that ever was; 0: it is past its exit
+  schedule_end_t exit_kind;
+  bool           is_armed;
+  jmp_buf        context;
+  ucontext_t     start;
   _Alignas(64) char locals[locals_max];
 } task_t;
 
@@ -144,6 +137,7 @@ static struct {
   int         line;
   size_t      gap, gap_max;         // UNIFORM
   size_t      changes[changes_max]; // CHANGES: at these steps
+  size_t      preempted_at;         // ... or at this one, of those of all tasks together; 0: by chance
   size_t      n_changes;            // ... and HOLD: so many at most
   uint64_t    salt;                 // SITES, HOLD: which places
   size_t      one_in;               // ... and how many
@@ -284,7 +278,7 @@ static void thread_begin(size_t task) {
   tasks[task].thread = ++n_threads_ever;
   tasks[task].is_armed = false;
   size_t kind = rng_below(&turn.rng, 8);
-  tasks[task].exit_kind = (kind == 0 ? EXIT_LIFE : kind == 1 ? EXIT_UNSURE : EXIT_SURE);
+  tasks[task].exit_kind = (kind == 0 ? SCHEDULE_END_UNSEEN : kind == 1 ? SCHEDULE_END_UNSURE : SCHEDULE_END_SEEN);
   memcpy(tasks[task].locals, locals_new, locals_size());
 }
 
@@ -302,7 +296,7 @@ void schedule_init(void) {
   signal(SIGABRT, &on_signal);
   signal(SIGSEGV, &on_signal);
   tasks[0].thread = ++n_threads_ever;
-  tasks[0].exit_kind = EXIT_SURE;
+  tasks[0].exit_kind = SCHEDULE_END_SEEN;
   for (size_t i = 1; i < SCHEDULE_TASKS; i++) {
     getcontext(&tasks[i].start);
     tasks[i].start.uc_stack.ss_sp = stacks[i];
@@ -342,6 +336,13 @@ void schedule_begin(uint64_t seed, size_t n, schedule_body_fun* body) {
   }
 }
 
+void schedule_preempt(size_t first, size_t n) {
+  turn.policy = POLICY_CHANGES;
+  turn.preempted_at = n;
+  turn.n_changes = 1;
+  for (size_t i = 1; i <= n_tasks; i++) tasks[i].priority = (i == first ? 1 : 0);
+}
+
 void schedule_alone(size_t task) {
   tasks[task].state = TASK_READY;
   enter(task);
@@ -350,6 +351,7 @@ void schedule_alone(size_t task) {
 void schedule_together(void) {
   size_t first = turn.n_steps;
   for (size_t i = 0; i < turn.n_changes; i++) turn.changes[i] = first + 1 + rng_below(&turn.rng, usual_length);
+  if (turn.preempted_at != 0) turn.changes[0] = first + turn.preempted_at;
   for (size_t i = 1; i <= n_tasks; i++) {
     if (tasks[i].state == TASK_STOPPED) tasks[i].state = TASK_READY;
   }
@@ -403,6 +405,7 @@ void _mi_schedule_wake(mi_atomic(uint32_t)* word, bool all) {
 // ---- the system: threads --------------------------------------------------------------------------------------------------
 
 static void (*exit_done)(void);
+static void (*on_arm)(void);
 static void (*fork_prepare)(void), (*fork_parent)(void), (*fork_child)(void);
 
 void   _mi_schedule_exit_init(void (*done)(void));
@@ -427,7 +430,8 @@ void _mi_schedule_exit_init(void (*done)(void)) {
 void _mi_schedule_exit_stop(void) {}
 
 int _mi_schedule_exit_arm(void) {
-  if (tasks[current].exit_kind == EXIT_LIFE) return ENOTSUP;
+  if (on_arm != NULL) on_arm();
+  if (tasks[current].exit_kind == SCHEDULE_END_UNSEEN) return ENOTSUP;
   tasks[current].is_armed = true;
   return 0;
 }
@@ -437,7 +441,7 @@ bool _mi_schedule_exit_is_armed(void) {
 }
 
 bool _mi_schedule_exit_is_sure(void) {
-  return tasks[current].exit_kind == EXIT_SURE;
+  return tasks[current].exit_kind == SCHEDULE_END_SEEN;
 }
 
 static uint64_t* life_thread(mi_prim_life_t* life) {
@@ -473,9 +477,12 @@ void schedule_thread_new(void) {
   thread_begin(current);
 }
 
-void schedule_thread_looks(void) {
-  thread_begin(current);
-  tasks[current].exit_kind = EXIT_UNSURE;
+void schedule_thread_ends(schedule_end_t how) {
+  tasks[current].exit_kind = how;
+}
+
+void schedule_thread_on_arm(void (*act)(void)) {
+  on_arm = act;
 }
 
 int _mi_schedule_watch(void (*started)(void), void (*ended)(bool is_last)) {

@@ -21,6 +21,8 @@ void schedule_init(void);
 
 // One run begins: tasks 1 to n, which are new threads.  The seed decides how threads take turns.
 void schedule_begin(uint64_t seed, size_t n, schedule_body_fun* body);
+// Instead of by chance: in schedule_together this task takes n steps, then the others go on for as long as they can, and then it does.
+void schedule_preempt(size_t first, size_t n);
 // Runs one task until it calls schedule_barrier or ends; nobody interrupts it.
 void schedule_alone(size_t task);
 // Runs all tasks until each has called schedule_barrier or ended.
@@ -35,9 +37,18 @@ size_t schedule_task(void);
 void schedule_thread_exit(void);
 // Is that noticed when it happens?  Else such a thread does nothing from then on.
 bool schedule_exit_is_seen(void);
-// ... and the task goes on as a new thread, or as one that looks for others whose end nobody has told.
+// ... and the task goes on as a new thread.
 void schedule_thread_new(void);
-void schedule_thread_looks(void);
+
+// How the end of a thread comes to be known (prim.h); of a new one chance says how.
+typedef enum schedule_end_e {
+  SCHEDULE_END_SEEN,   // by a destructor
+  SCHEDULE_END_UNSURE, // by a destructor, perhaps: it has a life, too, and looks for others whose end nobody has told
+  SCHEDULE_END_UNSEEN  // by its life only; it looks, too
+} schedule_end_t;
+void schedule_thread_ends(schedule_end_t how);
+// What the system does when a thread arms its destructor: libc may allocate there.
+void schedule_thread_on_arm(void (*act)(void));
 
 // A fork by the task that runs; true in the child, which has no other task, and must end itself.  In the parent *status is that of
 // the child.

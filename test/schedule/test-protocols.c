@@ -477,7 +477,8 @@ static void task_run(void) {
 
 // A thread that looks whether others have ended of which nobody is told.
 static void task_look(void) {
-  schedule_thread_looks();
+  schedule_thread_new();
+  schedule_thread_ends(SCHEDULE_END_UNSURE);
   mi_free(mi_malloc(64));
   schedule_thread_exit();
 }

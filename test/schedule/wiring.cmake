@@ -22,10 +22,12 @@ endforeach()
 # What the hooks are made of shadows itself, and a thread-local variable is an ordinary one.
 target_compile_options(test-schedule-library PRIVATE -include ${CMAKE_CURRENT_LIST_DIR}/hooks.h -Wno-shadow)
 
-mi_add_test(schedule protocols schedule/test-protocols.c "" "test-schedule-library;test-schedule-system")
-target_sources(test-schedule-protocols PRIVATE ${CMAKE_CURRENT_LIST_DIR}/schedule.c ${CMAKE_CURRENT_LIST_DIR}/blocks.c)
-target_compile_definitions(test-schedule-protocols PRIVATE MI_LIBRARY_BUILD=1)
-target_compile_options(test-schedule-protocols PRIVATE -U_FORTIFY_SOURCE) # longjmp to another stack
+foreach(name protocols preemptions)
+  mi_add_test(schedule ${name} schedule/test-${name}.c "" "test-schedule-library;test-schedule-system")
+  target_sources(test-schedule-${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/schedule.c ${CMAKE_CURRENT_LIST_DIR}/blocks.c)
+  target_compile_definitions(test-schedule-${name} PRIVATE MI_LIBRARY_BUILD=1)
+  target_compile_options(test-schedule-${name} PRIVATE -U_FORTIFY_SOURCE) # longjmp to another stack
+endforeach()
 set_tests_properties(schedule-protocols PROPERTIES TIMEOUT 1800) # 20 seconds of the processor, on a loaded machine
 
 if(MI_PYTHON)

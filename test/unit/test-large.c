@@ -179,6 +179,30 @@ static void check_kept_rounds(void) {
 }
 
 // KE6: what is larger serves, and of what is left of it others are made.
+// A size of which none is kept takes the place of the largest that is; nothing takes the place of its own size.
+static void check_kept_instead(void) {
+  enum { n = 3 };
+  void *big = mi_malloc(4 * MiB - 100 * KiB), *small[n];
+  for (size_t i = 0; i < n; i++) small[i] = mi_malloc(MiB - 100 * KiB);
+  mi_page_t *of_big = _mi_page_of(big), *of_small = _mi_page_of(small[0]);
+  size_t     n_slices = of_small->n_slices;
+  mi_store_relaxed(&kept()->n_credit, (size_t)0);
+  mi_free(big);
+  CHECK(is_kept(of_big) && kept()->n_room == 0);
+  mi_free(small[0]);
+  CHECK(is_kept(of_small));
+  CHECK_EQ(n_kept(), n_slices);
+  kept()->n_room = 0; // as if more were kept
+  mi_free(small[1]);
+  CHECK(is_kept(of_small) && _mi_page_of(small[1]) != of_small);
+  CHECK_EQ(kept()->n_room, 0);
+  kept()->n_room = mi_load_relaxed(&kept()->n_allowed) - n_slices;
+  mi_free(small[2]);
+  CHECK_EQ(n_kept(), 2 * n_slices);
+  mi_collect(true);
+  CHECK(n_kept() == 0 && !_mi_kept_any(kept()));
+}
+
 static void check_kept_larger(void) {
   mi_collect(true);
   char*  p = (char*)mi_malloc(3 * MiB);
@@ -327,6 +351,7 @@ int main(int argc, char** argv) {
     check_not_kept();
     check_kept_sizes(&r);
     check_kept_rounds();
+    check_kept_instead();
     check_kept_larger();
     check_kept_pair();
     check_kept_missed(&r);

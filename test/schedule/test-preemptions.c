@@ -1,0 +1,391 @@
+// Proves, for pairs of threads, that it does not matter where one of them is stopped: for each step of either there is a run in which it
+// is stopped there, the other one does all that it can, and the first one goes on.  After each no block may be lost or be there twice,
+// no page may be left, and a child that was forked there can use what it has.
+//
+// The pairs are those in which chance (test-protocols.c) or people have found faults; faults.py plants these again.
+//
+//   test-preemptions                      all pairs
+//   test-preemptions NUMBER [TASK STEP]   one of them; or one of its runs, with its switches
+#include <sys/wait.h>
+
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/purge.h"
+#include "blocks.h"
+#include "heap/event.h"
+#include "heap/heap.h"
+#include "support/stat.h"
+
+#define STEPS_NEVER ((size_t)1 << 40)
+
+enum { n_threads = 2, runs_max = 400 };
+
+typedef void act_fun(void);
+
+typedef struct pair_s {
+  const char* name;
+  act_fun*    prepare[n_threads]; // what each thread does before, alone; NULL: nothing
+  act_fun*    act[n_threads];
+  act_fun*    after; // by main, when both have ended
+} pair_t;
+
+static const pair_t*   pair;
+static size_t          preempted; // the thread that is stopped somewhere
+static volatile size_t n_steps;   // that it took, with those of the other one if that came between
+static volatile size_t n_errors, n_errors_expected;
+static void* volatile held; // the block that the pair is about
+static mi_theap_t* owner;   // of its page
+static mi_heap_t*  heap;
+static enum { PHASE_RUN, PHASE_LOOK } phase;
+
+static void on_error(int err, void* arg) {
+  (void)err, (void)arg;
+  n_errors++;
+}
+
+// ---- what threads do ------------------------------------------------------------------------------------------------------
+
+static void allocate(size_t n, size_t size) {
+  for (; n > 0; n--) blocks_add(blocks_new(mi_malloc(size), size), size, NO_HEAP);
+}
+
+static void free_last(size_t n) {
+  for (; n > 0; n--) mi_free(blocks_take(n_blocks - 1).p);
+}
+
+static void hold_last(void) {
+  held = blocks_take(n_blocks - 1).p;
+}
+
+static void free_held(void) {
+  mi_free(held);
+}
+
+static void begin_thread(schedule_end_t how) {
+  schedule_thread_new();
+  schedule_thread_ends(how);
+}
+
+static void make_round(void) {
+  schedule_sleep(100);
+  _mi_event_wake();
+  _mi_event_poll();
+}
+
+// What is wrong is said.
+static void check_heap(void) {
+  mi_option_set(mi_option_show_errors, 1);
+  if (!mi_heap_check(NULL)) schedule_fail("the heap is damaged");
+  mi_option_set(mi_option_show_errors, 0);
+}
+
+// What a child has it can use, and give back.
+static void be_child(void) {
+  schedule_note("is a child");
+  blocks_check();
+  check_heap();
+  for (size_t i = 0; i < 4; i++) {
+    allocate(20, 8 * KiB);
+    allocate(1, 600 * KiB);
+    make_round();
+  }
+  blocks_check();
+  free_last(n_blocks);
+  mi_collect(true);
+  check_heap();
+  _exit(n_errors == 0 ? 0 : 1);
+}
+
+static void fork_now(void) {
+  int status = 0;
+  if (schedule_fork(&status)) be_child();
+  if (status != 0) schedule_fail("the child of a fork has ended with %#x", (unsigned)status);
+}
+
+// ---- gap pages --------------------------------------------------------------------------------------------------------------
+
+// The owner looks whether it has sparse pages, as it asks for one of another class.
+static void look_at_pages(size_t size) {
+  owner->n_page_requests = 1000;
+  allocate(1, size);
+  free_last(1);
+}
+
+// Blocks of 8 KiB in 40 pages, of which one each is in use.
+static void hold_sparse(void) {
+  allocate(336, 8 * KiB);
+  for (size_t i = n_blocks; i-- > 0;) {
+    if ((uintptr_t)blocks[i].p % MI_SLICE_SIZE != 0) mi_free(blocks_take(i).p);
+  }
+  hold_last();
+  owner = mi_load_relaxed(&_mi_page_at(held)->home);
+  look_at_pages(2 * KiB);
+}
+
+// The thread that owns these makes gap pages of them, since no more blocks of their class are asked for; then they are shared.
+static void make_gap_pages(void) {
+  look_at_pages(4 * KiB);
+  schedule_thread_exit();
+}
+
+static void hold_in_gap_page(void) {
+  hold_sparse();
+  make_gap_pages();
+  if (_mi_page_kind(_mi_page_at(held)) != MI_PAGE_GAPS) schedule_fail("no gap page");
+  begin_thread(SCHEDULE_END_SEEN);
+}
+
+// ---- large blocks -----------------------------------------------------------------------------------------------------------
+
+static void hold_large(void) {
+  allocate(1, 600 * KiB);
+  hold_last();
+}
+
+// None that a thread keeps.
+static void hold_larger(void) {
+  allocate(1, 5 * MiB);
+  hold_last();
+}
+
+static void free_held_too(void) {
+  n_errors_expected = 1;
+  mi_free(held);
+}
+
+// ---- threads that nobody counts ---------------------------------------------------------------------------------------------
+
+// The only block in use of a page that nobody has; and the thread has no theap any more.
+static void hold_without_theap(void) {
+  allocate(8, 8 * KiB);
+  hold_last();
+  free_last(7);
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_SEEN);
+}
+
+// A thread has ended, and nobody was told.  The next one will look.
+static void end_unseen(void) {
+  begin_thread(SCHEDULE_END_UNSEEN);
+  allocate(12, 8 * KiB);
+  free_last(6);
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_UNSURE);
+}
+
+static void allocate_one(void) {
+  mi_free(mi_malloc(64));
+}
+
+// As libc does, for the variables of a thread.
+static void allocate_on_arm(void) {
+  schedule_thread_on_arm(NULL);
+  mi_free(mi_malloc(8 * KiB));
+}
+
+static void begin_with_arm(void) {
+  schedule_thread_on_arm(&allocate_on_arm);
+  allocate_one();
+}
+
+// ---- pages and heaps --------------------------------------------------------------------------------------------------------
+
+static void allocate_pages(void) {
+  allocate(20, 8 * KiB);
+}
+
+// Pages of 8 blocks, and what other threads do with them.
+static void free_pages(void) {
+  while (n_blocks > 0) free_last(1);
+}
+
+// Pages with room, which whoever asks for a block may adopt.
+static void share_pages(void) {
+  allocate(20, 8 * KiB);
+  free_last(7);
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_SEEN);
+}
+
+static void allocate_and_end(void) {
+  allocate(20, 8 * KiB);
+  schedule_thread_exit();
+}
+
+static void fill_bins(void) {
+  allocate(40, 64);
+  free_last(30);
+}
+
+static void use_bins(void) {
+  for (size_t i = 0; i < 4; i++) {
+    allocate(3, 64);
+    free_last(4);
+  }
+}
+
+static void make_rounds(void) {
+  for (size_t i = 0; i < 4; i++) make_round();
+}
+
+static void use_large(void) {
+  allocate(2, 600 * KiB);
+  free_last(2);
+  allocate(1, 700 * KiB);
+}
+
+static void hold_in_heap(void) {
+  heap = mi_heap_new();
+  for (size_t i = 0; i < 12; i++) blocks_add(blocks_new(mi_heap_malloc(heap, 8 * KiB), 8 * KiB), 8 * KiB, NO_HEAP);
+}
+
+static void delete_heap(void) {
+  mi_heap_delete(heap);
+}
+
+// ---- runs -------------------------------------------------------------------------------------------------------------------
+
+static const pair_t pairs[] = {
+    {"a free, and its page becomes a gap page", {NULL, &hold_sparse}, {&free_held, &make_gap_pages}, NULL},
+    {"two frees of a large block", {NULL, &hold_large}, {&free_held, &free_held_too}, NULL},
+    {"two frees of a block that is not kept", {NULL, &hold_larger}, {&free_held, &free_held_too}, NULL},
+    {"a free of a large block, and its thread ends",
+     {NULL, &hold_large},
+     {&free_held, &schedule_thread_exit},
+     &fork_now},
+    {"a free of the last block of a gap page, and a fork", {&hold_in_gap_page, NULL}, {&free_held, &fork_now}, NULL},
+    {"a free by a thread without a theap, and a fork", {&hold_without_theap, NULL}, {&free_held, &fork_now}, NULL},
+    {"a thread begins after one that has ended, and a fork", {&end_unseen, NULL}, {&allocate_one, &fork_now}, NULL},
+    {"a thread begins, and a fork by the only other one", {NULL, &allocate_one}, {&begin_with_arm, &fork_now}, NULL},
+    {"a thread begins, and a fork by one without a theap", {NULL, NULL}, {&begin_with_arm, &fork_now}, NULL},
+    {"frees of whole pages, and their thread asks for more",
+     {NULL, &allocate_pages},
+     {&free_pages, &allocate_pages},
+     NULL},
+    {"frees of whole pages, and their thread ends",
+     {NULL, &allocate_pages},
+     {&free_pages, &schedule_thread_exit},
+     NULL},
+    {"frees of whole pages, and a fork", {NULL, &allocate_pages}, {&free_pages, &fork_now}, NULL},
+    {"frees in shared pages, and another thread adopts them",
+     {NULL, &share_pages},
+     {&free_pages, &allocate_pages},
+     NULL},
+    {"a thread ends, and another one asks for pages", {&fill_bins, NULL}, {&allocate_and_end, &allocate_pages}, NULL},
+    {"a thread ends, and a fork", {&fill_bins, NULL}, {&allocate_and_end, &fork_now}, NULL},
+    {"rounds, and a thread that is at work", {NULL, &fill_bins}, {&make_rounds, &use_bins}, NULL},
+    {"rounds, and a fork", {&fill_bins, NULL}, {&make_rounds, &fork_now}, NULL},
+    {"gap pages are made, and a fork", {&hold_sparse, NULL}, {&make_gap_pages, &fork_now}, &free_held},
+    {"large blocks come and go, and a fork", {NULL, NULL}, {&use_large, &fork_now}, NULL},
+    {"a heap is deleted, and frees of its blocks", {&hold_in_heap, NULL}, {&delete_heap, &free_pages}, NULL},
+    {"a heap is deleted, and a fork", {&hold_in_heap, NULL}, {&delete_heap, &fork_now}, NULL},
+};
+
+static void task_run(size_t i) {
+  schedule_thread_ends(SCHEDULE_END_SEEN);
+  if (pair->prepare[i] != NULL) pair->prepare[i]();
+  schedule_barrier();
+  size_t begun = schedule_steps();
+  pair->act[i]();
+  if (i + 1 == preempted) n_steps = schedule_steps() - begun;
+  schedule_barrier();
+  schedule_thread_exit();
+}
+
+// A thread that looks whether others have ended of which nobody is told.
+static void task_look(void) {
+  begin_thread(SCHEDULE_END_UNSURE);
+  allocate_one();
+  schedule_thread_exit();
+}
+
+static void task_main(size_t task) {
+  if (phase == PHASE_RUN) task_run(task - 1);
+  else task_look();
+}
+
+static int64_t live(mi_live_count_t* count) {
+  return mi_load_relaxed(&count->current);
+}
+
+static void expect_none(const char* what, int64_t n) {
+  if (n != 0) schedule_fail("%lld %s are left", (long long)n, what);
+}
+
+static void tear_down(void) {
+  blocks_check();
+  free_last(n_blocks);
+  mi_thread_done();
+  phase = PHASE_LOOK;
+  for (size_t i = 0; i < SCHEDULE_TASKS && live(&_mi_stat_live.threads) > 0; i++) schedule_alone(1);
+  phase = PHASE_RUN;
+  mi_collect(true);
+  for (size_t i = 0; i < 4; i++) make_round();
+  mi_thread_done();
+  expect_none("threads", live(&_mi_stat_live.threads));
+  expect_none("pages", live(&_mi_stat_live.pages));
+  expect_none("shared pages", live(&_mi_stat_live.pages_abandoned));
+  expect_none("bytes of large blocks", live(&_mi_stat_live.malloc_huge));
+  expect_none("kept slices", (int64_t)_mi_purge_n_backed() - (int64_t)_mi_chunk_purgeable());
+  expect_none("errors that should not be", (int64_t)n_errors - (int64_t)n_errors_expected);
+  check_heap();
+}
+
+// The thread is stopped at its n-th step, if it takes so many.
+static void run(size_t thread, size_t n) {
+  n_errors = n_errors_expected = 0;
+  preempted = thread;
+  schedule_set_place(thread, n, pair->name);
+  schedule_begin(1, n_threads, &task_main);
+  schedule_preempt(thread, n);
+  for (size_t t = n_threads; t > 0; t--) schedule_alone(t);
+  mi_store_relaxed(&_mi_registry_has_others, false); // as if there had been none
+  schedule_together();
+  for (size_t t = 1; t <= n_threads; t++) schedule_alone(t);
+  if (pair->after != NULL) pair->after();
+  tear_down();
+}
+
+// Each step of it, or of many as many as there is time for.
+static size_t run_all(size_t thread) {
+  run(thread, STEPS_NEVER);
+  size_t n_all = n_steps, n_runs = 0, stride = n_all / runs_max + 1;
+  for (size_t n = 1; n <= n_all; n += stride, n_runs++) run(thread, n);
+  return n_runs;
+}
+
+static int run_pair(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    size_t n_first = run_all(1), n_second = run_all(2);
+    printf("%s: stopped at %zu steps, and at %zu of the other thread\n", pair->name, n_first, n_second);
+    CHECK_FOR(n_first > 4 && n_second > 4, "%s: too few steps", pair->name);
+    exit(check_result());
+  }
+  int status = -1;
+  CHECK_FOR(waitpid(child, &status, 0) == child && status == 0, "%s has ended with %#x", pair->name, (unsigned)status);
+  return status;
+}
+
+static void begin_library(void) {
+  schedule_init();
+  mi_register_error(&on_error, NULL);
+  mi_option_set(mi_option_show_errors, 0);
+  mi_option_set(mi_option_purge_delay, -1);
+  mi_free(mi_malloc(1));
+  mi_collect(true);
+  mi_thread_done();
+}
+
+int main(int argc, char** argv) {
+  size_t only = (argc > 1 ? strtoull(argv[1], NULL, 0) : SIZE_MAX);
+  begin_library();
+  for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+    pair = &pairs[i];
+    if (only != SIZE_MAX && only != i) continue;
+    schedule_show(argc > 3);
+    if (argc > 3) run(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0));
+    else run_pair();
+  }
+  return check_result();
+}
