@@ -36,13 +36,20 @@ void _mi_dense_grown(size_t size) {
 }
 
 // The program may have left it without access.
-static bool dense_is_empty(const char* page, size_t size) {
+static bool dense_can_read(const char* page, size_t size) {
+  return _mi_prim_populate_read((void*)(uintptr_t)page, size) == 0;
+}
+
+static bool dense_is_zero(const char* page, size_t size) {
   const uint64_t* words = (const uint64_t*)(const void*)page;
-  if (_mi_prim_populate_read((void*)(uintptr_t)page, size) != 0) return true;
   for (size_t i = 0; i < size / sizeof(*words); i++) {
     if (words[i] != 0) return false;
   }
   return true;
+}
+
+static bool dense_is_empty(const char* page, size_t size) {
+  return !dense_can_read(page, size) || dense_is_zero(page, size);
 }
 
 // Two OS pages at random (programs touch memory at regular distances) in each of 16 pieces, of which the first is the start of
@@ -80,14 +87,15 @@ bool _mi_dense_is_thin(size_t size) {
   return size >= MI_THIN_MIN && mi_load_relaxed(&dense_last_thin);
 }
 
-// One OS page at random in each piece.
+// One OS page at random in each piece.  What cannot be read counts as used.
 void _mi_dense_freed_zeros(const void* start, size_t size) {
   size_t   page_size = _mi_prim_os_page_size(), piece = mi_align_down(size / DENSE_SAMPLES, page_size), n_used = 0;
   uint64_t random = (uintptr_t)start;
   if (MI_TRACK || size < MI_THIN_MIN) return; // it may have shrunk
   for (size_t i = 0; i < DENSE_SAMPLES && n_used <= DENSE_THIN_MAX; i++) {
     random = mi_mix64(random + 1);
-    n_used += !dense_is_empty((const char*)start + i * piece + random % (piece / page_size) * page_size, page_size);
+    const char* page = (const char*)start + i * piece + random % (piece / page_size) * page_size;
+    if (!dense_can_read(page, page_size) || !dense_is_zero(page, page_size)) n_used++;
   }
   mi_store_relaxed(&dense_last_thin, n_used <= DENSE_THIN_MAX);
 }

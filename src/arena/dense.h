@@ -12,7 +12,7 @@
 // DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
 // DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
 //      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
-//      was *thin*: at most two of 16 OS pages of it held anything.
+//      was *thin*: at most two of 16 OS pages of it held anything, or could not be read.
 #pragma once
 
 #include "../base/public.h"

@@ -229,10 +229,10 @@ static bool purge_is_held(void) {
 
 // An interval is over in which so much was given back by mistake.
 static void purge_hold(size_t n_mistaken) {
-  if (n_mistaken == 0) return;
-  int64_t now = mi_load_relaxed(&purge_last_ms), until = mi_load_relaxed(&purge_held_until);
-  until = (until > now ? until : now) + (int64_t)_mi_recall_ms(n_mistaken);
-  mi_store_relaxed(&purge_held_until, until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST);
+  int64_t now = mi_load_relaxed(&purge_last_ms), before = mi_load_relaxed(&purge_held_until);
+  int64_t until = (before > now ? before : now) + (int64_t)_mi_recall_ms(n_mistaken);
+  if (until > now + MI_RECALL_MS_MOST) until = now + MI_RECALL_MS_MOST;
+  if (before != 0 || until > now) mi_store_relaxed(&purge_held_until, until > now ? until : 0);
 }
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
