@@ -11,22 +11,15 @@
 #include "recall.h"
 #include "shrink.h"
 
-// What stays in any case: less is not worth the system calls.
-#define PURGE_MIN_SLICES (MI_MiB / MI_SLICE_SIZE)
-// PG1
-#define PURGE_MAX_SLICES ((32 * MI_MiB) / MI_SLICE_SIZE)
-#define PURGE_SHARE      16
-
-// Who allocates again what was given back does so soon, or it was no mistake.
-#define PURGE_MISTAKE_MS 200
-
-// Where the system takes nothing, the next attempt by the amount is made so much later, and twice as long after each
-// that fails.
+#define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
+#define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
+#define PURGE_SHARE          16
+#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other
+#define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
+#define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
+// Where the system takes nothing, the next attempt by the amount is made so much later, twice as long after each that fails.
 #define PURGE_REFUSED_MS_MIN 100
 #define PURGE_REFUSED_MS_MAX 5000
-
-// So many chunks with holes are looked at in a round.
-#define PURGE_HOLES 256
 
 static mi_atomic(bool)    purge_has_thread;
 static mi_atomic(size_t)  purge_retained = SIZE_MAX; // PG5
@@ -230,16 +223,18 @@ static bool purge_is_held(void) {
 // An interval is over in which so much was given back by mistake.
 static void purge_hold(size_t n_mistaken) {
   int64_t now = mi_load_relaxed(&purge_last_ms), before = mi_load_relaxed(&purge_held_until);
-  int64_t until = (before > now ? before : now) + (int64_t)_mi_recall_ms(n_mistaken);
-  if (until > now + MI_RECALL_MS_MOST) until = now + MI_RECALL_MS_MOST;
-  if (before != 0 || until > now) mi_store_relaxed(&purge_held_until, until > now ? until : 0);
+  int64_t until = _mi_recall_until(before > now ? before : now, now, n_mistaken);
+  if (until != before) mi_store_relaxed(&purge_held_until, until > now ? until : 0);
 }
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
 static size_t purge_allowance(size_t n_mistaken) {
-  if (purge_is_held()) return mi_load_relaxed(&purge_retained);
-  size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
-  size_t most = mi_min(mi_max(PURGE_MAX_SLICES, purge_n_used()), mi_load_relaxed(&purge_retained));
+  bool   is_held = purge_is_held();
+  size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing)), n_used = purge_n_used();
+  size_t most = mi_max(PURGE_MAX_SLICES, n_used);
+  if (is_held && n_used >= PURGE_MAX_SLICES) most = PURGE_HELD * n_used;
+  most = mi_min(most, mi_load_relaxed(&purge_retained));
+  if (is_held) return most;
   return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, most);
 }
 
@@ -328,7 +323,7 @@ static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
   bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held) return n;
-  if (!_mi_purge_has_thread() && purge_is_held()) return 0;
+  if (!is_idle && !_mi_purge_has_thread() && purge_is_held()) return 0;
   return is_idle ? _mi_chunk_purgeable() : low;
 }
 

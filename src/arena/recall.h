@@ -36,9 +36,10 @@ size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_u
 // So many slices went back, for whatever reason.
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n);
 
-// What RC2 gives for so many slices.
-static inline size_t _mi_recall_ms(size_t n) {
-  return n * MI_RECALL_MS_MIB / (MI_MiB / MI_SLICE_SIZE);
+// RC2, RC4: the end of a hold that begins then, when n slices were needed again.
+static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t n) {
+  int64_t until = from + (int64_t)(n * MI_RECALL_MS_MIB / (MI_MiB / MI_SLICE_SIZE));
+  return until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST;
 }
 
 static inline bool _mi_recall_holds(const mi_recall_t* recall, int64_t now) {
