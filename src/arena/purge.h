@@ -22,8 +22,9 @@
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
 // PG6  Each MiB that had to be backed again within an interval in which it was given back by the amount is held for 10 ms (recall.h,
-//      RC2), up to four seconds. Meanwhile 32 MiB may stay, or four times what is in use if that is more than 32 MiB, and what was free for a whole interval
-//      stays too. So a program that swings by less pays a 25th of its time at most, and one that frees all leaves 32 MiB.
+//      RC2), up to four seconds. Meanwhile what was free for a whole interval stays, and 32 MiB may stay, or four times what is in
+//      use if that alone is more than 32 MiB. So a program pays a 25th of its time at most for swings up to that, and one that
+//      frees all leaves 32 MiB.
 #pragma once
 
 #include "slices.h"
