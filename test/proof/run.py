@@ -56,7 +56,7 @@ SEEDED = {
     "region.groups": ("arena/region.h", "region->n_chunks > (size_t)MI_REGION_GROUPS <<", "region->n_chunks > (size_t)2 * MI_REGION_GROUPS <<"),
     "region.parts": ("arena/place.h", "mi_min(n, MI_CHUNK_SLICES - at)", "mi_min(n, MI_CHUNK_SLICES)"),
     "region.huge": ("arena/region.h", "os_page_size / 8 * os_page_size <=", "os_page_size * 8 <="),
-    "recall.recall": ("arena/recall.c", "until < now + MI_RECALL_MS_MOST ? until", "until < now + 2 * MI_RECALL_MS_MOST ? until"),
+    "recall.recall": ("arena/recall.h", "until < now + MI_RECALL_MS_MOST ? until", "until < now + 2 * MI_RECALL_MS_MOST ? until"),
 }
 
 
