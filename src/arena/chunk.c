@@ -69,18 +69,19 @@ static size_t chunk_room(const mi_chunk_t* chunk, uint32_t bits) {
   return is_of_slices ? mi_popcount32(bits) : mi_longest_run32(bits);
 }
 
+static bool chunk_may_have_run(const mi_chunk_t* chunk) {
+  return chunk->kind == MI_CHUNK_MIXED || chunk->kind == MI_CHUNK_NONE;
+}
+
 // What chunk i has up to its end, and from its start on, for a run of any length.
 static size_t chunk_tail(const mi_region_t* region, size_t i) {
   const mi_chunk_t* chunk = &region->chunks[i];
-  bool              may_give = (chunk->kind == MI_CHUNK_MIXED || chunk->kind == MI_CHUNK_NONE);
-  return may_give ? mi_high_ones64((uint64_t)chunk->free_bits << 32) : 0;
+  return chunk_may_have_run(chunk) ? mi_high_ones32(chunk->free_bits) : 0;
 }
 
 static size_t chunk_front(const mi_region_t* region, size_t i) {
-  if (i >= region->n_used) return 0;
   const mi_chunk_t* chunk = &region->chunks[i];
-  bool              may_give = (chunk->kind == MI_CHUNK_MIXED || chunk->kind == MI_CHUNK_NONE);
-  return may_give ? mi_low_ones64(chunk->free_bits) : 0;
+  return i < region->n_used && chunk_may_have_run(chunk) ? mi_low_ones64(chunk->free_bits) : 0;
 }
 
 // How long a run is that begins in chunk i and goes on after it; 0: none does, or it has only whole chunks, which their bits find.
@@ -100,7 +101,7 @@ static size_t chunk_bucket_of(size_t room) {
 static void chunk_free_update(mi_region_t* region, mi_chunk_t* chunk, size_t room) {
   bool is_whole = (chunk->kind == MI_CHUNK_NONE);
   if (is_whole) room = 0;
-  if (is_whole || chunk->kind == MI_CHUNK_MIXED) {
+  if (chunk_may_have_run(chunk)) {
     size_t across = chunk_run_across(region, (size_t)(chunk - region->chunks));
     if (across > room && (across > MI_CHUNK_SLICES || !is_whole)) room = across;
   }
@@ -313,7 +314,7 @@ size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind
     if (found + n_low >= n) return i * MI_CHUNK_SLICES - found;
     uint32_t runs = (n <= MI_CHUNK_SLICES ? mi_runs32(free, n) : 0);
     if (runs != 0) return i * MI_CHUNK_SLICES + mi_ctz32(runs);
-    found = mi_high_ones64((uint64_t)free << 32) + (free == UINT32_MAX ? found : 0);
+    found = mi_high_ones32(free) + (free == UINT32_MAX ? found : 0);
   }
   size_t slice = region->n_used * MI_CHUNK_SLICES - found;
   size_t end = mi_div_up(slice + n, MI_CHUNK_SLICES);
@@ -326,14 +327,14 @@ size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind) {
   mi_chunk_t* chunk = &region->chunks[i];
   mi_assert_internal((chunk->free_bits & bits) == bits);
-  bool may_have_run = (chunk->kind == MI_CHUNK_NONE || chunk->kind == MI_CHUNK_MIXED);
+  bool had_run = chunk_may_have_run(chunk);
   if (chunk->kind == MI_CHUNK_NONE) {
     chunk_clear_free(region, i);
     chunk_set_kind(region, chunk, kind);
   }
   chunk->free_bits &= ~bits;
   chunk_bucket_update(region, chunk);
-  if (may_have_run) chunk_update_before(region, i);
+  if (had_run) chunk_update_before(region, i);
   chunk_count_purgeable(region, bits & chunk->dirty_bits, false);
 }
 
@@ -359,7 +360,7 @@ void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t
     chunk_set_free(region, i);
   }
   chunk_bucket_update(region, chunk);
-  if (chunk->kind == MI_CHUNK_NONE || chunk->kind == MI_CHUNK_MIXED) chunk_update_before(region, i);
+  if (chunk_may_have_run(chunk)) chunk_update_before(region, i);
 }
 
 // Slices that are free and backed go with their memory.

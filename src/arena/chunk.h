@@ -4,6 +4,10 @@
 // all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
 // fits", found with one bit operation; the others empty out whole.
 //
+// A run of any length (MIXED) may begin at the end of one chunk and go on in the next, and over a wholly free one into the one
+// after it.  It counts for the chunk where it begins, which may itself be wholly free.  Those longer than a chunk, up to two of
+// them and more, lie in buckets of their own, eight lengths in each.
+//
 // Whole chunks are found by their bits, a word of 64 at a time, and by groups of at least 64 words (8 GiB), of which there are
 // at most 128: a group is looked at only if it may have what is wanted.  That may be said of a group wrongly only as long
 // as a chunk of it was freed since it was last looked at in vain, so a search takes 2 us at most for each such free, and for
@@ -39,7 +43,7 @@ bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind);
 // The lowest run of n free chunks for that kind; opens new ones at the end if there is none.  SIZE_MAX if that fails.
 size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
 
-// The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.
+// The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.  A MIXED one may have them across its end.
 size_t _mi_chunk_fullest(const mi_region_t* region, mi_chunk_list_t list, mi_chunk_kind_t kind, size_t n);
 
 // Where a run of n slices begins that goes on in the next chunks, SIZE_MAX if there is none.

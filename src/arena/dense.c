@@ -1,4 +1,4 @@
-// Huge pages for blocks with mappings of their own.  Layer: arena.  dense.h has the invariants.
+// How much of its large blocks a program writes.  Layer: arena.  dense.h has the invariants.
 #include "dense.h"
 
 #include "../base/atomic.h"

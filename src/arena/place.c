@@ -49,7 +49,7 @@ mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_c
 // cost no page fault.
 static size_t place_in_chunk(const mi_chunk_t* chunk, size_t n) {
   uint32_t free = mi_runs32(chunk->free_bits, n);
-  if (mi_unlikely(free == 0)) return MI_CHUNK_SLICES - mi_high_ones64((uint64_t)chunk->free_bits << 32);
+  if (mi_unlikely(free == 0)) return MI_CHUNK_SLICES - mi_high_ones32(chunk->free_bits);
   uint32_t backed = mi_runs32(chunk->free_bits & chunk->dirty_bits, n);
   return mi_ctz32(backed != 0 ? backed : free);
 }
@@ -60,13 +60,14 @@ static size_t place_in_chunk(const mi_chunk_t* chunk, size_t n) {
 // backed (grow: 49 MiB instead of 145); those of huge-page regions are, since no large block looks for room there.
 static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   size_t i = SIZE_MAX;
-  if (n > MI_CHUNK_SLICES) return kind == MI_CHUNK_MIXED ? _mi_chunk_find_long(region, n) : SIZE_MAX;
-  if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
-  if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
-  if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_huge)
-    i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
-  if (i == SIZE_MAX && kind == MI_CHUNK_MIXED) return _mi_chunk_find_long(region, n);
-  return i == SIZE_MAX ? SIZE_MAX : i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n);
+  if (n <= MI_CHUNK_SLICES) {
+    if (kind != MI_CHUNK_MIXED) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
+    if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_FREE, kind, n);
+    if (i == SIZE_MAX && kind != MI_CHUNK_MIXED && region->is_huge)
+      i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+  }
+  if (i != SIZE_MAX) return i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n);
+  return kind == MI_CHUNK_MIXED ? _mi_chunk_find_long(region, n) : SIZE_MAX;
 }
 
 // The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
@@ -77,7 +78,7 @@ static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind
   size_t n_before = 0;
   if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
     const mi_chunk_t* before = &region->chunks[i - 1];
-    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones64((uint64_t)before->free_bits << 32);
+    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones32(before->free_bits);
   }
   return i * MI_CHUNK_SLICES - n_before;
 }

@@ -97,6 +97,9 @@ static inline size_t mi_low_ones64(uint64_t x) {
 static inline size_t mi_high_ones64(uint64_t x) {
   return x == UINT64_MAX ? 64 : 63 - mi_msb64(~x);
 }
+static inline size_t mi_high_ones32(uint32_t x) {
+  return mi_high_ones64((uint64_t)x << 32);
+}
 
 // Are the bits that are set one run?
 static inline bool mi_is_run32(uint32_t x) {

@@ -104,8 +104,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   mi_page_t* moved = _mi_large_add(NULL, page, _mi_page_new_large(run, 0, 0));
   if (moved == NULL) return NULL;
   bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
-  bool may_copy = !run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX;
-  if (is_fixed || may_copy || _mi_chunk_purgeable() >= n_old) {
+  bool is_backed = !run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX;
+  if (is_fixed || is_backed || _mi_chunk_purgeable() >= n_old) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
   else if (!resize_move_page(page, moved)) {
