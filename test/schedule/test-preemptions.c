@@ -14,6 +14,7 @@
 #include "blocks.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "library.h"
 #include "support/stat.h"
 
 #define STEPS_NEVER ((size_t)1 << 40)
@@ -66,33 +67,20 @@ static void begin_thread(schedule_end_t how) {
   schedule_thread_ends(how);
 }
 
-static void make_round(void) {
-  schedule_sleep(100);
-  _mi_event_wake();
-  _mi_event_poll();
-}
-
-// What is wrong is said.
-static void check_heap(void) {
-  mi_option_set(mi_option_show_errors, 1);
-  if (!mi_heap_check(NULL)) schedule_fail("the heap is damaged");
-  mi_option_set(mi_option_show_errors, 0);
-}
-
 // What a child has it can use, and give back.
 static void be_child(void) {
   schedule_note("is a child");
   blocks_check();
-  check_heap();
+  library_check();
   for (size_t i = 0; i < 4; i++) {
     allocate(20, 8 * KiB);
     allocate(1, 600 * KiB);
-    make_round();
+    library_round();
   }
   blocks_check();
   free_last(n_blocks);
   mi_collect(true);
-  check_heap();
+  library_check();
   _exit(n_errors == 0 ? 0 : 1);
 }
 
@@ -225,7 +213,7 @@ static void use_bins(void) {
 }
 
 static void make_rounds(void) {
-  for (size_t i = 0; i < 4; i++) make_round();
+  for (size_t i = 0; i < 4; i++) library_round();
 }
 
 static void use_large(void) {
@@ -304,31 +292,20 @@ static void task_main(size_t task) {
   else task_look();
 }
 
-static int64_t live(mi_live_count_t* count) {
-  return mi_load_relaxed(&count->current);
-}
-
-static void expect_none(const char* what, int64_t n) {
-  if (n != 0) schedule_fail("%lld %s are left", (long long)n, what);
-}
-
 static void tear_down(void) {
   blocks_check();
   free_last(n_blocks);
   mi_thread_done();
   phase = PHASE_LOOK;
-  for (size_t i = 0; i < SCHEDULE_TASKS && live(&_mi_stat_live.threads) > 0; i++) schedule_alone(1);
+  for (size_t i = 0; i < SCHEDULE_TASKS && library_live(&_mi_stat_live.threads) > 0; i++) schedule_alone(1);
   phase = PHASE_RUN;
   mi_collect(true);
-  for (size_t i = 0; i < 4; i++) make_round();
+  for (size_t i = 0; i < 4; i++) library_round();
   mi_thread_done();
-  expect_none("threads", live(&_mi_stat_live.threads));
-  expect_none("pages", live(&_mi_stat_live.pages));
-  expect_none("shared pages", live(&_mi_stat_live.pages_abandoned));
-  expect_none("bytes of large blocks", live(&_mi_stat_live.malloc_huge));
-  expect_none("kept slices", (int64_t)_mi_purge_n_backed() - (int64_t)_mi_chunk_purgeable());
-  expect_none("errors that should not be", (int64_t)n_errors - (int64_t)n_errors_expected);
-  check_heap();
+  library_expect_none("threads", library_live(&_mi_stat_live.threads));
+  library_expect_no_pages();
+  library_expect_none("errors that should not be", (int64_t)n_errors - (int64_t)n_errors_expected);
+  library_check();
 }
 
 // The thread is stopped at its n-th step, if it takes so many.

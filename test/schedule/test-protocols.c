@@ -20,6 +20,7 @@
 #include "blocks.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "library.h"
 #include "support/stat.h"
 
 enum { runs_of_batch = 64, n_heaps = 2, sizes_max = 4, late_ops = 3 };
@@ -374,21 +375,7 @@ static void free_twice(void) {
   mi_free(twice[i].p);
 }
 
-// What is wrong is said.
-static void check_heap(void) {
-  mi_option_set(mi_option_show_errors, 1);
-  if (!mi_heap_check(NULL)) schedule_fail("the heap is damaged");
-  mi_option_set(mi_option_show_errors, 0);
-}
-
 // ---- threads, rounds, forks ---------------------------------------------------------------------------------------------------
-
-static void make_round(void) {
-  schedule_note("makes a round");
-  schedule_sleep(100);
-  _mi_event_wake();
-  _mi_event_poll();
-}
 
 static void end_thread(void) {
   schedule_note("ends its thread");
@@ -408,12 +395,12 @@ static void be_child(void) {
   schedule_note("is a child");
   for (size_t i = 0; i < 12; i++) allocate(1, any_size());
   for (size_t i = n_blocks / 2; i > 0; i--) free_block(rng_below(r, n_blocks));
-  for (size_t i = 0; i < 4; i++) make_round();
+  for (size_t i = 0; i < 4; i++) library_round();
   for (size_t i = 0; i < 12; i++) allocate(1, any_size());
   blocks_check();
   while (n_blocks > 0) free_block(n_blocks - 1);
   mi_collect(true);
-  check_heap();
+  library_check();
   _exit(n_errors == 0 ? 0 : 1);
 }
 
@@ -444,7 +431,7 @@ static void do_op(op_t op) {
     case OP_FREE_PAGE: free_page(); break;
     case OP_REALLOC: resize(); break;
     case OP_COLLECT: mi_collect(rng_below(rng(), 4) == 0); break;
-    case OP_ROUND: make_round(); break;
+    case OP_ROUND: library_round(); break;
     case OP_THREAD:
       end_thread();
       schedule_thread_new();
@@ -491,41 +478,14 @@ static void task_main(size_t task) {
 
 // ---- a run ----------------------------------------------------------------------------------------------------------------
 
-static int64_t live(mi_live_count_t* count) {
-  return mi_load_relaxed(&count->current);
-}
-
-static void show_page(const mi_region_t* region, size_t slice) {
-  const mi_page_t* page = (const mi_page_t*)_mi_region_descriptor(region, slice);
-  mi_page_t*       p = (mi_page_t*)page;
-  if (_mi_page_kind(page) == MI_PAGE_NONE || _mi_page_kind(page) == MI_PAGE_INTERIOR) return;
-  fprintf(stderr, "page of %p: kind %d, state %d, class %d, used %zu, chain %zu, home %p\n",
-          (void*)_mi_page_start(page), (int)_mi_page_kind(page), (int)_mi_page_word_state(mi_load_relaxed(&p->word)),
-          (int)page->cls, (size_t)_mi_page_used(page), _mi_page_word_chain(mi_load_relaxed(&p->word)).count,
-          (void*)mi_load_relaxed(&p->home));
-}
-
-static void expect_none(const char* what, int64_t n) {
-  if (n == 0) return;
-  for (size_t i = 0; i < _mi_region_count(); i++) {
-    const mi_region_t* region = &_mi_region_all[i];
-    size_t             n_slices = (region->base == 0 ? 0 : region->n_used * MI_CHUNK_SLICES);
-    for (size_t slice = 0; slice < n_slices; slice++) show_page(region, slice);
-  }
-  schedule_fail("%lld %s are left", (long long)n, what);
-}
-
 static void check_nothing_left(bool is_whole) {
-  expect_none("blocks", (int64_t)n_blocks);
-  expect_none("theaps", live(&_mi_stat_live.theaps) - 1 - (_mi_heap_main.late != NULL));
-  expect_none("threads", live(&_mi_stat_live.threads) - 1);
-  expect_none("pages", live(&_mi_stat_live.pages));
-  expect_none("bytes of pages", live(&_mi_stat_live.page_committed));
-  expect_none("shared pages", live(&_mi_stat_live.pages_abandoned));
-  expect_none("bytes of large blocks", live(&_mi_stat_live.malloc_huge));
-  expect_none("kept slices", (int64_t)_mi_purge_n_backed() - (int64_t)_mi_chunk_purgeable());
-  expect_none("errors that should not be", (int64_t)n_errors - (int64_t)n_errors_expected);
-  if (is_whole) check_heap();
+  library_expect_none("blocks", (int64_t)n_blocks);
+  library_expect_none("theaps", library_live(&_mi_stat_live.theaps) - 1 - (_mi_heap_main.late != NULL));
+  library_expect_none("threads", library_live(&_mi_stat_live.threads) - 1);
+  library_expect_no_pages();
+  library_expect_none("bytes of pages", library_live(&_mi_stat_live.page_committed));
+  library_expect_none("errors that should not be", (int64_t)n_errors - (int64_t)n_errors_expected);
+  if (is_whole) library_check();
 }
 
 static void begin_twice(void) {
@@ -549,10 +509,10 @@ static void tear_down(bool is_whole) {
   end_twice();
   for (int i = 0; i < n_heaps; i++) delete_heap(i);
   phase = PHASE_LOOK;
-  for (size_t i = 0; i < SCHEDULE_TASKS && live(&_mi_stat_live.threads) > 1; i++) schedule_alone(1);
+  for (size_t i = 0; i < SCHEDULE_TASKS && library_live(&_mi_stat_live.threads) > 1; i++) schedule_alone(1);
   phase = PHASE_RUN;
   mi_collect(is_whole);
-  for (size_t i = 0; i < 4; i++) make_round();
+  for (size_t i = 0; i < 4; i++) library_round();
   check_nothing_left(is_whole);
 }
 
@@ -569,7 +529,7 @@ static uint64_t run(const scenario_t* what, uint64_t seed, bool is_whole) {
   schedule_begin(rng_next(&r), what->n_tasks, &task_main);
   for (size_t t = 1; t <= what->n_tasks; t++) schedule_alone(t);
   begin_twice();
-  for (size_t i = rng_below(&r, what->rounds_first + 1); i > 0; i--) make_round();
+  for (size_t i = rng_below(&r, what->rounds_first + 1); i > 0; i--) library_round();
   schedule_together();
   tear_down(is_whole);
   return schedule_trace();

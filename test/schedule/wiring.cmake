@@ -24,7 +24,8 @@ target_compile_options(test-schedule-library PRIVATE -include ${CMAKE_CURRENT_LI
 
 foreach(name protocols preemptions)
   mi_add_test(schedule ${name} schedule/test-${name}.c "" "test-schedule-library;test-schedule-system")
-  target_sources(test-schedule-${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/schedule.c ${CMAKE_CURRENT_LIST_DIR}/blocks.c)
+  target_sources(test-schedule-${name} PRIVATE ${CMAKE_CURRENT_LIST_DIR}/schedule.c ${CMAKE_CURRENT_LIST_DIR}/blocks.c
+    ${CMAKE_CURRENT_LIST_DIR}/library.c)
   target_compile_definitions(test-schedule-${name} PRIVATE MI_LIBRARY_BUILD=1)
   target_compile_options(test-schedule-${name} PRIVATE -U_FORTIFY_SOURCE) # longjmp to another stack
 endforeach()

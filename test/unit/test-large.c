@@ -4,6 +4,7 @@
 #include <sched.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/dense.h"
 #include "arena/purge.h"
 #include "heap/large.h"
 #include "heap/vacant.h"
@@ -339,6 +340,23 @@ static void check_kept_by_threads(void) {
   CHECK_EQ(slices_in_use(), before);
 }
 
+// DE4: the system clears zeros only while little of them is used; they are zeros in any case.
+static void check_thin(void) {
+  const size_t size = 8 * MiB;
+  for (int i = 0; i < 4; i++) {
+    char* dirty = (char*)mi_malloc(size);
+    memset(dirty, 1, size);
+    mi_free(dirty); // backed, as nothing is purged
+    char* zeros = (char*)mi_zalloc(size);
+    CHECK(zeros != NULL && is_zero(zeros, 0, size));
+    if (i % 2 == 0) zeros[size / 2] = 1;
+    else memset(zeros, 1, size);
+    mi_free(zeros);
+    CHECK_EQ(_mi_dense_is_thin(size), i % 2 == 0);
+    CHECK(!_mi_dense_is_thin(MI_THIN_MIN - 1));
+  }
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -347,6 +365,7 @@ int main(int argc, char** argv) {
   check_free();
   check_offset(&r);
   if (may_keep) {
+    check_thin();
     check_kept();
     check_not_kept();
     check_kept_sizes(&r);
