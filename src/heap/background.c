@@ -83,8 +83,8 @@ static bool background_has_work(void) {
 // Nothing to do until somebody calls.
 static void background_sleep(uint32_t calls) {
   mi_store_relaxed(&_mi_event_sleeps, true);
-  mi_fence_seq_cst(); // whoever has work for us sees that we sleep, or we see the work
-  while (!background_has_work() && mi_load_acquire(&background_calls) == calls) {
+  mi_fence_seq_cst(); // whoever has work for us, or is the last thread and ends, sees that we sleep, or we see that
+  while (!background_has_work() && _mi_prim_thread_watched() > 0 && mi_load_acquire(&background_calls) == calls) {
     _mi_prim_wait(&background_calls, calls, -1);
   }
   mi_store_relaxed(&_mi_event_sleeps, false);
@@ -179,7 +179,8 @@ static void background_on_ended(bool is_last) {
   bool runs = (mi_load_relaxed(&background_state) == BACKGROUND_RUNS);
   if (_mi_prim_thread_watched() != 0 || !(runs || is_last)) return;
   mi_store_release(&background_must_end, is_last);
-  background_call();
+  mi_fence_seq_cst(); // see background_sleep; between two rounds it finds out by itself
+  if (is_last || mi_load_relaxed(&_mi_event_sleeps)) background_call();
   if (is_last) _mi_prim_thread_join();
 }
 
