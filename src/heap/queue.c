@@ -42,15 +42,19 @@ void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
   list_append(&queue_class(theap, page)->queue, page);
 }
 
-void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+// The class has a page less.
+static void queue_lose(mi_theap_t* theap, const mi_page_t* page) {
   mi_class_state_t* state = queue_class(theap, page);
   if (state->n_pages > 0) state->n_pages--;
-  list_remove(&state->queue, page);
+}
+
+void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+  queue_lose(theap, page);
+  list_remove(&queue_class(theap, page)->queue, page);
 }
 
 void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page) {
-  mi_class_state_t* state = queue_class(theap, page);
-  if (state->n_pages > 0) state->n_pages--;
+  queue_lose(theap, page);
   theap->has_deleted = true;
   _mi_heap_delete_page(page);
 }
@@ -60,12 +64,17 @@ static void queue_remove_and_delete(mi_theap_t* theap, mi_page_t* page) {
   _mi_queue_delete(theap, page);
 }
 
-// It waits for the next request of its class, if it may.
-static void queue_remove_empty(mi_theap_t* theap, mi_page_t* page) {
-  _mi_queue_remove(theap, page);
+// An empty page, which no list has, waits for the next request of its class, if it may.
+static void queue_let_wait(mi_theap_t* theap, mi_page_t* page) {
+  queue_lose(theap, page);
   theap->has_deleted = true;
   mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL)); // EP1; nobody else has a block of it
   if (!_mi_spare_keep(page)) _mi_heap_delete_page(page);
+}
+
+static void queue_remove_empty(mi_theap_t* theap, mi_page_t* page) {
+  list_remove(&queue_class(theap, page)->queue, page);
+  queue_let_wait(theap, page);
 }
 
 void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page) {
@@ -146,7 +155,7 @@ static void queue_release_page(mi_theap_t* theap, mi_page_list_t* list, mi_page_
   for (;;) {
     queue_take_chain(page);
     if (_mi_page_used(page) == 0) {
-      _mi_queue_delete(theap, page);
+      queue_let_wait(theap, page);
       return;
     }
     if (_mi_page_has_room(page) ? _mi_pool_share(page, MI_PAGE_OWNED) : queue_park(theap, page)) return;
