@@ -185,6 +185,7 @@ set(mi_sources
   src/heap/vacant.c
   src/heap/view.c
   src/heap/walk.c
+  src/heap/warm.c
 
   src/api/hooks.c
   src/api/collect.c

@@ -183,6 +183,7 @@
 #include "heap/thread.c"
 #include "heap/trim.c"
 #include "heap/vacant.c"
+#include "heap/warm.c"
 #include "heap/view.c"
 #include "heap/walk.c"
 

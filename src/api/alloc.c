@@ -9,7 +9,7 @@
 
 #include "../arena/window.h"
 #include "../base/probe.h"
-#include "../heap/attach.h"
+#include "../heap/warm.h"
 #include "../heap/event.h"
 #include "../heap/late.h"
 #include "../heap/refill.h"
@@ -189,7 +189,7 @@ static mi_cold void* alloc_limited(const mi_alloc_t* a) {
 
 // What the thread holds comes before more memory where that only grows.
 static void* alloc_growing_memory(const mi_alloc_t* a) {
-  _mi_attach_collect();
+  _mi_warm_collect();
   return alloc_try_growing(a);
 }
 

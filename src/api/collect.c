@@ -1,13 +1,13 @@
 // Giving memory back when the program asks for it.  Layer: api.
 #include "../arena/purge.h"
-#include "../heap/attach.h"
+#include "../heap/warm.h"
 #include "../heap/thread.h"
 #include "../support/stat.h"
 #include "hooks.h"
 
 void mi_collect(bool force) mi_attr_noexcept {
   _mi_hooks_deferred_free(force);
-  _mi_attach_collect();
+  _mi_warm_collect();
   if (force) _mi_purge_to(0);
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "../arena/purge.h"
-#include "../heap/attach.h"
+#include "../heap/warm.h"
 #include "../heap/event.h"
 #include "../heap/guard.h"
 #include "../heap/large.h"
@@ -53,7 +53,7 @@ static void limits_note_crossed(mi_limit_t* limit) {
 
 static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
   if (_mi_limit_excess(limit) == 0 || mi_local(limits_in_hook)) return;
-  _mi_attach_collect();
+  _mi_warm_collect();
   size_t ahead = mi_load_relaxed(&limit->soft) / MI_LIMIT_AHEAD_SHARE;
   if (heap == NULL) _mi_purge_slices((_mi_limit_excess(limit) + ahead) / MI_SLICE_SIZE + 1);
   if (_mi_limit_excess(limit) == 0) return; // LM2

@@ -10,6 +10,7 @@
 #include "../heap/heap_stats.h"
 #include "../heap/thread.h"
 #include "../heap/walk.h"
+#include "../heap/warm.h"
 #include "../support/message.h"
 #include "../support/options.h"
 #include "alloc.h"
@@ -91,6 +92,7 @@ bool mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_
 
 bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg) {
   visit_t v = {VISIT_ABANDONED, NULL, -1, visit_blocks, visitor, arg};
+  _mi_warm_end_all();
   return visitor != NULL && visit_heap(_mi_alloc_heap(heap), &v);
 }
 
@@ -101,6 +103,7 @@ bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool vi
     _mi_message_error(EFAULT, "blocks of threads that are gone can be visited with option visit_abandoned only\n");
     return false;
   }
+  _mi_warm_end_all();
   return visitor != NULL && _mi_heap_visit(_mi_subproc_of_id(subproc_id), &visit_heap, &v);
 }
 

@@ -142,20 +142,32 @@ void _mi_attach_drop_retired(void) {
   }
 }
 
-void _mi_attach_end_thread(mi_theap_t* backing) {
-  MI_PROBE1(thread_exit, backing);
-  _mi_attach_release(backing);
+void _mi_attach_end_others(mi_theap_t* backing) {
   while (attach_end_one(backing, true)) {
   }
-  _mi_lock_acquire(&_mi_registry_lock);
+}
+
+void _mi_attach_detach(mi_theap_t* backing) {
+  MI_PROBE1(thread_exit, backing);
   if (backing->subproc != &_mi_heap_subproc_main) backing->subproc->n_threads--;
   _mi_directory_clear(&backing->directory);
   memset(backing->cache, 0, sizeof(backing->cache));
   mi_store_relaxed(&backing->has_retired, false);
-  _mi_attach_end(backing);
-  _mi_lock_release(&_mi_registry_lock);
+}
+
+void _mi_attach_count_ended(void) {
   _mi_stat_decrease(&_mi_stat_live.threads, 1);
   mi_fetch_sub_relaxed(&_mi_registry_n_threads, 1);
+}
+
+void _mi_attach_end_thread(mi_theap_t* backing) {
+  _mi_attach_release(backing);
+  _mi_attach_end_others(backing);
+  _mi_lock_acquire(&_mi_registry_lock);
+  _mi_attach_detach(backing);
+  _mi_attach_end(backing);
+  _mi_lock_release(&_mi_registry_lock);
+  _mi_attach_count_ended();
 }
 
 void _mi_attach_collect(void) {

@@ -36,6 +36,11 @@ void _mi_attach_collect(void);
 // All theaps of the thread with this backing theap, which ends.
 void _mi_attach_end_thread(mi_theap_t* backing);
 
+// The steps of that: all but the backing theap; what that says of its thread, under the registry lock; and there is one thread less.
+void _mi_attach_end_others(mi_theap_t* backing);
+void _mi_attach_detach(mi_theap_t* backing);
+void _mi_attach_count_ended(void);
+
 // The calling thread lets go of theaps that were retired.
 void _mi_attach_drop_retired(void);
 

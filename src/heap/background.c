@@ -8,6 +8,7 @@
 #include "idle.h"
 #include "spare.h"
 #include "theap.h"
+#include "warm.h"
 
 // Rounds are at most so far apart, however long freed memory is to stay: what idle threads hold is of use to others.
 #define BACKGROUND_ROUND_MS     100
@@ -93,6 +94,7 @@ static void background_sleep(uint32_t calls) {
 // The program has no other thread.  True unless it gets one just now.
 static bool background_end(void) {
   _mi_purge_set_has_thread(false);
+  _mi_warm_end_all();
   _mi_spare_drop_all();
   _mi_purge_end_hold();
   _mi_purge_by_amount();

@@ -32,6 +32,7 @@
 #include "spare.h"
 #include "subproc.h"
 #include "vacant.h"
+#include "warm.h"
 
 #define FORK_SLICES_MAX 8 // of a page of blocks
 
@@ -233,6 +234,7 @@ static void fork_child(void) {
     fork_for_pages(&fork_settle);
     _mi_registry_visit(&fork_forget_kept, mine);
   }
+  _mi_warm_forget();
   _mi_registry_visit(&fork_orphan, mine);
   mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);
   _mi_ended_after_fork(mine);

@@ -12,6 +12,7 @@
 #include "registry.h"
 #include "sampler.h"
 #include "spare.h"
+#include "warm.h"
 
 mi_lock_t _mi_idle_lock;
 
@@ -70,6 +71,7 @@ static bool idle_look_at(mi_theap_t* theap, bool* is_idle) {
   }
   else {
     idle_step(theap, revoked);
+    if (mi_load_relaxed(&theap->revoked) == MI_THEAP_EMPTIED) _mi_warm_end(theap);
   }
   return true;
 }

@@ -155,6 +155,8 @@ struct mi_theap_s {
   mi_theap_t*      thread_next; // the other theaps of the thread, beginning with the backing theap; or the retired ones
   mi_theap_t**     thread_at;
   mi_theap_t*      next;                           // in the registry
+  mi_theap_t*      warm_next;                      // among the warm ones (warm.h)
+  uint32_t         n_warm;                         // slices that it counts for there
   uint64_t         vacant_since;                   // how many theaps had become vacant then (vacant.h, VA4)
   uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
   mi_atomic(bool)  is_live;                        // a thread has it

@@ -12,6 +12,7 @@
 #include "ended.h"
 #include "event.h"
 #include "fork.h"
+#include "warm.h"
 
 // T3: libc frees a block for each library with thread-local variables, and one more.
 #define THREAD_FREES_MIN 256
@@ -111,7 +112,8 @@ static void thread_install_hooks(void) {
 // knows of it (fork.c, F4).
 static mi_theap_t* thread_attach(bool* is_first) {
   _mi_lock_acquire(&_mi_registry_lock);
-  mi_theap_t* theap = _mi_attach_new(&_mi_heap_main, NULL);
+  mi_theap_t* theap = _mi_warm_take();
+  if (theap == NULL) theap = _mi_attach_new(&_mi_heap_main, NULL);
   if (theap != NULL) {
     theap->subproc = &_mi_heap_subproc_main;
     _mi_attach_remember(theap, MI_HEAP_MAIN_ID, theap);
@@ -196,6 +198,6 @@ void _mi_thread_release(bool is_exit) {
   else if (backing != NULL) _mi_theap_default = &_mi_theap_none;
   if (backing == NULL) return;
   _mi_ended_unwatch(backing);
-  _mi_attach_end_thread(backing);
+  if (!is_exit || !_mi_warm_leave(backing)) _mi_attach_end_thread(backing);
   _mi_event_freed();
 }

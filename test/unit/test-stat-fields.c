@@ -11,6 +11,7 @@
 #include "arena/purge.h"
 #include "arena/slices.h"
 #include "heap/heap.h"
+#include "heap/warm.h"
 #include "page/size_class.h"
 #include "support/stat.h"
 
@@ -302,6 +303,7 @@ static void check_hand_over(void) {
   CHECK_EQ(before.pages_abandoned.current, 0);
   CHECK_EQ(pthread_create(&thread, NULL, &park_and_claim, NULL), 0);
   pthread_join(thread, NULL);
+  _mi_warm_end_all();
   size_t n_shared = n_in_state(MI_PAGE_SHARED);
   CHECK(n_shared > 10);
   CHECK_EQ(get().pages_abandoned.current, n_shared);
