@@ -272,7 +272,9 @@ static void hand_end(hand_t* hand) {
   pthread_cond_broadcast(&world.changed);
   world_unlock();
   pthread_join(hand->thread, NULL);
+  world_lock();
   world.ends &= ~bit;
+  world_unlock();
   hand->is_alive = false;
 }
 
