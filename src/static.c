@@ -183,9 +183,9 @@
 #include "heap/thread.c"
 #include "heap/trim.c"
 #include "heap/vacant.c"
-#include "heap/warm.c"
 #include "heap/view.c"
 #include "heap/walk.c"
+#include "heap/warm.c"
 
 #include "api/hooks.c"
 #include "api/collect.c"

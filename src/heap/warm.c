@@ -13,8 +13,8 @@ static size_t      warm_n_slices;
 
 // WA1, WA2
 static bool warm_may_leave(const mi_theap_t* theap) {
-  bool is_plain = (theap->gaps == NULL && theap->return_offset == 0 && theap->subproc == &_mi_heap_subproc_main);
-  return is_plain && _mi_purge_has_thread() && !_mi_event_is_sampling();
+  bool is_plain = (theap->gaps == NULL && theap->sampler == NULL && theap->return_offset == 0);
+  return is_plain && theap->subproc == &_mi_heap_subproc_main && _mi_purge_has_thread() && !_mi_event_is_sampling();
 }
 
 // What the theap counts for (WA3); none if it holds too much.  Pages that its lists have, or that it has made, whichever is more.
@@ -63,10 +63,11 @@ bool _mi_warm_leave(mi_theap_t* backing) {
 
 // ---- taking -----------------------------------------------------------------------------------------------------------
 
+// False if it is not among them.
 static bool warm_unlink(mi_theap_t* theap) {
   mi_theap_t** at = &warm_first; // WA3: there are few
   while (*at != NULL && *at != theap) at = &(*at)->warm_next;
-  if (theap == NULL || *at == NULL) return false;
+  if (*at == NULL) return false;
   *at = theap->warm_next;
   theap->warm_next = NULL;
   warm_n_slices -= theap->n_warm;
@@ -76,7 +77,7 @@ static bool warm_unlink(mi_theap_t* theap) {
 
 mi_theap_t* _mi_warm_take(void) {
   mi_theap_t* theap = warm_first;
-  warm_unlink(theap);
+  if (theap != NULL) warm_unlink(theap);
   return theap;
 }
 

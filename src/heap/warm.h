@@ -18,7 +18,7 @@
 #include "heap.h"
 
 #define MI_WARM_SLICES 128 // 8 MiB
-#define MI_WARM_MORE   8
+#define MI_WARM_MORE   8   // short tasks have hardly any; 20 gave the same times
 
 // The calling thread, which ends, leaves its backing theap.  False: it is to be released.
 bool _mi_warm_leave(mi_theap_t* backing);
