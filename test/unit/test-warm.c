@@ -4,6 +4,7 @@
 #include "heap/warm.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "../check.h"
@@ -18,7 +19,7 @@ enum { n_threads = 64, n_left = 10, size = 200 };
 static bool const may_leave = !MI_HARDENED && !MI_TRACK;
 
 static pthread_barrier_t barrier;
-static void*             left[n_left];
+static void*             left[n_left]; // by the last thread that ran alone
 
 // What a thread does: it leaves some blocks behind, and so many free ones of so many sizes in its bins and pages.
 typedef struct task_s {
@@ -26,12 +27,13 @@ typedef struct task_s {
   bool        waits; // for all others
   mi_theap_t* theap; // which it had
   bool        was_warm;
+  void*       left[n_left];
 } task_t;
 
 static void* run(void* arg) {
   task_t* task = (task_t*)arg;
   void**  blocks = (void**)calloc(task->n_blocks + 1, sizeof(void*)); // of libc
-  for (size_t i = 0; i < n_left; i++) left[i] = mi_malloc(size);
+  for (size_t i = 0; i < n_left; i++) task->left[i] = mi_malloc(size);
   task->theap = _mi_theap_default;
   task->was_warm = (task->theap->bins[_mi_size_class_of(64 + MI_PADDING_SIZE)].head != NULL);
   for (size_t k = 0; k < task->n_sizes; k++) {
@@ -44,10 +46,11 @@ static void* run(void* arg) {
 }
 
 static task_t run_one(size_t n_blocks, size_t n_sizes) {
-  task_t    task = {n_blocks, n_sizes, false, NULL, false};
+  task_t    task = {.n_blocks = n_blocks, .n_sizes = n_sizes};
   pthread_t thread;
   CHECK_EQ(pthread_create(&thread, NULL, &run, &task), 0);
   pthread_join(thread, NULL);
+  memcpy(left, task.left, sizeof(left));
   return task;
 }
 
@@ -126,7 +129,7 @@ static void check_all(void) {
   size_t        n_warm = 0;
   pthread_barrier_init(&barrier, NULL, n_threads);
   for (size_t i = 0; i < n_threads; i++) {
-    tasks[i] = (task_t){20, 8, true, NULL, false};
+    tasks[i] = (task_t){.n_blocks = 20, .n_sizes = 8, .waits = true};
     CHECK_EQ(pthread_create(&threads[i], NULL, &run, &tasks[i]), 0);
   }
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
@@ -139,7 +142,10 @@ static void check_all(void) {
   CHECK(n_warm < n_threads);
   CHECK(mi_heap_check(NULL));
   mi_collect(true);
-  for (size_t i = 0; i < n_threads; i++) CHECK(is_empty(tasks[i].theap));
+  for (size_t i = 0; i < n_threads; i++) {
+    CHECK(is_empty(tasks[i].theap));
+    for (size_t k = 0; k < n_left; k++) mi_free(tasks[i].left[k]);
+  }
   pthread_barrier_destroy(&barrier);
 }
 
