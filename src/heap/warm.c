@@ -69,7 +69,6 @@ static bool warm_unlink(mi_theap_t* theap) {
   while (*at != NULL && *at != theap) at = &(*at)->warm_next;
   if (*at == NULL) return false;
   *at = theap->warm_next;
-  theap->warm_next = NULL;
   warm_n_slices -= theap->n_warm;
   theap->n_warm = 0;
   return true;

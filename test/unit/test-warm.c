@@ -104,23 +104,35 @@ static void check_without_thread(void) {
   _mi_purge_set_has_thread(true);
 }
 
-static void* kept[64 * 64];
+// WA3: so many pages of one class in use.
+typedef struct hoard_s {
+  size_t      n_pages;
+  mi_theap_t* theap;
+  void*       blocks[64 * (MI_WARM_MORE + 2)];
+} hoard_t;
 
-// 64 slices of one class that are in use.
-static void* run_more(void* arg) {
-  for (size_t i = 0; i < COUNT_OF(kept); i++) kept[i] = mi_malloc(1000);
-  *(mi_theap_t**)arg = _mi_theap_default;
+static void* run_hoard(void* arg) {
+  hoard_t* hoard = (hoard_t*)arg;
+  hoard->blocks[0] = mi_malloc(1000);
+  size_t n = hoard->n_pages * _mi_page_of(hoard->blocks[0])->capacity;
+  CHECK(n <= COUNT_OF(hoard->blocks));
+  for (size_t i = 1; i < n; i++) hoard->blocks[i] = mi_malloc(1000);
+  hoard->theap = _mi_theap_default;
   return NULL;
 }
 
-static void check_more(void) {
-  mi_theap_t* theap = NULL;
-  pthread_t   thread;
-  CHECK_EQ(pthread_create(&thread, NULL, &run_more, &theap), 0);
+// One page of each class is not counted.
+static void check_more(size_t n_pages) {
+  static hoard_t hoard;
+  pthread_t      thread;
+  bool           is_left = (may_leave && n_pages <= 1 + MI_WARM_MORE);
+  hoard = (hoard_t){.n_pages = n_pages};
+  CHECK_EQ(pthread_create(&thread, NULL, &run_hoard, &hoard), 0);
   pthread_join(thread, NULL);
-  CHECK(is_empty(theap));
-  CHECK_EQ(n_warm_slices(), 0);
-  for (size_t i = 0; i < COUNT_OF(kept); i++) mi_free(kept[i]);
+  CHECK_EQ(hoard.theap->n_warm > 0, is_left);
+  CHECK_EQ(is_empty(hoard.theap), !is_left);
+  for (size_t i = 0; i < COUNT_OF(hoard.blocks); i++) mi_free(hoard.blocks[i]);
+  mi_collect(true);
 }
 
 static void check_all(void) {
@@ -217,7 +229,7 @@ int main(void) {
   _mi_purge_set_has_thread(true); // as if it had
   check_next();
   check_without_thread();
-  check_more();
+  for (size_t n_pages = MI_WARM_MORE; n_pages <= MI_WARM_MORE + 2; n_pages++) check_more(n_pages);
   check_all();
   check_rounds();
   check_taken_in_rounds(1);
