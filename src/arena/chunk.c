@@ -151,6 +151,10 @@ size_t _mi_chunk_freed(void) {
   return mi_load_relaxed(&chunk_n_freed);
 }
 
+void _mi_chunk_set_freed(size_t n) {
+  mi_store_relaxed(&chunk_n_freed, n);
+}
+
 size_t _mi_chunk_purgeable_low(size_t* swing) {
   _mi_lock_acquire(&_mi_region_lock);
   size_t low = chunk_low;

@@ -21,6 +21,9 @@
 // Slices that are free and backed now (A4), and how many ever became so.
 size_t _mi_chunk_purgeable(void);
 size_t _mi_chunk_freed(void);
+
+// It is that again: what was put back meanwhile, under the arena lock, had not been in use.
+void   _mi_chunk_set_freed(size_t n);
 // The least that the first of these was since the last call of this, and how much more it was at most.
 size_t _mi_chunk_purgeable_low(size_t* swing);
 

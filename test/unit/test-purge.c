@@ -229,6 +229,21 @@ static void check_refused(void) {
   CHECK(_mi_purge_has_more());
 }
 
+// P4: attempts that fail while it is refused do not make frees wait longer.
+static void check_refused_meanwhile(void) {
+  start_anew(never);
+  mi_run_t run = take(4 * min_slices);
+  double   start = now_seconds();
+  _mi_prim_fail_nth(1, true);
+  give_by_amount(run);
+  for (int i = 0; i < 20; i++) _mi_purge_round(true);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(_mi_purge_n_backed(), 4 * min_slices);
+  sleep_ms(250 + (int)(2000 * (now_seconds() - start)));
+  give_by_amount(take(4 * min_slices));
+  CHECK_FOR(_mi_purge_n_backed() <= min_slices, "%zu", _mi_purge_n_backed());
+}
+
 // Takes n slices, which a round sees, gives them back and makes the rounds that find them free, without a pause.
 static void swing(size_t n) {
   mi_run_t run = take(n);
@@ -283,6 +298,7 @@ int main(void) {
   check_hold();
   check_settings();
   check_kept();
+  check_refused_meanwhile();
   check_refused();
   return check_result();
 }

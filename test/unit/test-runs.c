@@ -308,12 +308,36 @@ static void check_refused(void) {
   CHECK(run.region == region && run.slice == runs[n - 1].slice);
 }
 
+// Where no more memory may be opened, slices side by side serve any request, whatever the pages around them are for.
+static void check_last_resort(void) {
+  enum { n_first = 3 * MI_CHUNK_SLICES };
+  size_t n = 0, pair = SIZE_MAX;
+  while (n < n_first) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_option_enable(mi_option_disallow_os_alloc);
+  while (n < many_chunks && (runs[n] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY)).region != NULL) n++;
+  CHECK(n < many_chunks);
+  for (size_t i = 0; i + 1 < n_first && pair == SIZE_MAX; i++) {
+    if (runs[i].region == runs[i + 1].region && runs[i].slice + 1 == runs[i + 1].slice &&
+        runs[i + 1].slice % MI_CHUNK_SLICES > 0)
+      pair = i;
+  }
+  CHECK(pair != SIZE_MAX);
+  _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
+  CHECK(_mi_slices_alloc(3, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY).region == NULL);
+  mi_run_t run = _mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
+  CHECK(run.region == runs[pair].region && run.slice == runs[pair].slice);
+  mi_option_disable(mi_option_disallow_os_alloc);
+  for (size_t i = 0; i < n; i++) _mi_slices_free(runs[i].region, runs[i].slice, 1, false);
+  _mi_purge_slices(SIZE_MAX);
+}
+
 int main(int argc, char** argv) {
   watchdog(240);
   rng_t r = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_purge_delay, -1); // nobody but we
   mi_free(mi_malloc(1));
   _mi_purge_slices(SIZE_MAX);
+  check_last_resort();
   check_find(&r, 64, 6, 3000 * test_scale());
   check_find(&r, 4000, 6, 6000 * test_scale());
   check_find(&r, 8000, 7, 4000 * test_scale());

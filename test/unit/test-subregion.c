@@ -469,6 +469,21 @@ static void check_os_pages(void) {
   for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) CHECK(!_mi_space_fits_pages(bad[i]));
 }
 
+// Its first and its last byte are in the span, and those beside them are not.
+static void check_ends(void) {
+  char*     from = (char*)whole->free_chunks;
+  uintptr_t in = 0, out = (uintptr_t)1 << (sizeof(void*) == 8 ? 47 : 31); // behind `from`
+  while (out - in > 1) {
+    uintptr_t middle = in + (out - in) / 2;
+    if (_mi_subregion_overlaps(from + middle, 1)) in = middle;
+    else out = middle;
+  }
+  CHECK_EQ(((uintptr_t)from + out) % _mi_prim_os_page_size(), 0);
+  CHECK(_mi_subregion_overlaps(from, 1) && !_mi_subregion_overlaps(from - 1, 1));
+  CHECK(_mi_subregion_overlaps(from - 8, 9) && !_mi_subregion_overlaps(from - 8, 8));
+  CHECK(_mi_subregion_overlaps(from + in, 100) && _mi_subregion_overlaps(from - 8, out + 100));
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -477,6 +492,7 @@ int main(int argc, char** argv) {
   check_huge_rule();
   check_os_pages();
   if (whole->is_planned) {
+    check_ends();
     check_cover();
     in_child(&check_neighbour);
     in_child(&check_blocked);

@@ -7,6 +7,7 @@
 #include "mimalloc.h"
 #include "api/life.h"
 #include "heap/guard.h"
+#include "page/fill.h"
 #include "page/verify.h"
 
 static sink_t sink;
@@ -66,12 +67,16 @@ static void check_double_free(size_t size) {
 
 static void check_invalid(size_t size) {
   char* p = (char*)mi_malloc(size);
+  char  words[200];
   memset(p, 3, size);
   for (size_t at = 8; at < size; at += at) {
     free_wrongly(p + at);
     CHECK_FOR(was_reported(EINVAL, "invalid pointer"), "%zu of %zu", at, size);
     CHECK(!_mi_verify_block(_mi_page_of(p), p + at, "realloc"));
-    CHECK_FOR(was_reported(EINVAL, "realloc of an invalid pointer"), "%zu of %zu", at, size);
+    snprintf(words, sizeof(words), "realloc of an invalid pointer: 0x%zX lies %zu bytes into the block 0x%zX of",
+             (size_t)(p + at), at, (size_t)p);
+    if (size > MI_CLASS_ASKED_MAX) words[strcspn(words, ":")] = 0; // it may be told in other words
+    CHECK_FOR(was_reported(EINVAL, words), "%zu of %zu: %s", at, size, words);
   }
   mi_free(p);
   CHECK_FOR(was_reported(0, ""), "%zu", size);
@@ -218,6 +223,22 @@ static void check_random(void) {
   }
 }
 
+// Blocks that are filled and compared inline: each byte counts, and none beside them.
+static void check_small_fill(void) {
+  for (size_t size = sizeof(mi_pair_t); size <= MI_FILL_SMALL_MAX; size += 8) {
+    uint8_t bytes[8 + MI_FILL_SMALL_MAX + 8], *block = bytes + 8;
+    memset(bytes, 3, sizeof(bytes));
+    _mi_fill_small(block, size, MI_FILL_FREED_WORD);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+      bool is_in = (i >= 8 && i < 8 + size);
+      CHECK_FOR(bytes[i] == (is_in ? (uint8_t)MI_FILL_FREED : 3), "%zu of %zu", i, size);
+      bytes[i] ^= 64;
+      CHECK_FOR(_mi_fill_small_is(block, size, MI_FILL_FREED_WORD) == !is_in, "%zu of %zu", i, size);
+      bytes[i] ^= 64;
+    }
+  }
+}
+
 int main(int argc, char** argv) {
   watchdog(60);
   if (!MI_CHECKED || !MI_FILL) {
@@ -230,6 +251,7 @@ int main(int argc, char** argv) {
   mi_register_error(&note_error, NULL);
   mi_register_output(&sink_write, &sink);
   was_reported(0, "");
+  check_small_fill();
   check_right(&r);
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
     check_double_free(sizes[i]);
