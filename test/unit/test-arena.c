@@ -365,6 +365,8 @@ static void check_pinned(rng_t* r) {
   size_t index = _mi_arena_manage(g.start, g.size, &spec);
   char*  p = (char*)mi_malloc(7 * MiB);
   CHECK_EQ(_mi_page_of(p)->region, index);
+  mi_arena_info_t info;
+  CHECK(_mi_arena_get_info(index, &info) && info.is_pinned && info.is_given && !info.is_large);
   memset(p, 0x5A, 7 * MiB);
   mi_free(p);
   CHECK_EQ(_mi_chunk_purgeable(), 0);

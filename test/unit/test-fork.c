@@ -6,6 +6,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/large.h"
+#include "heap/registry.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -64,9 +65,19 @@ static void work(rng_t* r) {
   mi_collect(true);
 }
 
+// Theaps that are in use, of this thread and of none that the child lacks.
+static void check_theap_count(void) {
+  int64_t n_live = 0;
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next)
+    n_live += _mi_theap_is_live(theap);
+  CHECK_EQ(n_live, 1);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.theaps.current), n_live);
+}
+
 static void check_child(void) {
   rng_t   r = rng_make(7);
   int64_t n_before = page_count();
+  check_theap_count();
   check_slots();
   work(&r);
   CHECK_FOR(page_count() <= n_before, "%lld pages, then %lld", (long long)n_before, (long long)page_count());
