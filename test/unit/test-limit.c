@@ -213,10 +213,27 @@ static void check_arenas(void) {
   check_counted("arenas");
 }
 
+// What there is room for, to the byte; and where there is room, it is made without giving anything back.
+static void check_room(void) {
+  int tries = 0;
+  free_all();
+  set_limit(64 * MiB);
+  give(take(64, MI_CHUNK_MIXED));
+  size_t n_backed = _mi_chunk_purgeable(), room = 64 * MiB - n_backed * MI_SLICE_SIZE;
+  CHECK(n_backed >= 64);
+  CHECK(_mi_limit_has_room(0) && _mi_limit_has_room(room) && !_mi_limit_has_room(room + 1));
+  CHECK(_mi_limit_make_room(room, 0, &tries));
+  CHECK_EQ(_mi_chunk_purgeable(), n_backed);
+  CHECK(_mi_limit_make_room(room + 16 * MI_SLICE_SIZE, 0, &tries)); // now some of it
+  CHECK_FOR(_mi_chunk_purgeable() + 16 <= n_backed, "%zu of %zu", _mi_chunk_purgeable(), n_backed);
+  CHECK_EQ(mi_limit_set(0, 0), 0);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(200);
   mi_option_set(mi_option_show_errors, 0);
+  check_room();
   check_counts(seed);
   check_counts_limited(seed + 1);
   check_retained_comes_first();

@@ -80,6 +80,19 @@ static mi_noinline void* allocate_odd(unsigned path, int depth) {
   return p;
 }
 
+// Each stack is found again, whichever others have its hash.
+static void check_found_again(void) {
+  mi_profile_counts_t first = {0}, again = {0};
+  CHECK_EQ(mi_profile_start(1), 0);
+  for (volatile int round = 0; round < 2; round++) { // one place of the call
+    for (unsigned path = 0; path < 8192; path++) mi_free(allocate_by(path, 13));
+    _mi_profile_counts(round == 0 ? &first : &again);
+  }
+  CHECK(first.n_stacks >= 8192 && again.n_samples > first.n_samples);
+  CHECK_FOR(again.n_stacks < first.n_stacks + 100, "%zu, then %zu", first.n_stacks, again.n_stacks); // of other calls
+  mi_profile_stop();
+}
+
 // 65536 different stacks, of which there is room for 16383.
 static void check_stacks(void) {
   mi_profile_counts_t counts;
@@ -99,6 +112,7 @@ int main(void) {
   check_chance();
   if (MI_TRACK) return check_result();
   check_blocks();
+  check_found_again();
   check_stacks();
   return check_result();
 }
