@@ -21,11 +21,11 @@
 // Slices that are free and backed now (A4), and how many ever became so.
 size_t _mi_chunk_purgeable(void);
 size_t _mi_chunk_freed(void);
-
-// It is that again: what was put back meanwhile, under the arena lock, had not been in use.
-void   _mi_chunk_set_freed(size_t n);
 // The least that the first of these was since the last call of this, and how much more it was at most.
 size_t _mi_chunk_purgeable_low(size_t* swing);
+
+// So many became so that were in use: what was put back since then had been taken for purging.
+void _mi_chunk_set_freed(size_t n);
 
 // What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
 // as it was before they were taken.
