@@ -458,6 +458,32 @@ static void* use_many(void* arg) {
   return NULL;
 }
 
+static pthread_barrier_t all_have_used;
+
+static void* use_heap_with_others(void* arg) {
+  use_heap(arg);
+  pthread_barrier_wait(&all_have_used);
+  return NULL;
+}
+
+// The theaps that threads had of a heap, many of which have ended, serve other heaps when it ends.
+static void check_theaps_again(void) {
+  enum { n_threads = 300 };
+  size_t n_first = 0;
+  pthread_barrier_init(&all_have_used, NULL, n_threads); // all have theirs at the same time
+  for (int i = 0; i < 6; i++) {
+    mi_heap_t* heap = mi_heap_new();
+    pthread_t  threads[n_threads];
+    for (size_t k = 0; k < n_threads; k++) CHECK_EQ(pthread_create(&threads[k], NULL, &use_heap_with_others, heap), 0);
+    for (size_t k = 0; k < n_threads; k++) pthread_join(threads[k], NULL);
+    if (i % 2 == 0) mi_heap_destroy(heap);
+    else mi_heap_delete(heap);
+    if (i == 2) n_first = theap_count();
+  }
+  pthread_barrier_destroy(&all_have_used);
+  CHECK_FOR(theap_count() <= n_first + n_threads / 2, "%zu theaps, then %zu", n_first, theap_count());
+}
+
 // 2000 heaps at a time, each of two threads.
 static void check_many(void) {
   size_t n_theaps = 0;
@@ -637,38 +663,6 @@ static void check_subproc_fork(void) {
   pthread_barrier_wait(&s.barrier);
   pthread_join(thread, NULL);
   mi_subproc_destroy(s.id);
-}
-
-static pthread_barrier_t touched;
-
-static void* touch_heap(void* heap) {
-  mi_free(mi_heap_malloc((mi_heap_t*)heap, 100));
-  pthread_barrier_wait(&touched);
-  return NULL;
-}
-
-static size_t n_theaps(void) {
-  size_t n = 0;
-  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) n++;
-  return n;
-}
-
-// The theaps that threads had of a heap, many of which have ended, serve other heaps when it ends.
-static void check_theaps_again(void) {
-  enum { n_threads = 300 };
-  size_t n_first = 0;
-  pthread_barrier_init(&touched, NULL, n_threads); // all have theirs at the same time
-  for (int i = 0; i < 6; i++) {
-    mi_heap_t* heap = mi_heap_new();
-    pthread_t  threads[n_threads];
-    for (size_t k = 0; k < n_threads; k++) CHECK_EQ(pthread_create(&threads[k], NULL, &touch_heap, heap), 0);
-    for (size_t k = 0; k < n_threads; k++) pthread_join(threads[k], NULL);
-    if (i % 2 == 0) mi_heap_destroy(heap);
-    else mi_heap_delete(heap);
-    if (i == 2) n_first = n_theaps();
-  }
-  pthread_barrier_destroy(&touched);
-  CHECK_FOR(n_theaps() <= n_first + n_threads / 2, "%zu theaps, then %zu", n_first, n_theaps());
 }
 
 int main(void) {

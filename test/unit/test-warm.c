@@ -130,6 +130,7 @@ static void check_more(size_t n_pages) {
   CHECK_EQ(pthread_create(&thread, NULL, &run_hoard, &hoard), 0);
   pthread_join(thread, NULL);
   CHECK_EQ(hoard.theap->n_warm > 0, is_left);
+  CHECK_EQ(n_warm_slices() > 0, is_left);
   CHECK_EQ(is_empty(hoard.theap), !is_left);
   for (size_t i = 0; i < COUNT_OF(hoard.blocks); i++) mi_free(hoard.blocks[i]);
   mi_collect(true);
