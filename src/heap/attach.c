@@ -87,7 +87,8 @@ static void attach_set_vacant(mi_theap_t* theap) {
   theap->thread_next = NULL;
   theap->thread_at = NULL;
   mi_store_relaxed(&theap->is_live, false);
-  theap->is_late = theap->is_orphan = false;
+  mi_store_relaxed(&theap->is_late, false);
+  theap->is_orphan = false;
   _mi_vacant_put(theap);
   if (theap->ended != NULL) _mi_heap_drop_user(theap->ended);
   theap->ended = NULL;
@@ -218,7 +219,7 @@ void _mi_attach_clear(mi_theap_t* theap) {
   }
   attach_lose_bins(theap);
   _mi_theap_init(theap);
-  if (theap->is_late || mi_load_relaxed(&theap->thread) == _mi_theap_backing()) _mi_attach_end(theap);
+  if (mi_load_relaxed(&theap->is_late) || mi_load_relaxed(&theap->thread) == _mi_theap_backing()) _mi_attach_end(theap);
   else _mi_attach_retire(theap);
 }
 

@@ -145,7 +145,7 @@ static bool check_is_in_list(const mi_theap_t* thread, const mi_theap_t* theap) 
 // H6: is it among those of its thread?  And is what that remembers of the heap right?
 static void check_thread(mi_check_t* c, const mi_theap_t* theap, const mi_heap_t* heap) {
   mi_theap_t* thread = mi_load_relaxed(&((mi_theap_t*)theap)->thread);
-  if (!_mi_theap_is_live(theap) || theap->is_late) {
+  if (!_mi_theap_is_live(theap) || mi_load_relaxed(&theap->is_late)) {
     MI_CHECK(c, thread == NULL, "H6: a theap of a thread that is gone", theap, NULL);
     return;
   }

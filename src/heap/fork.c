@@ -201,7 +201,7 @@ static void fork_forget_kept(mi_theap_t* theap, void* mine) {
 }
 
 static void fork_orphan(mi_theap_t* theap, void* mine) {
-  if (mi_load_relaxed(&theap->thread) == mine || !_mi_theap_is_live(theap) || theap->is_late) return;
+  if (mi_load_relaxed(&theap->thread) == mine || !_mi_theap_is_live(theap) || mi_load_relaxed(&theap->is_late)) return;
   mi_store_relaxed(&theap->is_live, false);
   _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   theap->is_orphan = true;

@@ -61,7 +61,7 @@ static bool heap_end_retire_theaps(mi_heap_t* heap) {
   for (size_t i = 0; i < HEAP_END_BATCH; i++) {
     mi_theap_t* theap = (heap->theaps != NULL ? heap->theaps : heap->vacant);
     if (theap == NULL) return false;
-    if (theap->is_late) {
+    if (mi_load_relaxed(&theap->is_late)) {
       _mi_attach_release(theap);
       _mi_attach_end(theap);
     }

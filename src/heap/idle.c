@@ -92,7 +92,7 @@ bool _mi_idle_round(bool* is_idle) {
     if (!idle_has_something(theap) && !is_sampled) continue;
     _mi_lock_acquire(&_mi_idle_lock);
     _mi_large_drop_unused(theap);
-    if (is_sampled && _mi_theap_is_live(theap) && !theap->is_late) _mi_sampler_tick(theap);
+    if (is_sampled && _mi_theap_is_live(theap) && !mi_load_relaxed(&theap->is_late)) _mi_sampler_tick(theap);
     if (idle_look_at(theap, is_idle)) more = true;
     _mi_lock_release(&_mi_idle_lock);
   }

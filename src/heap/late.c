@@ -12,7 +12,7 @@ static mi_theap_t* late_theap(mi_heap_t* heap) {
     mi_theap_t* theap = (_mi_heap_is_live(heap) ? _mi_attach_new(heap, NULL) : NULL);
     if (theap != NULL) {
       mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
-      theap->is_late = true;
+      mi_store_relaxed(&theap->is_late, true);
     }
     heap->late = theap;
     _mi_lock_release(&_mi_registry_lock);

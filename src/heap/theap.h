@@ -160,7 +160,7 @@ struct mi_theap_s {
   uint64_t         vacant_since;                   // how many theaps had become vacant then (vacant.h, VA4)
   uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
   mi_atomic(bool)  is_live;                        // a thread has it
-  bool             is_late;                        // threads past their exit share it
+  mi_atomic(bool)  is_late;                        // threads past their exit share it; read without the lock by rounds
   bool             is_orphan;                      // its thread did not survive a fork
   mi_block_t*      quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
   uint64_t         quarantine_random;

@@ -2,7 +2,8 @@
 
 The kernel counts the peak of a child from the memory of the process that started it: an interpreter's child would begin
 with the interpreter's peak. setsid is small, forks and ends, and the process becomes our child, because this process is
-what Linux calls a subreaper. It leads a session of its own, so that it can be ended with what it has started."""
+what Linux calls a subreaper. It leads a session of its own, so that it can be ended with what it has started. It waits
+for setsid to have ended: a program that asks to be killed when its parent ends (PR_SET_PDEATHSIG) means this process."""
 
 import concurrent.futures
 import ctypes
@@ -16,7 +17,7 @@ import tempfile
 import time
 
 PR_SET_CHILD_SUBREAPER = 36
-START = 'echo $$ > "$0"; exec "$@"'
+START = 'read -r _ < "$0/go"; echo $$ > "$0/number"; exec "$@"'
 
 
 @dataclasses.dataclass
@@ -32,6 +33,14 @@ class Cost:
 
 class StillRunning(Exception):
     pass
+
+
+def open_fifo(directory, name):
+    """A new FIFO, open both ways: its other end never has to wait for this one, and any user may open that."""
+    path = pathlib.Path(directory, name)
+    os.mkfifo(path)
+    path.chmod(0o666)
+    return open(path, "r+b", buffering=0)
 
 
 def adopt_orphans():
@@ -51,19 +60,16 @@ class Process:
         command = ["/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), *map(str, argv)]
         with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as words:
             os.chmod(directory, 0o755)
-            number = pathlib.Path(directory) / "number"
-            os.mkfifo(number)
-            number.chmod(0o666)
             words.write(stdin)
             words.seek(0)
-            reader = os.open(number, os.O_RDONLY | os.O_NONBLOCK)
-            starter = subprocess.Popen(["/usr/bin/setsid", "--fork", "/bin/sh", "-c", START, number, *command], stdin=words,
-                                       stdout=out, stderr=err, cwd=cwd, user=user)
-            starter.wait()
-            if not select.select([reader], [], [], 60)[0]:
-                raise OSError(f"{argv[0]} could not be started")
-            self.pid = int(os.read(reader, 100))
-            os.close(reader)
+            with open_fifo(directory, "go") as go, open_fifo(directory, "number") as number:
+                starter = subprocess.Popen(["/usr/bin/setsid", "--fork", "/bin/sh", "-c", START, directory, *command],
+                                           stdin=words, stdout=out, stderr=err, cwd=cwd, user=user)
+                starter.wait()
+                go.write(b"\n")
+                if not select.select([number], [], [], 60)[0]:
+                    raise OSError(f"{argv[0]} could not be started")
+                self.pid = int(number.readline())
         self.out, self.err = starter.stdout, starter.stderr
 
     def has_ended(self):
