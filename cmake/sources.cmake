@@ -120,10 +120,13 @@ set(mi_sources
   src/arena/dense.c
   src/arena/hole.c
   src/arena/limit.c
+  src/arena/held.c
+  src/arena/mapped_slot.c
   src/arena/mapped.c
   src/arena/numa.c
   src/arena/place.c
   src/arena/subregion.c
+  src/arena/give.c
   src/arena/purge.c
   src/arena/range.c
   src/arena/recall.c

@@ -1,7 +1,9 @@
 // realloc and its relatives.  Layer: api.
 //
 // A block stays where it is while at least half of it is used; a large one also grows into free memory behind it, and is
-// moved by the system's page tables before it is copied (heap/large_resize.h).
+// moved by the system's page tables before it is copied (heap/large_resize.h).  A smaller one that grows by less than a quarter gets
+// a quarter more than it had: who appends to a list or to a text does so again, and each step would copy it
+// (docs/decisions/047).
 //
 // At level 3 of the interface a block that is resized is afterwards in the heap that it would be allocated from: who is
 // going to destroy the other one may count on that.
@@ -79,12 +81,19 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   return q != NULL ? q : realloc_copy(heap, p, old_size, new_size, zero);
 }
 
+static size_t realloc_ahead(size_t old_size, size_t new_size) {
+  size_t quarter = old_size / 4;
+  return new_size > old_size && new_size - old_size < quarter ? old_size + quarter : new_size;
+}
+
 // A block that does not fit as it is; `slice` as in realloc_any.
 static mi_noinline void* realloc_move(const mi_page_t* slice, void* p, size_t new_size) mi_attr_noexcept {
   if (mi_unlikely(slice == NULL || !_mi_life_is_plain(slice) || new_size == 0))
     return realloc_slow(p, new_size, false, NULL);
   size_t old_size = _mi_page_block_size(slice);
-  void*  q = mi_malloc(new_size);
+  size_t ahead = realloc_ahead(old_size, new_size);
+  void*  q = mi_malloc(ahead);
+  if (mi_unlikely(q == NULL) && ahead > new_size) q = mi_malloc(new_size);
   if (mi_unlikely(q == NULL)) return NULL;
   memcpy(q, p, mi_min(old_size, new_size));
   mi_free(p);

@@ -265,7 +265,7 @@ static size_t chunk_free_before(const mi_region_t* region, size_t i) {
   return n;
 }
 
-size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+size_t _mi_chunk_find_there(mi_region_t* region, size_t n) {
   chunk_search_t s = {region->free_chunks, 0, mi_div_up(region->n_used, 64), 0};
   size_t         per_group = ((size_t)1 << region->group_shift) / 64;
   for (size_t group = 0; s.word < s.end; group++) {
@@ -275,6 +275,12 @@ size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) 
     if (i != SIZE_MAX) return i;
     if (may_have) region->group_room[group] = (uint8_t)mi_min(n - 1, GROUP_UNKNOWN);
   }
+  return SIZE_MAX;
+}
+
+size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  size_t i = _mi_chunk_find_there(region, n);
+  if (i != SIZE_MAX) return i;
   size_t first = region->n_used - chunk_free_before(region, region->n_used); // go on from there
   if (n > region->n_usable - first || !_mi_chunk_use_to(region, first + n, kind)) return SIZE_MAX;
   return first;

@@ -43,7 +43,10 @@ bool _mi_chunk_is_free(const mi_region_t* region, size_t i);
 // memory may be opened for that kind.
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind);
 
-// The lowest run of n free chunks for that kind; opens new ones at the end if there is none.  SIZE_MAX if that fails.
+// The lowest run of n free chunks, SIZE_MAX if there is none.
+size_t _mi_chunk_find_there(mi_region_t* region, size_t n);
+
+// The same for that kind; opens new ones at the end if there is none.  SIZE_MAX if that fails.
 size_t _mi_chunk_find_free(mi_region_t* region, size_t n, mi_chunk_kind_t kind);
 
 // The fullest chunk of a kind with n <= 32 slices, SIZE_MAX if there is none.  A MIXED one may have them across its end.

@@ -1,17 +1,17 @@
 // How much of its large blocks a program writes.  Layer: arena.  dense.h has the invariants.
 #include "dense.h"
 
+#include <string.h>
+
 #include "../base/atomic.h"
 #include "../base/bits.h"
 #include "../base/mode.h"
 #include "../base/track.h"
-#include "../prim/prim.h"
-#include "region.h"
 
-#define DENSE_SAMPLES   16
-#define DENSE_MIXED_MAX 1
-#define DENSE_EMPTY_MAX 8
-#define DENSE_THIN_MAX  2
+#define DENSE_SAMPLES     16
+#define DENSE_SAMPLES_FEW 8 // of a block of less than 32 MiB: each costs 1 us
+#define DENSE_MIXED_MAX   1
+#define DENSE_THIN_MAX    2
 
 // After so many in a row that were not dense, one of DENSE_PERIOD blocks is looked at.
 #define DENSE_PATIENCE 4
@@ -52,35 +52,64 @@ static bool dense_is_empty(const char* page, size_t size) {
   return !dense_can_read(page, size) || dense_is_zero(page, size);
 }
 
-// Two OS pages at random (programs touch memory at regular distances) in each of 16 pieces, of which the first is the start of
-// the block: where that is not written all over nothing else is looked at.
-static bool dense_is(const char* start, size_t size) {
-  size_t   page_size = _mi_prim_os_page_size(), n_pages = MI_CHUNK_SIZE / page_size;
-  size_t   n_mixed = 0, n_empty = 0;
-  uint64_t random = (uintptr_t)start;
-  for (size_t i = 0; i < DENSE_SAMPLES && n_mixed <= DENSE_MIXED_MAX && n_empty <= DENSE_EMPTY_MAX; i++) {
-    const char* piece = start + mi_align_down(size / DENSE_SAMPLES, page_size) * i;
-    random = mi_mix64(random + 1);
-    bool is_empty = dense_is_empty(piece + random % n_pages * page_size, page_size);
-    if (is_empty && i == 0) return false;
-    if (is_empty != dense_is_empty(piece + (random >> 32) % n_pages * page_size, page_size)) n_mixed++;
-    else if (is_empty) n_empty++;
-  }
-  return n_mixed <= DENSE_MIXED_MAX && n_empty <= DENSE_EMPTY_MAX;
+static size_t dense_n_samples(size_t size) {
+  return size < DENSE_SAMPLES * MI_CHUNK_SIZE ? DENSE_SAMPLES_FEW : DENSE_SAMPLES;
 }
 
-void _mi_dense_freed(const void* start, size_t size) {
+// Two OS pages at random (programs touch memory at regular distances) in each of 8 or 16 pieces, of which the first is the start of
+// the block: where that is not written all over nothing else is looked at.  They are the same ones each time for the same block.
+typedef struct dense_place_s {
+  char*    pages[2];
+  uint64_t random;
+} dense_place_t;
+
+static void dense_place(dense_place_t* place, const char* start, size_t size, size_t i) {
+  size_t page_size = _mi_prim_os_page_size(), piece_size = mi_align_down(size / dense_n_samples(size), page_size);
+  size_t n_pages = mi_min(MI_CHUNK_SIZE, piece_size) / page_size;
+  char*  piece = (char*)(uintptr_t)start + piece_size * i;
+  if (i == 0) place->random = (uintptr_t)start;
+  place->random = mi_mix64(place->random + 1);
+  place->pages[0] = piece + place->random % n_pages * page_size;
+  place->pages[1] = piece + (place->random >> 32) % n_pages * page_size;
+}
+
+static bool dense_is(const char* start, size_t size) {
+  size_t        page_size = _mi_prim_os_page_size(), n = dense_n_samples(size), n_mixed = 0, n_empty = 0;
+  dense_place_t place;
+  for (size_t i = 0; i < n && n_mixed <= DENSE_MIXED_MAX && n_empty <= n / 2; i++) {
+    dense_place(&place, start, size, i);
+    bool is_empty = dense_is_empty(place.pages[0], page_size);
+    if (is_empty && i == 0) return false;
+    if (is_empty != dense_is_empty(place.pages[1], page_size)) n_mixed++;
+    else if (is_empty) n_empty++;
+  }
+  return n_mixed <= DENSE_MIXED_MAX && n_empty <= n / 2;
+}
+
+void _mi_dense_forget(void* start, size_t size) {
+  size_t        page_size = _mi_prim_os_page_size(), n = dense_n_samples(size);
+  dense_place_t place;
+  for (size_t i = 0; i < n; i++) {
+    dense_place(&place, (const char*)start, size, i);
+    for (int k = 0; k < 2; k++) {
+      if (!dense_is_zero(place.pages[k], page_size)) memset(place.pages[k], 0, page_size);
+    }
+  }
+}
+
+bool _mi_dense_freed(const void* start, size_t size) {
   size_t n_sparse = mi_load_relaxed(&dense_n_sparse);
-  if (MI_TRACK) return;
+  if (MI_TRACK || size < MI_DENSE_MIN) return false;
   if (n_sparse < DENSE_PATIENCE || n_sparse % DENSE_PERIOD == 0) {
     if (dense_is((const char*)start, size)) {
       mi_fetch_add_relaxed(&dense_credit, size);
       mi_store_relaxed(&dense_n_sparse, 0);
-      return;
+      return true;
     }
     mi_store_relaxed(&dense_credit, 0);
   }
   mi_store_relaxed(&dense_n_sparse, n_sparse + 1);
+  return false;
 }
 
 bool _mi_dense_is_thin(size_t size) {

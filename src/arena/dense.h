@@ -1,30 +1,44 @@
-// How much of its large blocks a program writes: which mappings ask for huge pages, and who clears zeros.  Layer: arena.
+// How much of its large blocks a program writes: which of them ask for huge pages, and who clears zeros.  Layer: arena.
 //
 // A block that is written all over has fewer page faults with huge pages; one of which little is used would take a huge page
 // for each byte that is touched.  Nobody says at malloc which it is going to be.  So the program's own blocks are looked at when
 // they are freed.
 //
-// DE1  A block is looked at in 16 places, at two OS pages near each other in each.  It is dense if they are both empty, as behind
-//      the end of what was used of a buffer, in at most half of the places, and one of them is in at most one place.  What cannot be
-//      read is empty; on a system that cannot be asked (_mi_prim_populate_read), all are.
-// DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a mapping that asks for huge pages takes its size
-//      away and asks only if there is as much, growth takes away what it can, and a block that is not dense takes it all away.
+// DE1  A block is looked at in 16 places, or 8 if it is smaller than 32 MiB, at two OS pages near each other in each.  It is dense if
+//      they are both empty, as behind the end of what was used of a buffer, in at most half of the places, and one of them is in at
+//      most one place.  What cannot be read is empty; on a system that cannot be asked (_mi_prim_populate_read), all are.
+// DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a new block takes its size away and asks for huge
+//      pages, as a mapping or in a huge-page region, only if there is as much, growth takes away what it can, and a block that is
+//      not dense takes it all away.
 // DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
 // DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
 //      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
 //      was *thin*: at most two of 16 OS pages of it held anything, or could not be read.
 #pragma once
 
-#include "../base/public.h"
+#include "../prim/prim.h"
+#include "../support/option.h"
+#include "region.h"
 
-// May a new mapping ask for huge pages?  Takes its size from the credit if so.
+// Do dense blocks ask for huge pages at all?
+static inline bool _mi_dense_is_asked(void) {
+  return _mi_option_get_fast(mi_option_allow_thp) == 1 && _mi_region_fits_huge(_mi_prim_os_page_size());
+}
+
+// May a new block ask for huge pages?  Takes its size from the credit if so.
 bool _mi_dense_take(size_t size);
 
 // A block has grown by so much.
 void _mi_dense_grown(size_t size);
 
-// A block is about to be unmapped.  Reads its contents.
-void _mi_dense_freed(const void* start, size_t size);
+// So large is a block at least that is looked at.
+#define MI_DENSE_MIN (4 * MI_MiB)
+
+// A block is about to be freed.  Reads its contents.  Was it dense?
+bool _mi_dense_freed(const void* start, size_t size);
+
+// A block of 32 MiB or more gets the memory of another, with its contents: where it is going to be looked at nothing is left.
+void _mi_dense_forget(void* start, size_t size);
 
 #define MI_THIN_MIN \
   (4 * MI_MiB) // smaller blocks are kept by threads (heap/kept.h), and clearing them takes 0.2 ms at most

@@ -1,103 +1,29 @@
 // Blocks with a mapping of their own.  Layer: arena.  mapped.h has the invariants.
 #include "mapped.h"
 
-#include <string.h>
-
 #include "../base/track.h"
 #include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "dense.h"
+#include "held.h"
 #include "limit.h"
+#include "mapped_slot.h"
+#include "place.h"
 #include "range.h"
-#include "slices.h"
+#include "space.h"
 #include "subregion.h"
 
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
 #define MAPPED_RETRIES 2
 
-typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mapped_slot_s {
-  char       descriptor[MI_DESCRIPTOR_SIZE];
-  char       heap_link[MI_HEAP_LINK_SIZE];
-  mi_range_t range; // unused, stuck: `right` links the list
-} mapped_slot_t;
-
-mi_static_assert(sizeof(mapped_slot_t) == 2 * MI_DESCRIPTOR_SIZE, "a slot is two cache lines");
-
-// Takes the place of the first slot of a slice; never given back.
-typedef struct mapped_slab_s {
-  mi_atomic(struct mapped_slab_s*) next;
-} mapped_slab_t;
-
-#define MAPPED_SLOTS (MI_SLICE_SIZE / sizeof(mapped_slot_t)) // of a slab, with that of the slab itself
-
-mi_lock_t _mi_mapped_lock;
-
-static mi_atomic(mapped_slab_t*) mapped_slabs; // written under the lock, as all that follows
-static mi_range_t*               mapped_index;
-static mi_range_t*               mapped_unused;
-static mi_range_t *              mapped_stuck_first, *mapped_stuck_last;
-static mi_mapped_sum_t           mapped_sum;
-static mi_atomic(size_t)         mapped_n_stuck; // anybody may read it
+static mi_range_t*       mapped_index;
+static mi_range_t *      mapped_stuck_first, *mapped_stuck_last;
+static mi_mapped_sum_t   mapped_sum;
+static mi_atomic(size_t) mapped_n_stuck; // anybody may read it
 
 // No block was ever outside of these bounds: so for NULL, and most that is not ours, the lock is not taken.
 static mi_atomic(uintptr_t) mapped_low, mapped_high;
-
-static mapped_slot_t* mapped_slot_of(const void* descriptor) {
-  return (mapped_slot_t*)(uintptr_t)descriptor;
-}
-
-static mapped_slot_t* mapped_slot_of_range(mi_range_t* range) {
-  return (mapped_slot_t*)(void*)((char*)range - offsetof(mapped_slot_t, range));
-}
-
-// ---- slots ----------------------------------------------------------------------------------------------------------
-
-static mapped_slot_t* mapped_slab_slots(const mapped_slab_t* slab) {
-  return (mapped_slot_t*)(uintptr_t)slab;
-}
-
-// Caller holds the lock.
-static void mapped_add_slab(mapped_slab_t* slab) {
-  mapped_slot_t* slots = mapped_slab_slots(slab);
-  for (size_t i = MAPPED_SLOTS - 1; i > 0; i--) {
-    slots[i].range.left = &slots[i].range;
-    slots[i].range.right = mapped_unused;
-    mapped_unused = &slots[i].range;
-  }
-  mi_store_relaxed(&slab->next, mi_load_relaxed(&mapped_slabs));
-  mi_store_release(&mapped_slabs, slab);
-}
-
-static mapped_slab_t* mapped_new_slab(void) {
-  mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
-  if (run.region == NULL) return NULL;
-  mapped_slab_t* slab = (mapped_slab_t*)(void*)_mi_region_slice_start(run.region, run.slice);
-  if (MI_TRACK) mi_track_readable(slab, MI_SLICE_SIZE);
-  if (!run.is_zero) memset((void*)slab, 0, MI_SLICE_SIZE);
-  if (MI_TRACK) _mi_prim_hide(slab, MI_SLICE_SIZE);
-  return slab;
-}
-
-// An unused slot, which is out from then on.
-static mapped_slot_t* mapped_take_slot(void) {
-  for (mapped_slab_t* slab = NULL;;) {
-    _mi_lock_acquire(&_mi_mapped_lock);
-    if (slab != NULL) mapped_add_slab(slab);
-    mi_range_t* range = mapped_unused;
-    if (range != NULL) mapped_unused = range->right;
-    _mi_lock_release(&_mi_mapped_lock);
-    if (range != NULL) return mapped_slot_of_range(range);
-    if ((slab = mapped_new_slab()) == NULL) return NULL;
-  }
-}
-
-static void mapped_put_slot(mapped_slot_t* slot) {
-  _mi_lock_acquire(&_mi_mapped_lock);
-  slot->range.right = mapped_unused;
-  mapped_unused = &slot->range;
-  _mi_lock_release(&_mi_mapped_lock);
-}
 
 // ---- the index ------------------------------------------------------------------------------------------------------
 
@@ -116,37 +42,37 @@ static void mapped_widen_bounds(const mi_range_t* range) {
     mi_store_relaxed(&mapped_high, range->start + range->size);
 }
 
-static void mapped_put_in(mapped_slot_t* slot) {
-  _mi_lock_acquire(&_mi_mapped_lock);
+static void mapped_put_in(mi_mapped_slot_t* slot) {
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   _mi_range_insert(&mapped_index, &slot->range);
   mapped_widen_bounds(&slot->range);
   mapped_count(&slot->range, true);
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
 }
 
 bool _mi_mapped_take_out(void* descriptor) {
-  mapped_slot_t* slot = mapped_slot_of(descriptor);
-  _mi_lock_acquire(&_mi_mapped_lock);
+  mi_mapped_slot_t* slot = _mi_mapped_slot_of(descriptor);
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   bool is_in = _mi_range_is_in_index(&slot->range);
   if (is_in) {
     _mi_range_remove(&mapped_index, &slot->range);
     mapped_count(&slot->range, false);
   }
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
   return is_in;
 }
 
 static mi_range_t* mapped_find(uintptr_t start, size_t size) {
   if (start + size <= mi_load_relaxed(&mapped_low) || start >= mi_load_relaxed(&mapped_high)) return NULL;
-  _mi_lock_acquire(&_mi_mapped_lock);
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   mi_range_t* range = _mi_range_find(mapped_index, start, size);
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
   return range;
 }
 
 void* _mi_mapped_find(const void* p) {
   mi_range_t* range = mapped_find((uintptr_t)p, 1);
-  return range == NULL ? NULL : mapped_slot_of_range(range)->descriptor;
+  return range == NULL ? NULL : _mi_mapped_slot_of_range(range)->descriptor;
 }
 
 bool _mi_mapped_overlaps(const void* start, size_t size) {
@@ -155,19 +81,19 @@ bool _mi_mapped_overlaps(const void* start, size_t size) {
 
 // ---- what the system does not take back -----------------------------------------------------------------------------
 
-static void mapped_keep_stuck(mapped_slot_t* slot) {
-  _mi_lock_acquire(&_mi_mapped_lock);
+static void mapped_keep_stuck(mi_mapped_slot_t* slot) {
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   slot->range.right = NULL;
   if (mapped_stuck_last != NULL) mapped_stuck_last->right = &slot->range;
   else mapped_stuck_first = &slot->range;
   mapped_stuck_last = &slot->range;
   mi_fetch_add_relaxed(&mapped_n_stuck, 1);
   mapped_sum.stuck_size += slot->range.size;
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
 }
 
-static mapped_slot_t* mapped_take_stuck(void) {
-  _mi_lock_acquire(&_mi_mapped_lock);
+static mi_mapped_slot_t* mapped_take_stuck(void) {
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   mi_range_t* range = mapped_stuck_first;
   if (range != NULL) {
     mapped_stuck_first = range->right;
@@ -175,16 +101,16 @@ static mapped_slot_t* mapped_take_stuck(void) {
     mi_fetch_sub_relaxed(&mapped_n_stuck, 1);
     mapped_sum.stuck_size -= range->size;
   }
-  _mi_lock_release(&_mi_mapped_lock);
-  return range == NULL ? NULL : mapped_slot_of_range(range);
+  _mi_lock_release(&_mi_mapped_slot_lock);
+  return range == NULL ? NULL : _mi_mapped_slot_of_range(range);
 }
 
 // Gives the mapping of a slot that is out back, and the slot, or keeps both (MB3).
-static void mapped_unmap(mapped_slot_t* slot) {
+static void mapped_unmap(mi_mapped_slot_t* slot) {
   void*  start = (void*)slot->range.start;
   size_t size = slot->range.size;
   if (size == 0 || _mi_prim_release(start, size) == 0) {
-    mapped_put_slot(slot);
+    _mi_mapped_slot_put(slot);
     return;
   }
   _mi_prim_give_up(start, size);
@@ -192,24 +118,102 @@ static void mapped_unmap(mapped_slot_t* slot) {
 }
 
 void _mi_mapped_retry(size_t n) {
-  mapped_slot_t* slot;
+  mi_mapped_slot_t* slot;
   for (n = mi_min(n, mi_load_relaxed(&mapped_n_stuck)); n > 0 && (slot = mapped_take_stuck()) != NULL; n--)
     mapped_unmap(slot);
 }
 
-// ---- mappings -------------------------------------------------------------------------------------------------------
+// ---- what is held (held.h) -------------------------------------------------------------------------------------------
 
-// Are those asked for huge pages that are going to be written all over?
-static bool mapped_asks_dense(void) {
-  return _mi_option_get_fast(mi_option_allow_thp) == 1 && _mi_region_fits_huge(_mi_prim_os_page_size());
+void _mi_mapped_end_hold(bool all) {
+  if (!_mi_held_has_any()) return;
+  int64_t now = (all ? INT64_MAX : _mi_prim_clock_ms());
+  for (mi_range_t* range;;) {
+    _mi_lock_acquire(&_mi_mapped_slot_lock);
+    range = _mi_held_pop(now);
+    _mi_lock_release(&_mi_mapped_slot_lock);
+    if (range == NULL) return;
+    mapped_unmap(_mi_mapped_slot_of_range(range));
+  }
 }
+
+// Of blocks with and without mappings.  Caller holds the lock.
+static size_t mapped_n_used(void) {
+  return mapped_sum.size + _mi_place_n_taken() * MI_SLICE_SIZE;
+}
+
+void _mi_mapped_room_by_held(size_t size) {
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
+  bool is_room = _mi_held_is_room(mapped_n_used() + size);
+  _mi_lock_release(&_mi_mapped_slot_lock);
+  if (!is_room) _mi_mapped_end_hold(true);
+}
+
+// Is there a limit of address space, which counts what is held?  As it was at the start: a sandbox may forbid the call later.
+static mi_atomic(bool) mapped_is_limited;
+
+void _mi_mapped_init(void) {
+  mi_store_relaxed(&mapped_is_limited, _mi_prim_address_space_limit() != SIZE_MAX);
+}
+
+// In secure builds what is freed is gone.
+static bool mapped_may_hold(void) {
+  return MI_SECURE == 0 && _mi_option_get_fast(mi_option_purge_delay) != 0 && !mi_load_relaxed(&mapped_is_limited) &&
+         !mi_load_relaxed(&_mi_space_is_short);
+}
+
+// HM2.  The program may have left a part of it without access.
+static bool mapped_discard(void* start, size_t size) {
+  return _mi_prim_commit(start, size) == 0 && _mi_prim_discard(start, size) == 0;
+}
+
+// The slot is out.
+static bool mapped_hold(mi_mapped_slot_t* slot) {
+  mi_range_t* range = &slot->range;
+  int64_t     now = _mi_prim_clock_ms();
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
+  bool wants = _mi_held_wants(range->size, mapped_n_used(), now);
+  _mi_lock_release(&_mi_mapped_slot_lock);
+  if (!wants || !mapped_discard((void*)range->start, range->size)) return false;
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
+  _mi_held_push(range);
+  _mi_lock_release(&_mi_mapped_slot_lock);
+  return true;
+}
+
+// Makes what was held a mapping of that size.  What it holds stays, unless it has to be zero.
+static bool mapped_reuse(mi_range_t* range, size_t size, bool zero) {
+  void* start = (void*)range->start;
+  if (range->size < size) return false; // HM4
+  if (range->size > size && _mi_prim_resize(&start, range->size, size) != 0) return false;
+  range->start = (uintptr_t)start;
+  range->size = size;
+  if (zero) return _mi_prim_purge(start, size) == 0;
+  _mi_dense_forget(start, size);
+  return true;
+}
+
+// A slot with a mapping of that size, which is out; NULL if none is held, or it cannot be made so.
+static mi_mapped_slot_t* mapped_take_held(size_t size, bool zero) {
+  int64_t now = _mi_prim_clock_ms();
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
+  mi_range_t* range = _mi_held_take(size, mapped_n_used(), now);
+  _mi_lock_release(&_mi_mapped_slot_lock);
+  if (range == NULL) return NULL;
+  mi_mapped_slot_t* slot = _mi_mapped_slot_of_range(range);
+  if (mapped_reuse(range, size, zero)) return slot;
+  mapped_unmap(slot);
+  return NULL;
+}
+
+// ---- mappings -------------------------------------------------------------------------------------------------------
 
 // As regions do (space.c), and for blocks that are going to be dense.
 static void mapped_advise(void* start, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
   bool is_wanted = (allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0);
   if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
-  if (mapped_asks_dense() && _mi_dense_take(size)) is_wanted = true;
+  if (_mi_dense_is_asked() && _mi_dense_take(size)) is_wanted = true;
   if (allow != 1 || is_wanted) _mi_prim_advise_huge(start, size, is_wanted && allow != 0);
 }
 
@@ -260,16 +264,24 @@ static bool mapped_count_in(size_t size, size_t moved) {
   return true;
 }
 
-static void* mapped_new_counted(size_t size, size_t align, char* from, size_t old_size) {
-  mapped_slot_t* slot = mapped_take_slot();
+// A slot with a new mapping, which is out.
+static mi_mapped_slot_t* mapped_map_new(size_t size, size_t align, char* from, size_t old_size) {
+  mi_mapped_slot_t* slot = _mi_mapped_slot_take();
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
   bool        ok = mapped_map(range, size, align, from, old_size);
   if (ok && from == NULL && mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) ok = false; // R4
-  if (!ok) {
-    mapped_unmap(slot);
-    return NULL;
-  }
+  if (ok) return slot;
+  mapped_unmap(slot);
+  return NULL;
+}
+
+static void* mapped_new_counted(size_t size, size_t align, bool zero, char* from, size_t old_size) {
+  bool              may_be_held = (from == NULL && align <= _mi_prim_os_page_size());
+  mi_mapped_slot_t* slot = (may_be_held ? mapped_take_held(size, zero) : NULL);
+  if (slot == NULL) _mi_mapped_make_room(size - old_size);
+  if (slot == NULL) slot = mapped_map_new(size, align, from, old_size);
+  if (slot == NULL) return NULL;
   mapped_advise((void*)slot->range.start, size);
   if (MI_TRACK) {
     mi_track_reserved((void*)slot->range.start, size);
@@ -279,27 +291,28 @@ static void* mapped_new_counted(size_t size, size_t align, char* from, size_t ol
   return slot->descriptor;
 }
 
-static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) {
+static void* mapped_new(size_t size, size_t align, bool zero, char* from, size_t old_size) {
   if (_mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
+  _mi_mapped_end_hold(false);
   _mi_mapped_retry(MAPPED_RETRIES);
   if (!mapped_count_in(size, old_size)) return NULL;
-  void* descriptor = mapped_new_counted(size, align, from, old_size);
+  void* descriptor = mapped_new_counted(size, align, zero, from, old_size);
   if (descriptor == NULL) _mi_limit_remove(&_mi_limit_process, size);
   return descriptor;
 }
 
-void* _mi_mapped_new(size_t size, size_t align) {
-  return mapped_new(size, align, NULL, 0);
+void* _mi_mapped_new(size_t size, size_t align, bool zero) {
+  return mapped_new(size, align, zero, NULL, 0);
 }
 
 void* _mi_mapped_new_from(char* from, size_t old_size, size_t size) {
-  return mapped_new(size, 1, from, old_size);
+  return mapped_new(size, 1, true, from, old_size);
 }
 
 void _mi_mapped_free(void* descriptor, bool was_in) {
-  mapped_slot_t* slot = mapped_slot_of(descriptor);
+  mi_mapped_slot_t* slot = _mi_mapped_slot_of(descriptor);
   if (!was_in) {
-    mapped_put_slot(slot);
+    _mi_mapped_slot_put(slot);
     return;
   }
   if (MI_TRACK) {
@@ -307,17 +320,20 @@ void _mi_mapped_free(void* descriptor, bool was_in) {
     mi_track_released((void*)slot->range.start, slot->range.size);
   }
   size_t size = slot->range.size;
-  if (mapped_asks_dense()) _mi_dense_freed((const void*)slot->range.start, size);
-  mapped_unmap(slot);
-  _mi_limit_remove(&_mi_limit_process, size); // if it is stuck, its contents went back
+  bool   may_hold = mapped_may_hold();
+  bool   is_dense = (may_hold || _mi_dense_is_asked()) && _mi_dense_freed((const void*)slot->range.start, size);
+  if (!may_hold || !is_dense || !mapped_hold(slot)) mapped_unmap(slot);
+  _mi_limit_remove(&_mi_limit_process, size); // if it is stuck or held, its contents went back
+  _mi_mapped_end_hold(false);
   _mi_mapped_retry(MAPPED_RETRIES);
 }
 
 bool _mi_mapped_resize(void* descriptor, size_t size) {
-  mapped_slot_t* slot = mapped_slot_of(descriptor);
-  void*          start = (void*)slot->range.start;
-  size_t         old_size = slot->range.size;
-  size_t         n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
+  mi_mapped_slot_t* slot = _mi_mapped_slot_of(descriptor);
+  void*             start = (void*)slot->range.start;
+  size_t            old_size = slot->range.size;
+  size_t            n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
+  if (n_more > 0) _mi_mapped_make_room(n_more);
   if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
   _mi_mapped_take_out(descriptor);
   if (n_more > 0) _mi_dense_grown(n_more);
@@ -334,36 +350,18 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
 }
 
 char* _mi_mapped_start(const void* descriptor) {
-  return (char*)mapped_slot_of(descriptor)->range.start;
+  return (char*)_mi_mapped_slot_of(descriptor)->range.start;
 }
 
 void* _mi_mapped_heap_link(const void* descriptor) {
-  return mapped_slot_of(descriptor)->heap_link;
+  return _mi_mapped_slot_of(descriptor)->heap_link;
 }
 
 // ---- all of them ----------------------------------------------------------------------------------------------------
 
-void* _mi_mapped_next(const void* descriptor) {
-  const mapped_slab_t* slab = (const mapped_slab_t*)mi_align_down((uintptr_t)descriptor, MI_SLICE_SIZE);
-  size_t i = (slab == NULL ? MAPPED_SLOTS : (size_t)(mapped_slot_of(descriptor) - mapped_slab_slots(slab)) + 1);
-  if (i == MAPPED_SLOTS) {
-    slab = mi_load_acquire(slab == NULL ? &mapped_slabs : &((mapped_slab_t*)(uintptr_t)slab)->next);
-    i = 1;
-  }
-  return slab == NULL ? NULL : mapped_slab_slots(slab)[i].descriptor;
-}
-
-bool _mi_mapped_is_descriptor(const void* p) {
-  for (mapped_slab_t* slab = mi_load_acquire(&mapped_slabs); slab != NULL; slab = mi_load_acquire(&slab->next)) {
-    size_t offset = (uintptr_t)p - (uintptr_t)slab;
-    if (offset < MI_SLICE_SIZE) return offset >= sizeof(mapped_slot_t) && offset % sizeof(mapped_slot_t) == 0;
-  }
-  return false;
-}
-
 void _mi_mapped_get_sum(mi_mapped_sum_t* sum) {
-  _mi_lock_acquire(&_mi_mapped_lock);
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   *sum = mapped_sum;
   sum->n_stuck = mi_load_relaxed(&mapped_n_stuck);
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
 }

@@ -43,6 +43,12 @@ mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_c
   }
 }
 
+// What a request of that kind takes in a region.
+static mi_chunk_kind_t place_kind(mi_chunk_kind_t kind, bool is_huge) {
+  if (kind >= MI_CHUNK_KINDS) return MI_CHUNK_MIXED;
+  return kind == MI_CHUNK_HUGE && !is_huge ? MI_CHUNK_SMALL : kind;
+}
+
 // ---- where ------------------------------------------------------------------------------------------------------
 
 // Where n <= 32 slices start in a partly used chunk that has them: at its end, if they are not all in it.  Backed slices first: they
@@ -153,8 +159,50 @@ static bool place_try_huge(size_t n, mi_run_t* run) {
           (place_try_each(true, n, 1, MI_CHUNK_HUGE, true, run) || place_try_added(true, n, 1, MI_CHUNK_HUGE, run)));
 }
 
-// Huge-page regions are for pages in huge-page chunks, but what those have given back is for all; and when nothing else
-// is left, so is the rest of them.
+// Chunk i and those that follow are free.  How many of n slices of them are backed?
+static size_t place_n_backed(const mi_region_t* region, size_t i, size_t n) {
+  size_t n_backed = 0;
+  for (size_t part; n > 0; n -= part, i++) {
+    uint32_t bits = _mi_place_part(0, n, &part);
+    n_backed += mi_popcount32(region->chunks[i].dirty_bits & bits);
+  }
+  return n_backed;
+}
+
+typedef struct place_choice_s {
+  mi_region_t* region; // NULL: none yet
+  size_t       chunk, n_backed;
+} place_choice_t;
+
+// Of the lowest runs of free chunks of each region the one where most of n slices is backed, if that is more than `choice` has.
+static void place_choose(bool is_huge, size_t n, place_choice_t* choice) {
+  for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
+    size_t i = _mi_chunk_find_there(region, mi_div_up(n, MI_CHUNK_SLICES));
+    size_t n_backed = (i == SIZE_MAX ? 0 : place_n_backed(region, i, n));
+    if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
+  }
+}
+
+// Blocks of more than a chunk.  What is there already comes first: it costs no page fault, and leaves the peak of memory as it is.
+// Then huge pages for what is going to be dense, but where no small process has anything; other blocks take them only where more
+// than half is there.
+static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
+  bool is_dense = (kind == MI_CHUNK_DENSE && _mi_region_all[0].n_used >= PLACE_HUGE_FROM && _mi_region_may_be_huge());
+  if (place_try_each(is_dense, n, 1, MI_CHUNK_MIXED, false, run)) return true;
+  place_choice_t choice = {NULL, 0, 0};
+  place_choose(is_dense, n, &choice);
+  if (!is_dense) choice.n_backed = mi_max(choice.n_backed, n / 2);
+  place_choose(!is_dense, n, &choice);
+  if (choice.region != NULL) {
+    place_take_run(choice.region, choice.chunk * MI_CHUNK_SLICES, n, 1, MI_CHUNK_MIXED, run);
+    return true;
+  }
+  return is_dense && _mi_limit_has_room(n * MI_SLICE_SIZE + MI_CHUNK_SIZE) &&
+         (place_try_each(true, n, 1, MI_CHUNK_MIXED, true, run) || place_try_added(true, n, 1, MI_CHUNK_MIXED, run));
+}
+
+// Huge-page regions are for pages in huge-page chunks and for dense blocks, but what those have given back is for all; and when
+// nothing else is left, so is the rest of them.
 static bool place_try_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   return place_try_each(false, n, align, kind, false, run) || place_try_each(true, n, align, kind, false, run) ||
          place_try_each(false, n, align, kind, true, run) || place_try_added(false, n, align, kind, run) ||
@@ -177,13 +225,15 @@ static bool place_try_grown(size_t n, size_t align, mi_chunk_kind_t kind, mi_run
 // What is ours; maps more of it if need be.
 void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   if (!MI_PRIM_VIRTUAL) {
-    place_try_grown(n, align, kind, run);
+    place_try_grown(n, align, place_kind(kind, false), run);
     return;
   }
   if (kind == MI_CHUNK_HUGE) {
     if (place_try_huge(n, run)) return;
     kind = MI_CHUNK_SMALL;
   }
+  if (n > MI_CHUNK_SLICES && align == 1 && kind != MI_CHUNK_THIN && place_try_large(n, kind, run)) return;
+  kind = place_kind(kind, true);
   if (place_try_any(n, align, kind, run)) return;
   bool may_open = (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
   if (may_open && _mi_shrink_regions()) place_try_any(n, align, kind, run);
@@ -191,7 +241,7 @@ void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) 
 
 // Only from that region.
 bool _mi_place_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  if (kind == MI_CHUNK_HUGE && !region->is_huge) kind = MI_CHUNK_SMALL;
+  kind = place_kind(kind, region->is_huge);
   return place_try(region, n, align, kind, false, run) || place_try(region, n, align, kind, true, run);
 }
 
@@ -217,6 +267,7 @@ bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena
 // ---- the last resort ------------------------------------------------------------------------------------------------
 
 bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+  kind = place_kind(kind, region->is_huge);
   size_t slice = _mi_chunk_find_slices(region, n + align - 1, kind);
   if (slice == SIZE_MAX) return false;
   place_take_run(region, slice, n, align, kind, run);
@@ -235,7 +286,7 @@ void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run)
 }
 
 bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
-  if (kind == MI_CHUNK_HUGE) kind = MI_CHUNK_SMALL;
+  kind = place_kind(kind, false);
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL && n <= MI_CHUNK_SLICES; region = region->next) {
     size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
     if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
@@ -254,4 +305,9 @@ size_t _mi_place_fresh(void) {
 
 size_t _mi_place_reused(void) {
   return mi_load_relaxed(&place_n_reused);
+}
+
+size_t _mi_place_n_taken(void) {
+  size_t n_taken = _mi_place_fresh() + _mi_place_reused(), n_freed = _mi_chunk_freed();
+  return n_taken - mi_min(n_freed, n_taken);
 }

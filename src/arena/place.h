@@ -38,3 +38,6 @@ mi_cold bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run);
 // How many slices were ever taken that were not backed, and that were.
 size_t _mi_place_fresh(void);
 size_t _mi_place_reused(void);
+
+// How many slices are taken, by pages that wait and blocks that are kept too.
+size_t _mi_place_n_taken(void);

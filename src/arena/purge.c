@@ -3,7 +3,8 @@
 
 #include "../support/option.h"
 #include "../support/stat.h"
-#include "commit.h"
+#include "give.h"
+#include "held.h"
 #include "hole.h"
 #include "limit.h"
 #include "mapped.h"
@@ -14,7 +15,8 @@
 #define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
-#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other
+#define PURGE_HELD           4                // PG6: so many times what is in use, if that is more than the other
+#define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES // PG7: for so many it waits a millisecond
 #define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
 #define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
 // Where the system takes nothing, the next attempt by the amount is made so much later, twice as long after each that fails.
@@ -37,136 +39,18 @@ static mi_atomic(int64_t) purge_last_ms;             // when this interval began
 static mi_atomic(int64_t) purge_held_until;          // PG6
 static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
+static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock
 
-// ---- giving slices back ---------------------------------------------------------------------------------------------
+// ---- how ---------------------------------------------------------------------------------------------------------------
 
-// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
-// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
-static mi_chunk_hold_t purge_contents(mi_region_t* region, size_t slice, size_t n) {
-  char*  start = _mi_region_slice_start(region, slice);
-  size_t size = n * MI_SLICE_SIZE;
-  if (region->commit == NULL && _mi_option_get_fast(mi_option_purge_decommits) == 0 &&
-      _mi_prim_discard(start, size) == 0)
-    return MI_CHUNK_HOLDS_STALE;
-  if (region->uncommitted != NULL) {
-    bool ok = _mi_commit_undo(region, slice, n);
-    if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
-    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
-  }
-  int err = _mi_prim_purge(start, size);
-  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
-  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
-}
-
-// False if the system refuses.
-static bool purge_run(mi_region_t* region, size_t slice, size_t n) {
-  mi_chunk_hold_t hold = purge_contents(region, slice, n);
-  _mi_slices_put(region, slice, n, hold);
-  return hold != MI_CHUNK_HOLDS_DIRTY;
-}
-
-#define PURGE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
-
-static bool purge_wants(const mi_region_t* region, size_t i) {
-  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
-}
-
-// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
-// for up to PURGE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
-static size_t purge_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
-  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
-  if (i == SIZE_MAX) return 0;
-  size_t end = i + 1;
-  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && purge_wants(region, end))
-    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
-  while (end - i < PURGE_BATCH && *n_dirty < most && i > 0 && purge_wants(region, i - 1))
-    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
-  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
-  *first = i;
-  return end - i;
-}
-
-// False if there are none that are dirty.  *n_given is how many went back.
-static bool purge_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
-  size_t i = 0, n_dirty = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  size_t n = purge_take_free(region, most, &i, &n_dirty);
-  _mi_lock_release(&_mi_region_lock);
-  if (n == 0) return false;
-  _mi_hole_close(region, i, n);
-  if (purge_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
-  return true;
-}
-
-static void purge_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
-  while (bits != 0) {
-    size_t at = mi_ctz32(bits);
-    size_t n = mi_low_ones64(bits >> at);
-    if (purge_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
-    bits &= ~(mi_mask32(n) << at);
-  }
-}
-
-// The same for a partly used chunk: one of those that have most to give.
-static bool purge_partial_chunk(mi_region_t* region, size_t* n_given) {
-  size_t   i = SIZE_MAX, best = 0;
-  uint32_t bits = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
-    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
-    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
-    best = mi_msb64(buckets);
-    i = _mi_chunk_most_backed(region, kind);
-  }
-  if (i != SIZE_MAX) {
-    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
-    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
-  }
-  _mi_lock_release(&_mi_region_lock);
-  if (bits != 0) _mi_hole_open(region, i);
-  purge_bits(region, i, bits, n_given);
-  return bits != 0;
-}
-
-// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
-// alone: a system that refuses memory which is locked, or the call, does so with all of it.
-#define PURGE_REFUSALS 8
-
-// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
-static size_t purge_region(mi_region_t* region, bool partial, size_t most, size_t stay) {
-  size_t done = 0;
-  int    n_refused = 0;
-  for (bool any = true; any && done < most && n_refused < PURGE_REFUSALS;) {
-    size_t n_given = 0;
-    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
-    _mi_lock_acquire(&_mi_region_purge_lock);
-    size_t now = _mi_chunk_purgeable();
-    size_t n = mi_min(most - done, now - mi_min(now, stay));
-    any = n > 0 && (partial ? purge_partial_chunk(region, &n_given) : purge_free_chunks(region, n, &n_given));
-    if (n_given > 0) _mi_recall_note(&purge_recall, _mi_prim_clock_ms(), n_given);
-    _mi_lock_release(&_mi_region_purge_lock);
-    done += n_given;
-    if (n_given == 0) n_refused++;
-  }
-  return done;
-}
-
-// O(n) for n slices, however many there are.
-static size_t purge_slices(size_t n, size_t stay) {
-  size_t done = 0;
-  n = mi_min(n, _mi_chunk_purgeable());
-  for (int partial = 0; partial <= 1; partial++) {
-    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
-      if (!_mi_region_all[i].is_pinned) done += purge_region(&_mi_region_all[i], partial != 0, n - done, stay);
-    }
-  }
-  return done;
+static size_t purge_at_once(size_t n, size_t stay) {
+  bool is_refused = false;
+  return _mi_give_slices(&purge_recall, n, stay, true, &is_refused);
 }
 
 size_t _mi_purge_slices(size_t n) {
-  return purge_slices(n, 0);
+  return purge_at_once(n, 0);
 }
 
 void _mi_purge_init(void) {
@@ -203,14 +87,8 @@ static size_t purge_n_mistaken(void) {
   return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
-// How many slices are taken, by pages that wait and blocks that are kept too.
-static size_t purge_n_taken(void) {
-  size_t n_taken = _mi_place_fresh() + _mi_place_reused(), n_freed = _mi_chunk_freed();
-  return n_taken - mi_min(n_freed, n_taken);
-}
-
 static size_t purge_n_used(void) {
-  size_t n_taken = purge_n_taken();
+  size_t n_taken = _mi_place_n_taken();
   return n_taken - mi_min(n_taken, mi_load_relaxed(&purge_n_kept));
 }
 
@@ -243,7 +121,7 @@ size_t _mi_purge_n_backed(void) {
 }
 
 bool _mi_purge_has_more(void) {
-  return _mi_purge_n_backed() > 0 && mi_load_relaxed(&purge_refused_ms) == 0;
+  return _mi_held_has_any() || (_mi_purge_n_backed() > 0 && mi_load_relaxed(&purge_refused_ms) == 0);
 }
 
 // So many of the slices that there were to give went back.
@@ -266,13 +144,25 @@ static bool purge_is_refused(void) {
          _mi_prim_clock_ms() < mi_load_relaxed(&purge_refused_until);
 }
 
+// PG7: is it time to split huge pages for n slices?
+static bool purge_may_split(size_t n) {
+  int64_t now = _mi_prim_clock_ms(), since = mi_load_relaxed(&purge_excess_since);
+  if (since == 0) mi_store_relaxed(&purge_excess_since, now);
+  return since != 0 && now - since > (int64_t)(n / PURGE_SPLIT_SLICES);
+}
+
 // Half of the allowance stays, so that the next free does not ask again.
-static void purge_down_to(size_t n) {
+static void purge_down_to(size_t n, bool at_once) {
   size_t n_kept = mi_load_relaxed(&purge_n_kept);
   if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_place_fresh());
-  size_t given = purge_slices(SIZE_MAX, n / 2 - mi_min(n / 2, n_kept));
+  size_t stay = n / 2 - mi_min(n / 2, n_kept);
+  bool   is_refused = false;
+  size_t given = _mi_give_slices(&purge_recall, SIZE_MAX, stay, at_once, &is_refused);
+  size_t n_backed = _mi_purge_n_backed();
+  if (!at_once && n_backed > n && purge_may_split(n_backed - n))
+    given += _mi_give_slices(&purge_recall, SIZE_MAX, stay, true, &is_refused);
   mi_fetch_add_relaxed(&purge_n_given, given);
-  if (given > 0 || _mi_chunk_purgeable() > n) purge_note(given); // or another thread was faster
+  if (given > 0 || is_refused) purge_note(given); // or there was nothing that may go now
 }
 
 void _mi_purge_by_amount(void) {
@@ -282,7 +172,7 @@ void _mi_purge_by_amount(void) {
   size_t  retained = mi_load_relaxed(&purge_retained);
   if ((by_clock && mi_likely(_mi_purge_n_backed() <= retained)) || purge_is_refused()) return;
   if (by_clock) {
-    purge_down_to(retained);
+    purge_down_to(retained, true);
     return;
   }
   if (interval == 0) {
@@ -293,7 +183,8 @@ void _mi_purge_by_amount(void) {
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
   size_t may_stay = purge_allowance(purge_n_mistaken());
-  if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay);
+  if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, may_stay >= retained);
+  else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
 }
 
 // Of the interval that ends.
@@ -319,7 +210,7 @@ static void purge_begin(size_t swing, int64_t last_ms) {
 static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   size_t low = _mi_chunk_purgeable_low(swing);
-  size_t n = _mi_recall_round(&purge_recall, now, low, purge_n_taken(), _mi_place_fresh());
+  size_t n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
   bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held) return n;
@@ -341,6 +232,7 @@ void _mi_purge_round(bool is_idle) {
     _mi_shrink_clean();
     _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
+  _mi_mapped_end_hold(is_idle);
   _mi_hole_close_filled(PURGE_HOLES);
 }
 
@@ -349,13 +241,15 @@ void _mi_purge_end_hold(void) {
   bool holds = _mi_recall_holds(&purge_recall, _mi_prim_clock_ms());
   mi_store_relaxed(&purge_held_until, (int64_t)0);
   _mi_lock_release(&_mi_region_purge_lock);
+  _mi_mapped_end_hold(true);
   if (holds && _mi_chunk_purgeable() > 0) purge_note(_mi_purge_slices(SIZE_MAX));
 }
 
 size_t _mi_purge_to(size_t stay) {
-  size_t n_given = purge_slices(SIZE_MAX, stay);
+  size_t n_given = purge_at_once(SIZE_MAX, stay);
   if (n_given > 0) purge_note(n_given);
   _mi_shrink_clean();
+  _mi_mapped_end_hold(true);
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
   return n_given;

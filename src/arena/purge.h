@@ -25,6 +25,9 @@
 //      RC2), up to four seconds. Meanwhile what was free for a whole interval stays, and 32 MiB may stay, or four times what is in
 //      use if that alone is more than 32 MiB. So a program pays a 25th of its time at most for swings up to that, and one that
 //      frees all leaves 32 MiB.
+// PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
+//      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees
+//      whole chunks in the end.  One that sleeps before that leaves them.
 #pragma once
 
 #include "slices.h"

@@ -20,10 +20,10 @@
 //     the blocks of all subregions.
 // R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
 //
-// Huge-page regions (region 1 is the first) are for pages that will be filled soon: the system is asked to back those with huge
-// pages, and keeping them together costs few kernel mappings.  Regions outside of the span are added where it ends or cannot
-// be planned, for requests that do not fit in any, and for memory that the program brings; a search on the slow path finds
-// them.
+// Huge-page regions (region 1 is the first) are for pages that will be filled soon, and for large blocks that are written all over
+// (dense.h): the system is asked to back those with huge pages, and keeping them together costs few kernel mappings.  Regions outside
+// of the span are added where it ends or cannot be planned, for requests that do not fit in any, and for memory that the program
+// brings; a search on the slow path finds them.
 #pragma once
 
 #include "../base/bits.h"
@@ -50,7 +50,10 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
   MI_CHUNK_META,   // our own data
   MI_CHUNK_HUGE,   // pages of one slice that will be filled soon; in region 1
-  MI_CHUNK_KINDS
+  MI_CHUNK_KINDS,
+  // What is asked for: MIXED, for a large block of which all or little is going to be written (dense.h).  Of no chunk.
+  MI_CHUNK_DENSE = MI_CHUNK_KINDS,
+  MI_CHUNK_THIN
 } mi_chunk_kind_t;
 
 // A chunk that can give something is in a bucket for its free slices, and in one for those that are backed.

@@ -51,7 +51,7 @@ bool _mi_check_page_is_page(const mi_page_t* page) {
     if (offset < size) return offset % MI_DESCRIPTOR_SIZE == 0 && check_is_in(page, region) && check_has_kind(page);
   }
   const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
-  return _mi_mapped_is_descriptor(page) && check_is_in(page, none) && check_has_kind(page);
+  return _mi_mapped_slot_is_descriptor(page) && check_is_in(page, none) && check_has_kind(page);
 }
 
 // ---- pages ----------------------------------------------------------------------------------------------------------
@@ -239,5 +239,5 @@ void _mi_check_page_all(mi_check_t* c) {
     for (size_t k = 0; k < n; k++) check_descriptor(c, region, k, (mi_page_t*)_mi_region_descriptor(region, k));
   }
   const mi_region_t* none = &_mi_region_all[MI_REGION_MAPPED];
-  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) check_descriptor(c, none, 0, (mi_page_t*)page);
+  for (void* page = NULL; (page = _mi_mapped_slot_next(page)) != NULL;) check_descriptor(c, none, 0, (mi_page_t*)page);
 }

@@ -56,7 +56,7 @@ static void fork_lock(void) {
   _mi_lock_acquire(&_mi_gap_map_lock);
   _mi_lock_acquire(&_mi_region_purge_lock);
   _mi_lock_acquire(&_mi_region_lock);
-  _mi_lock_acquire(&_mi_mapped_lock);
+  _mi_lock_acquire(&_mi_mapped_slot_lock);
   _mi_profile_lock();
   mi_store_relaxed(&_mi_verify_skips_others, true);
 }
@@ -64,7 +64,7 @@ static void fork_lock(void) {
 static void fork_unlock(void) {
   mi_store_relaxed(&_mi_verify_skips_others, mi_load_relaxed(&_mi_fork_has_lost));
   _mi_profile_unlock();
-  _mi_lock_release(&_mi_mapped_lock);
+  _mi_lock_release(&_mi_mapped_slot_lock);
   _mi_lock_release(&_mi_region_lock);
   _mi_lock_release(&_mi_region_purge_lock);
   _mi_lock_release(&_mi_gap_map_lock);
@@ -171,7 +171,7 @@ static void fork_for_pages(void (*act)(mi_page_t* page)) {
     for (size_t slice = 0; slice < n_slices; slice++)
       fork_for_page((mi_page_t*)_mi_region_descriptor(region, slice), act);
   }
-  for (void* page = NULL; (page = _mi_mapped_next(page)) != NULL;) fork_for_page((mi_page_t*)page, act);
+  for (void* page = NULL; (page = _mi_mapped_slot_next(page)) != NULL;) fork_for_page((mi_page_t*)page, act);
 }
 
 // CLAIMED: just made, being given back, or kept by its thread for its next request.

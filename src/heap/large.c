@@ -31,22 +31,29 @@ bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
   return MI_PRIM_VIRTUAL && is_large && !_mi_region_is_bound(arena);
 }
 
-void* _mi_large_map(size_t n, size_t align) {
+void* _mi_large_map(size_t n, size_t align, bool zero) {
   if (n > UINT32_MAX) return NULL;
-  void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align);
+  void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align, zero);
   if (descriptor != NULL) return descriptor;
   // Address space that nothing lies in is what may be missing.
   _mi_lock_acquire(&_mi_region_lock);
   bool any = _mi_shrink_regions();
   _mi_lock_release(&_mi_region_lock);
-  return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
+  return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align, zero) : NULL;
+}
+
+// What a block of n slices is going to be.
+static mi_chunk_kind_t large_kind(size_t n, bool zero) {
+  size_t size = n * MI_SLICE_SIZE;
+  if (zero && _mi_dense_is_thin(size)) return MI_CHUNK_THIN;
+  return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_CHUNK_DENSE : MI_CHUNK_MIXED;
 }
 
 // When a mapping was wanted and is not to be had (there may be too many), slices will do for what fits well into a region.
-static mi_run_t large_run(size_t n, size_t align, size_t arena) {
+static mi_run_t large_run(size_t n, size_t align, size_t arena, bool zero) {
   mi_run_t none = {NULL, 0, n, false};
   bool     fits = !_mi_large_wants_mapping(n, align, arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
-  return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, arena) : none;
+  return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), large_kind(n, zero), arena) : none;
 }
 
 // False if it has to be cleared by us.
@@ -159,10 +166,13 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
   large_make_room(n);
   if (_mi_large_wants_mapping(n, align, arena)) {
     run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
-    void* descriptor = (run.region == NULL ? _mi_large_map(n, align) : NULL);
+    void* descriptor = (run.region == NULL ? _mi_large_map(n, align, zero) : NULL);
     if (descriptor != NULL) return _mi_page_new_mapped(descriptor, n, offset);
   }
-  if (run.region == NULL) run = large_run(n, align, arena);
+  if (run.region == NULL) {
+    _mi_mapped_make_room(n * MI_SLICE_SIZE);
+    run = large_run(n, align, arena, zero);
+  }
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) _mi_large_clear(&run);
   mi_page_t* page = _mi_page_new_large(run, offset, 0);
@@ -237,6 +247,17 @@ static mi_always_inline bool large_claim(mi_page_t* page) {
   return true;
 }
 
+// How much of a block was written is looked at before it goes; mappings are looked at by those that unmap them, and memory of arenas
+// of the program asks for nothing.
+static mi_noinline void large_not_kept(mi_page_t* page) {
+  size_t size = page->n_slices * MI_SLICE_SIZE;
+  bool   is_mapped = _mi_page_has(page, MI_PAGE_MAPPED | MI_PAGE_GUARDED | MI_PAGE_REMAPPED);
+  if (!is_mapped && _mi_page_region(page)->origin == MI_REGION_OWN && _mi_dense_is_asked())
+    _mi_dense_freed(_mi_page_start(page), size);
+  if (_mi_page_has(page, MI_PAGE_ZEROED)) _mi_dense_freed_zeros(_mi_page_start(page), size);
+  large_give_back(page);
+}
+
 bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
   if (mi_unlikely(theap == NULL)) mi_store_relaxed(&_mi_registry_has_others, true); // for a fork at this moment
   if (!large_claim(page)) return false;
@@ -245,9 +266,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
     page = _mi_kept_push(&keeper->kept, page);
     _mi_event_note();
   }
-  if (page == NULL) return true;
-  if (_mi_page_has(page, MI_PAGE_ZEROED)) _mi_dense_freed_zeros(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
-  large_give_back(page);
+  if (page != NULL) large_not_kept(page);
   return true;
 }
 

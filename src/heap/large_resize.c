@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../arena/dense.h"
 #include "../support/stat.h"
 #include "event.h"
 
@@ -52,6 +53,7 @@ static void* resize_mapped(mi_page_t* page, size_t n) {
 static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
   mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
   if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
+  if (more.region->is_huge) _mi_dense_grown(more.n_slices * MI_SLICE_SIZE);
   if (zero && !more.is_zero) _mi_large_clear(&more);
   resize_set_slices(page, n);
   return true;
@@ -104,7 +106,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   mi_page_t* moved = _mi_large_add(NULL, page, _mi_page_new_large(run, 0, 0));
   if (moved == NULL) return NULL;
   bool is_fixed = (run.region->is_fixed || _mi_page_region(page)->is_fixed);
-  bool is_backed = !run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX;
+  // In a huge-page region it is backed, and what is mapped there anew would not ask for huge pages any more.
+  bool is_backed = (!run.is_zero && n_old * MI_SLICE_SIZE <= RESIZE_COPY_MAX) || run.region->is_huge;
   if (is_fixed || is_backed || _mi_chunk_purgeable() >= n_old) {
     memcpy(_mi_page_start(moved), _mi_page_start(page), n_old * MI_SLICE_SIZE);
   }
@@ -138,7 +141,7 @@ static mi_page_t* resize_new_moved(mi_page_t* page, size_t n) {
     _mi_page_set(page, MI_PAGE_IS_ZERO);
   }
   else {
-    if ((descriptor = _mi_large_map(n, 1)) == NULL) return NULL;
+    if ((descriptor = _mi_large_map(n, 1, true)) == NULL) return NULL;
     resize_copy_out(_mi_page_start(page), _mi_mapped_start(descriptor), size);
   }
   return _mi_page_new_mapped(descriptor, n, 0);

@@ -23,7 +23,7 @@ static bool walk_skips(const mi_region_t* region, size_t slice) {
 static mi_page_t* walk_next_mapped(mi_walk_t* walk) {
   void* page = (walk->region == MI_REGION_MAPPED ? (void*)walk->slice : NULL);
   walk->region = MI_REGION_MAPPED;
-  while ((page = _mi_mapped_next(page)) != NULL) {
+  while ((page = _mi_mapped_slot_next(page)) != NULL) {
     walk->slice = (size_t)page;
     if (walk_wants(walk, (mi_page_t*)page)) return (mi_page_t*)page;
   }

@@ -7,8 +7,10 @@ test/golden/landscape.csv.  What libc executes to clear and copy is not counted,
   landscape.py --lib L            compares; exit status 1 and the cells if one takes more instructions than the table says
   landscape.py --lib L --update   writes the file anew
 
-Fewer instructions are no failure; cells that take clearly fewer are named, so that the better numbers are written down.  Counts
-belong to one compiler: with another one than the file names the check is skipped (exit status 77)."""
+Fewer instructions are no failure; cells that take clearly fewer are named, so that the better numbers are written down.  How
+much memory goes back to the system depends on how long that takes, so a busy machine can lead a large cell elsewhere: patterns
+with a cell that takes more are counted again, and the least of three counts is judged.  Counts belong to one compiler: with
+another one than the file names the check is skipped (exit status 77)."""
 
 import argparse
 import csv
@@ -30,14 +32,15 @@ TABLE = HERE / "landscape.csv"
 SHARE = 2
 TOLERANCE = 0.03  # of a count
 SLACK = 0.5       # always allowed
+COUNTS = 3        # at most, of a pattern
 
 
-def count(lib, cc):
+def count(lib, cc, patterns=PATTERNS):
     """{(pattern, size): instructions of a pair}."""
     found = {}
     with tempfile.TemporaryDirectory() as directory:
         program = counting.build(directory, cc)
-        for pattern in PATTERNS:
+        for pattern in patterns:
             cells = [(pattern, size) for size in SIZES if is_cell(pattern, size)]
             counts, failed = counting.count(counting.CALLGRIND, program, lib, cells, SHARE)
             for cell in cells:
@@ -66,12 +69,25 @@ def read(path=TABLE):
     return re.search(r"with (.*?);", head)[1], found
 
 
+def is_more(was, now):
+    return now > was + TOLERANCE * was + SLACK
+
+
+def least(golden, counted, found):
+    """The counts found, or those of more runs, by `counted(patterns)`, where they are less and a cell took more than it should."""
+    for _ in range(COUNTS - 1):
+        again = {pattern for pattern, size in golden.keys() & found.keys() if is_more(golden[pattern, size], found[pattern, size])}
+        if again:
+            found |= {cell: min(value, found[cell]) for cell, value in counted(sorted(again)).items()}
+    return found
+
+
 def compare(golden, found):
     """Lines about cells that take more, about cells that take fewer, and about cells of one side only."""
     more, fewer = [], []
     for cell in golden.keys() & found.keys():
         was, now = golden[cell], found[cell]
-        if abs(now - was) > TOLERANCE * was + SLACK:
+        if is_more(was, now) or now < was - TOLERANCE * was - SLACK:
             (more if now > was else fewer).append((now / max(was, 1), f"{cell_text(*cell)}: {was:g} -> {now:g}"))
     missing = [cell_text(*cell) for cell in sorted(golden.keys() ^ found.keys())]
     return [text for _, text in sorted(more, reverse=True)], [text for _, text in sorted(fewer)], missing
@@ -105,7 +121,7 @@ def main():
     if compiler != wanted:
         print(f"SKIP golden-landscape: counts are for {wanted}, the library was built with {compiler}")
         return 77
-    more, fewer, missing = compare(golden, count(lib, args.cc))
+    more, fewer, missing = compare(golden, least(golden, lambda patterns: count(lib, args.cc, patterns), count(lib, args.cc)))
     for title, lines in (("in one of the table and the program only", missing), ("fewer instructions than in landscape.csv", fewer),
                          ("more instructions than in landscape.csv; if that is meant, run landscape.py --update", more)):
         if lines:

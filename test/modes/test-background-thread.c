@@ -189,7 +189,7 @@ static void switched_off(void) {
   allocate();
   free_all();
   CHECK(rss_within("switched off, all free", minus(rss_now(), base),
-                   n_blocks * block_size / 16 + 400 * MiB / 16 + 4 * MiB));
+                   n_blocks * block_size / 16 + 400 * MiB / 16 + 8 * MiB));
   CHECK_EQ(library_task(), 0);
   other_end(&other);
 }

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include "base/mode.h"
+#include "huge.h"
 #include "support.h"
 
 #if !defined(MADV_COLLAPSE)
@@ -104,27 +105,6 @@ static void check_large_heap(void) {
   CHECK(rss_within("64 MiB of medium blocks in 8 threads", minus(rss_now(), before), total_bytes / 2 * 3));
   pthread_barrier_wait(&barrier);
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
-}
-
-// KiB of huge pages that this process has, -1 if the system does not say.
-static long huge_kib(void) {
-  static char text[8192];
-  read_file("/proc/self/smaps_rollup", text, sizeof(text));
-  const char* line = strstr(text, "AnonHugePages:");
-  return line == NULL ? -1 : strtol(line + strlen("AnonHugePages:"), NULL, 10);
-}
-
-// Does this process get huge pages when it asks for them?  The system may have none left, or another setting.
-static bool system_gives_huge_pages(void) {
-  const size_t size = 16 * MiB;
-  long         before = huge_kib();
-  char*        p = (char*)mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED || before < 0) return false;
-  bool asked = (madvise(p, size, MADV_HUGEPAGE) == 0);
-  memset(p, 1, size);
-  bool given = (huge_kib() - before >= 8 * 1024);
-  munmap(p, size);
-  return asked && given;
 }
 
 // Small blocks of a few sizes fill their pages: those get huge pages, and memory stays near what is used.

@@ -1,5 +1,6 @@
 // Proves: a large block is asked for with huge pages if one as large was written all over when it was freed (arena/dense.h); not
-// if little of it was used, and not for more bytes at a time than were written so before.
+// if little of it was used, and not for more bytes at a time than were written so before.  So are smaller ones that lie in chunks:
+// a program that replaces them has few page faults, and one that uses little of them has little resident.
 //
 // Calls of madvise are counted here, on their way to libc.
 #if !defined(_GNU_SOURCE)
@@ -11,25 +12,28 @@
 
 #include "../check.h"
 #include "base/mode.h"
+#include "huge.h"
+#include "populate.h"
 #include "support.h"
 
 #if !defined(MADV_HUGEPAGE)
   #define MADV_HUGEPAGE 14
 #endif
-#if !defined(MADV_POPULATE_READ)
-  #define MADV_POPULATE_READ 22
-#endif
 
 #define LARGE  (40 * MiB)
 #define LARGER (2 * LARGE)
 
-static size_t n_huge, page;
+static size_t n_huge, n_looks, n_looks_outside, page;
+static char*  looked_at; // where looks may go: LARGE / 4 from there
 
 #if !TEST_TSAN && !TEST_ASAN // which have functions of their own by this name
 int madvise(void* start, size_t size, int advice) {
   static int (*next)(void*, size_t, int);
   if (next == NULL) next = (int (*)(void*, size_t, int))dlsym(RTLD_NEXT, "madvise");
   n_huge += (advice == MADV_HUGEPAGE);
+  n_looks += (advice == MADV_POPULATE_READ);
+  if (advice == MADV_POPULATE_READ && looked_at != NULL && (size_t)((char*)start - looked_at) >= LARGE / 4)
+    n_looks_outside++;
   return next(start, size, advice);
 }
 #endif
@@ -104,6 +108,27 @@ static void check_growth(void) {
   mi_free(q);
 }
 
+// What lies behind a block that has become smaller, or that was small and aligned, is not looked at.
+static void check_small(void) {
+  for (size_t size = LARGE / 4; size >= 64 * KiB; size /= 4) {
+    char* p = (char*)mi_malloc(LARGE);
+    CHECK(p != NULL);
+    p = (char*)mi_realloc(p, size);
+    CHECK(p != NULL);
+    n_looks = n_looks_outside = 0;
+    looked_at = p;
+    free_written(p, size, page);
+    looked_at = NULL;
+    CHECK_EQ(n_looks_outside, 0);
+    CHECK((n_looks > 0) == (size == LARGE / 4));
+  }
+  char* p = (char*)mi_malloc_aligned(100, 64 * MiB);
+  CHECK(p != NULL);
+  n_looks = 0;
+  free_written(p, 100, page);
+  CHECK_EQ(n_looks, 0);
+}
+
 // Blocks are looked at seldom after many that were sparse, and are found again when that changes.
 static void check_change(void) {
   char* p;
@@ -119,12 +144,79 @@ static void check_change(void) {
   CHECK(asked);
 }
 
-// Does the library look at blocks, and does it ask for huge pages here?
-static bool can_look(void) {
-  void* p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  bool  can = (madvise(p, page, MADV_POPULATE_READ) == 0);
-  munmap(p, page);
-  return can && page <= 4 * KiB;
+// ---- blocks in chunks ------------------------------------------------------------------------------------------------
+
+enum { n_buffers = 4, n_sparse = 20 };
+
+static size_t buffer_size(rng_t* r) {
+  return 4 * MiB + rng_below(r, 8 * MiB);
+}
+
+// OS pages that were written for each page fault.
+static size_t replace_buffers(char** buffers, rng_t* r, int n) {
+  long   before = minor_faults();
+  size_t n_pages = 0;
+  for (int i = 0; i < n; i++) {
+    size_t size = buffer_size(r);
+    mi_free(buffers[i % n_buffers]);
+    buffers[i % n_buffers] = (char*)mi_malloc(size);
+    CHECK(buffers[i % n_buffers] != NULL);
+    memset(buffers[i % n_buffers], i, size);
+    n_pages += size / page;
+  }
+  return n_pages / (size_t)(minor_faults() - before + 1);
+}
+
+static void check_replaced(void) {
+  char* buffers[n_buffers] = {NULL};
+  rng_t r = rng_make(7);
+  mi_collect(true);
+  size_t before = rss_now();
+  replace_buffers(buffers, &r, 100);
+  size_t ratio = replace_buffers(buffers, &r, 300);
+  printf("buffers of 4 to 12 MiB that are replaced: %zu OS pages for each page fault\n", ratio);
+  CHECK(ratio >= 20);
+  CHECK(rss_within("with 4 of them", minus(rss_now(), before), n_buffers * 12 * MiB + 40 * MiB));
+  for (int i = 0; i < n_buffers; i++) mi_free(buffers[i]);
+  mi_collect(true);
+}
+
+// One is filled, and one to a quarter, by turns: each takes what is there, wherever it lies.
+static void check_by_turns(void) {
+  long   before = 0;
+  size_t n_pages = 0;
+  for (size_t i = 0; i < 200; i++) {
+    size_t size = (5 + i % 7) * MiB;
+    char * full = (char*)mi_malloc(size), *quarter = (char*)mi_malloc(size);
+    CHECK(full != NULL && quarter != NULL);
+    if (i == 50) before = minor_faults(), n_pages = 0;
+    memset(full, 1, size);
+    memset(quarter, 1, size / 4);
+    n_pages += size / page;
+    mi_free(full);
+    mi_free(quarter);
+  }
+  size_t ratio = n_pages / (size_t)(minor_faults() - before + 1);
+  printf("filled ones and others by turns: %zu OS pages for each page fault\n", ratio);
+  CHECK(ratio >= 20);
+  mi_collect(true);
+}
+
+// Little of each is written: not even the first ones take more than was in use before.
+static void check_sparse_buffers(void) {
+  static char* blocks[n_sparse];
+  size_t       before = rss_now();
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < n_sparse; i++) {
+      blocks[i] = (char*)mi_malloc(12 * MiB);
+      CHECK(blocks[i] != NULL);
+      for (size_t at = 0; at < 12 * MiB; at += MiB) blocks[i][at] = 1;
+    }
+    if (round == 0) CHECK(rss_within("sparse ones after them", minus(rss_now(), before), 120 * MiB));
+    else CHECK(rss_within("more sparse ones", minus(rss_now(), before), 8 * MiB));
+    for (int i = 0; i < n_sparse; i++) mi_free(blocks[i]);
+    mi_collect(true);
+  }
 }
 
 int main(void) {
@@ -133,7 +225,7 @@ int main(void) {
     test_skip("huge pages for large blocks", "the build touches them itself, or watches who does");
     return skip_code;
   }
-  if (!can_look()) {
+  if (!can_populate_read() || page > 4 * KiB) {
     test_skip("huge pages for large blocks", "the system cannot be asked, or its huge pages are larger than 2 MiB");
     return skip_code;
   }
@@ -141,6 +233,13 @@ int main(void) {
   check_sparse();
   check_prefix();
   check_growth();
+  check_small();
   check_change();
+  if (system_gives_huge_pages() && rss_is_meaningful()) {
+    check_replaced();
+    check_by_turns();
+    check_sparse_buffers();
+  }
+  else test_skip("huge pages for blocks in chunks", "the system has none to give");
   return check_result();
 }

@@ -10,6 +10,7 @@
 #include "../check.h"
 #include <mimalloc.h>
 #include "base/mode.h"
+#include "populate.h"
 #include "support.h"
 
 enum { max_blocks = 16000 };
@@ -104,6 +105,89 @@ static void check_gone_at_once(void) {
   CHECK(p != NULL && p[0] == 0 && p[size - 1] == 0);
   CHECK(rss_within("with a calloc of 100 MiB", minus(rss_now(), before), 2 * MiB));
   mi_free(p);
+}
+
+// Of a block of rounds, from one to the next.
+static double slowest;
+
+// What `n` blocks cost in page faults, one after the other: each is written all over.  All of them must be writable, wherever the one
+// before had no access.
+static long rounds(size_t size, int n, bool leaves_no_access) {
+  long   before = minor_faults();
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  slowest = 0;
+  for (int i = 0; i < n; i++) {
+    double start_seconds = now_seconds();
+    char*  p = (char*)(i % 5 == 4 ? mi_calloc(1, size) : mi_malloc(size));
+    CHECK(p != NULL);
+    if (p == NULL) break;
+    if (i % 5 == 4) CHECK(p[0] == 0 && p[size / 2] == 0 && p[size - 1] == 0);
+    else memset(p, i + 1, size);
+    char* start = (char*)(((uintptr_t)p + page - 1) / page * page);
+    if (leaves_no_access) CHECK_EQ(mprotect(start + size / 2, size / 4, PROT_NONE), 0);
+    mi_free(p);
+    double seconds = now_seconds() - start_seconds;
+    if (seconds > slowest) slowest = seconds;
+  }
+  return minor_faults() - before;
+}
+
+// A hold is 10 ms for each MiB: who takes longer for a block on a busy machine has no more of it.  Page faults of the last four of
+// seven blocks none of which took half as long; -1: there were no such seven.
+static long quick_rounds(size_t size) {
+  double half = (double)(size / MiB) * 0.005;
+  for (int attempt = 0; attempt < 10; attempt++) {
+    rounds(size, 3, false);
+    bool is_quick = (slowest < half);
+    long n = rounds(size, 4, false);
+    if (is_quick && slowest < half) return n;
+  }
+  return -1;
+}
+
+// The library has a thread of its own then, which makes rounds.
+static void* wait_for_hold(void* arg) {
+  const size_t* before = (const size_t*)arg;
+  mi_free(mi_malloc(100));
+  for (int i = 0; i < 200 && minus(rss_now(), *before) > 3 * MiB; i++) sleep_ms(100);
+  CHECK(rss_within("when the hold is over, without a call", minus(rss_now(), *before), 3 * MiB));
+  return NULL;
+}
+
+// A program that soon asks for another block of such a size pays for it once, and has nothing of it when it stops (arena/held.h).
+static void check_held(void) {
+  if (!can_populate_read()) {
+    test_skip("mappings that wait", "the system cannot be asked whether a block can be read");
+    return;
+  }
+  size_t size = 64 * MiB, before = rss_now(), n_pages = size / (size_t)sysconf(_SC_PAGESIZE);
+  mi_option_set(mi_option_allow_thp, 0); // so that pages are counted
+  long n = quick_rounds(size);
+  bool is_quick = (n >= 0);
+  if (!is_quick) test_skip("mappings that wait", "on this machine a block is written in more time than it is held");
+  printf("4 blocks of 64 MiB that are written again: %ld page faults, of %zu pages\n", n, n_pages);
+  if (rss_is_meaningful() && is_quick) CHECK(n < (long)n_pages / 2);
+  if (!MI_HARDENED && MI_DEBUG == 0 && !MI_PADDING) rounds(size, 10, true); // others touch it themselves
+  for (size_t i = 0; i < 40; i++) rounds(size + i % 3 * 8 * MiB, 1, false);
+  mi_collect(true);
+  CHECK(rss_within("after a collection", minus(rss_now(), before), 2 * MiB));
+  is_quick = (quick_rounds(size) >= 0);
+  CHECK(!rss_is_meaningful() || !is_quick || minus(rss_now(), before) > size / 2);
+  void** small = (void**)mi_malloc(size / 4096 * sizeof(void*)); // what is held gives way to small blocks
+  for (size_t i = 0; i < size / 4096; i++) small[i] = memset(mi_malloc(4096), 1, 4096);
+  CHECK(rss_within("with as much of small blocks", minus(rss_now(), before), size + size / 2));
+  for (size_t i = 0; i < size / 4096; i++) mi_free(small[i]);
+  mi_free(small);
+  mi_collect(true);
+  rounds(size, 3, false);
+  sleep_ms(4100);
+  mi_free(mi_malloc(33 * MiB));
+  CHECK(rss_within("when the hold is over, after the next block", minus(rss_now(), before), 2 * MiB));
+  rounds(size, 3, false);
+  pthread_t thread;
+  pthread_create(&thread, NULL, &wait_for_hold, &before);
+  pthread_join(thread, NULL);
+  mi_option_set(mi_option_allow_thp, 1);
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------
@@ -217,6 +301,7 @@ int main(int argc, char** argv) {
   if (may_step) check_steps();
   if (may_step) check_limited(argv[0]);
   if (!TEST_SANITIZED) check_gone_at_once();
+  if (may_step && MI_SECURE == 0) check_held();
   if (!TEST_SANITIZED && !MI_TRACK && !MI_HARDENED && MI_DEBUG == 0 && !MI_PADDING)
     check_no_access(); // others touch it themselves
   check_threads(test_seed(argc, argv));

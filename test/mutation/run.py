@@ -145,6 +145,11 @@ class Build:
         words = shlex.split(command["command"])
         self.directory = command["directory"]
         self.compile = [word for word in words[:words.index("-o")] if not word.startswith(("-W", "-g"))]
+        self.sources = {}  # of a test, by its object file as links name it: the words that compile it
+        for each in commands:
+            words = shlex.split(each["command"])
+            if "-o" in words and each["directory"] == str(BUILD / "test"):
+                self.sources[words[words.index("-o") + 1]] = words
 
     def object(self, tree, file, out):
         """Compiles a source of this copy of src/; a header with all sources.  False: it is not C."""
@@ -158,8 +163,20 @@ class Build:
         except subprocess.TimeoutExpired:
             return False
 
-    def link(self, name, obj, out):
+    def test_object(self, tree, word, out):
+        """The object file, compiled with the headers of this copy of src/, if a word of a link is one of the test's own and that compiles."""
+        if word not in self.sources:
+            return word
+        words = [each.replace(str(ROOT / "src"), str(tree / "src")) for each in self.sources[word]]
+        words[words.index("-o") + 1] = str(out)
+        done = subprocess.run([*words, "-w"], cwd=BUILD / "test", check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return str(out) if done.returncode == 0 else word
+
+    def link(self, name, obj, out, tree=None):
+        """The test with the object code before the library's; with a tree, its own sources are compiled with its headers."""
         words = self.links[name]
+        if tree is not None:
+            words = [self.test_object(tree, word, out.with_name(f"own-{i}.o")) for i, word in enumerate(words)]
         place = next(i for i, word in enumerate(words) if word.endswith("libmimalloc-test.a"))
         words = [*words[:place], str(obj), *words[place:]]
         words[words.index("-o") + 1] = str(out)
@@ -256,16 +273,33 @@ class Place:
             self.plain[unit] = self.object.read_bytes()
         return self.plain[unit]
 
-    def make(self, mutant):
-        """The mutant's object code, if there is any and it is another."""
-        plain, path = self.plain_object(mutant.file), self.root / "src" / mutant.file
+    @contextlib.contextmanager
+    def mutated(self, mutant):
+        """The copy has the mutant meanwhile."""
+        path = self.root / "src" / mutant.file
         text = path.read_text(encoding="utf-8")
         lines = text.splitlines(keepends=True)
         lines[mutant.number - 1] = mutant.after
         path.write_text("".join(lines), encoding="utf-8")
-        made = self.build.object(self.root, mutant.file, self.object)
-        path.write_text(text, encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+    def make(self, mutant):
+        """The mutant's object code, if there is any and it is another."""
+        plain = self.plain_object(mutant.file)
+        with self.mutated(mutant):
+            made = self.build.object(self.root, mutant.file, self.object)
         return made and self.object.read_bytes() != plain and self.build.link(ALWAYS[0], self.object, self.root / "test")
+
+    def link(self, mutant, name):
+        """Tests have inline functions of headers in their own object code."""
+        program = self.root / "test"
+        if not mutant.file.endswith(".h") or mutant.file in PLAIN:
+            return self.build.link(name, self.object, program)
+        with self.mutated(mutant):
+            return self.build.link(name, self.object, program, self.root)
 
     def first(self, file, number, before, afters):
         for after in afters[:TRIES]:
@@ -277,7 +311,7 @@ class Place:
     def kill(self, mutant, tests):
         program = self.root / "test"
         for name in tests.for_file(mutant.file):
-            self.build.link(name, self.object, program)
+            self.link(mutant, name)
             mutant.tests += 1
             wrong, _ = run_test(program, max(30, 6 * tests.seconds[name]))
             if wrong:
@@ -302,7 +336,7 @@ def run_known(args):
         number = lines_of(each["file"]).index(each["before"]) + 1
         mutant = Mutant(each["file"], number, each["before"], each["after"] + "\n")
         wrong = ""
-        if place.make(mutant) and build.link(each["test"], place.object, place.root / "test"):
+        if place.make(mutant) and place.link(mutant, each["test"]):
             wrong, _ = run_test(place.root / "test", SECONDS_HANG)
         n_alive += not wrong
         print(f"{each['test'] + ': ' + wrong if wrong else 'ALIVE'}: {mutant}\n    {each['reason']}", flush=True)

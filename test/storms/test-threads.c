@@ -56,13 +56,13 @@ static int64_t live_threads(void) {
   return mi_stats_get(&stats) ? stats.threads.current : -1;
 }
 
-// How many the library counts when detached threads are gone, which are on their way out for a moment.  The system then has at most
-// the main one, the library's and a sanitizer's.
-static int64_t threads_left(void) {
+// Waits until detached threads are gone, which are on their way out for a moment: until the library counts `n` threads, and the system
+// has at most the main one, the library's and a sanitizer's.
+static void await_threads(int64_t n) {
   size_t n_most = 2 + TEST_SANITIZED;
-  for (int i = 0; i < 3000 && task_count() > n_most; i++) sleep_ms(10);
+  for (int i = 0; i < 3000 && (task_count() > n_most || live_threads() != n); i++) sleep_ms(10);
   CHECK(task_count() <= n_most);
-  return live_threads();
+  CHECK_EQ(live_threads(), n);
 }
 
 static void run(size_t n_threads, storm_memory_t* memory) {
@@ -78,17 +78,19 @@ int main(int argc, char** argv) {
   watchdog(200);
   pthread_attr_init(&small_stack);
   pthread_attr_setstacksize(&small_stack, PTHREAD_STACK_MIN + 128 * KiB);
+  mi_free(mi_malloc(1));
+  int64_t        n_live = live_threads();
   storm_memory_t first = storm_memory();
   run(400, &first); // stacks that the C library keeps, and the library's own thread
   storm_clear();
   mi_collect(true);
-  int64_t        n_live = threads_left();
+  await_threads(n_live);
   storm_memory_t memory = storm_memory();
   run(TEST_SANITIZED ? 400 : 2000 * test_scale(), &memory);
   storm_clear();
   CHECK_EQ(atomic_load(&storm_n_wrong), 0);
   CHECK_EQ(atomic_load(&storm_n_refused), 0);
-  CHECK_EQ(threads_left(), n_live);
+  await_threads(n_live);
   storm_check(&memory, 48 * MiB, 6 * MiB, 60 + (MI_HARDENED ? 4000 : 0));
   return check_result();
 }

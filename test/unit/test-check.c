@@ -29,7 +29,7 @@ static bool check_quietly(mi_heap_t* heap) {
 
 // ---- what is damaged ------------------------------------------------------------------------------------------------
 
-enum { n_blocks = 2000, n_many = 100, size = 100, medium = 20000, large = 3000000 };
+enum { n_blocks = (MI_HARDENED ? 2000 : 2100), n_many = 100, size = 100, medium = 20000, large = 3000000 };
 
 static mi_heap_t*        heap;
 static mi_theap_t*       theap; // the main thread's of that heap
@@ -60,6 +60,18 @@ static mi_page_state_t state_of(mi_page_t* page) {
   return _mi_page_word_state(mi_load_relaxed(&page->word));
 }
 
+static mi_block_t* in_bin(size_t i) {
+  mi_block_t* block = theap->bins[cls].head;
+  while (block != NULL && i-- > 0) block = _mi_page_next_block(block);
+  return block;
+}
+
+static mi_block_t* on_list(size_t i) {
+  mi_block_t* block = queued->free;
+  while (block != NULL && i-- > 0) block = _mi_page_next_block(block);
+  return block;
+}
+
 // Pages in all states; the bin and the first page of the queue have free blocks.
 static void build(void) {
   pthread_t thread;
@@ -73,7 +85,7 @@ static void build(void) {
   }
   queued = _mi_page_of(blocks[n_blocks - 1]);
   size_t n_freed = 0;
-  for (size_t i = n_blocks - 1; i-- > 1 && n_freed < 199;) { // more than the bin takes
+  for (size_t i = n_blocks - 1; i-- > 1 && (n_freed < 199 || on_list(9) == NULL);) { // more than the bin takes
     if (_mi_page_of(blocks[i]) != queued) continue;
     mi_free(blocks[i]);
     n_freed++;
@@ -84,18 +96,6 @@ static void build(void) {
   multi = _mi_page_of(mi_heap_malloc(heap, medium));
   single = _mi_page_of(mi_heap_malloc(heap, large));
   mains = _mi_page_of(mi_malloc(size));
-}
-
-static mi_block_t* in_bin(size_t i) {
-  mi_block_t* block = theap->bins[cls].head;
-  while (i-- > 0) block = _mi_page_next_block(block);
-  return block;
-}
-
-static mi_block_t* on_list(size_t i) {
-  mi_block_t* block = queued->free;
-  while (i-- > 0) block = _mi_page_next_block(block);
-  return block;
 }
 
 static mi_page_heap_link_t* owner_of(mi_page_t* page) {
@@ -157,7 +157,7 @@ static void damage_links(void) {
   DAMAGE_LINK(on_list(1), (uintptr_t)_mi_page_start(shared), "a link to where no block is");
   DAMAGE_LINK(on_list(1), start + first * _mi_page_block_size(queued), "never made");
   DAMAGE_LINK(on_list(1), (uintptr_t)on_list(0), "free twice");
-  DAMAGE_LINK(on_list(1), (uintptr_t)in_bin(0), "P1");
+  DAMAGE_LINK(on_list(1), (uintptr_t)in_bin(0), "free twice");
   DAMAGE_LINK(on_list(1), 0, "P1");
   DAMAGE(queued->free, 0, "P1");
   DAMAGE_LINK(in_bin(1), 0x4141414141414141, "a link in a bin to where no block is");

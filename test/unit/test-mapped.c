@@ -27,7 +27,7 @@ static void check_found(void) {
   CHECK_EQ(sum().n_blocks, before.n_blocks + 1);
   CHECK_EQ(sum().size, before.size + MI_SLICE_SIZE);
   const mi_page_t* page = _mi_page_of(p);
-  CHECK(page != NULL && _mi_page_is_mapped(page) && _mi_mapped_is_descriptor(page));
+  CHECK(page != NULL && _mi_page_is_mapped(page) && _mi_mapped_slot_is_descriptor(page));
   CHECK(_mi_page_of(p + MI_SLICE_SIZE - 1) == page);
   CHECK(_mi_page_of(p - 1) == NULL && _mi_page_of(p + MI_SLICE_SIZE) == NULL);
   CHECK(mi_is_in_heap_region(p) && mi_check_owned(p) && !mi_check_owned(p + MI_SLICE_SIZE));

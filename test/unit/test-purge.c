@@ -285,6 +285,32 @@ static void check_hold(void) {
   CHECK_EQ(_mi_purge_n_backed(), 0); // without a thread nothing is held
 }
 
+// PG7: parts of chunks with huge pages do not go at once, whole ones do.
+static void check_parts(void) {
+  enum { n_runs = 64 * slices_per_mib };
+  static mi_run_t runs[n_runs];
+  start_anew(never);
+  mi_run_t others = take(8 * MI_CHUNK_SLICES); // there are huge pages from 8 MiB on
+  for (size_t i = 0; i < n_runs; i++) {
+    runs[i] = _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
+    CHECK(runs[i].region != NULL);
+  }
+  if (!runs[n_runs - 1].region->is_huge) test_skip("parts of huge pages", "the library asks for none here");
+  double start = now_seconds();
+  for (size_t i = 0; i < n_runs; i += 2) give_by_amount(runs[i]);
+  double seconds = now_seconds() - start;
+  if (runs[n_runs - 1].region->is_huge)
+    CHECK_FOR(_mi_purge_n_backed() > n_runs / 4 || seconds > 0.01, "%zu after %.3f s", _mi_purge_n_backed(), seconds);
+  for (int i = 0; i < 100 && _mi_purge_n_backed() > n_runs / 16; i++) { // each call knows what the last one saw
+    sleep_ms(40);
+    give_by_amount(take(min_slices));
+  }
+  CHECK_FOR(_mi_purge_n_backed() <= n_runs / 16, "%zu", _mi_purge_n_backed());
+  for (size_t i = 1; i < n_runs; i += 2) give_by_amount(runs[i]);
+  give_by_amount(others);
+  CHECK_FOR(_mi_purge_n_backed() <= n_runs / 16, "%zu", _mi_purge_n_backed());
+}
+
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
@@ -294,6 +320,7 @@ int main(void) {
   check_swings();
   check_swings_of_large();
   check_hold_by_amount();
+  check_parts();
   check_clock();
   check_hold();
   check_settings();

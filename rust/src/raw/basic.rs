@@ -11,7 +11,8 @@ extern "C" {
 
     /// Returns a block of `newsize` bytes with the contents of p up to the smaller of both sizes, and frees p unless p itself is
     /// the result.  NULL p: [`mi_malloc`](super::mi_malloc).  The block stays in place while it fits and at least half of it is used.  Larger blocks
-    /// also grow in place, or are moved without a copy, where that is possible and cheaper.  newsize 0 gives a block of size 0
+    /// also grow in place, or are moved without a copy, where that is possible and cheaper.  A smaller one that grows by less than
+    /// a quarter may get up to a quarter more than it had ([`mi_usable_size`](super::mi_usable_size) tells).  newsize 0 gives a block of size 0
     /// (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its heap.  At level
     /// 3 it moves to the default heap of the thread if it belongs to another one.  This holds for all functions that resize.  A
     /// pointer that is not a block is reported as by [`mi_free`](super::mi_free), and the result is NULL with errno EINVAL.

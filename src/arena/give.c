@@ -1,0 +1,135 @@
+// Giving free slices back to the system.  Layer: arena.
+#include "give.h"
+
+#include "../support/option.h"
+#include "commit.h"
+#include "hole.h"
+#include "slices.h"
+
+// Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
+// the program's is the program's choice of mapping; nor do we ask again there when it refuses.
+static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n) {
+  char*  start = _mi_region_slice_start(region, slice);
+  size_t size = n * MI_SLICE_SIZE;
+  if (region->commit == NULL && _mi_option_get_fast(mi_option_purge_decommits) == 0 &&
+      _mi_prim_discard(start, size) == 0)
+    return MI_CHUNK_HOLDS_STALE;
+  if (region->uncommitted != NULL) {
+    bool ok = _mi_commit_undo(region, slice, n);
+    if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
+    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+  }
+  int err = _mi_prim_purge(start, size);
+  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
+  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+}
+
+// False if the system refuses.
+static bool give_run(mi_region_t* region, size_t slice, size_t n) {
+  mi_chunk_hold_t hold = give_contents(region, slice, n);
+  _mi_slices_put(region, slice, n, hold);
+  return hold != MI_CHUNK_HOLDS_DIRTY;
+}
+
+#define GIVE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
+
+static bool give_wants(const mi_region_t* region, size_t i) {
+  return _mi_chunk_is_free(region, i) && region->chunks[i].dirty_bits != 0;
+}
+
+// Takes wholly free, dirty chunks: one, and those next to it, so that one call to the system is made
+// for up to GIVE_BATCH of them, with `most` dirty slices or a few more.  *first is the lowest; returns how many there are.
+static size_t give_take_free(mi_region_t* region, size_t most, size_t* first, size_t* n_dirty) {
+  size_t i = _mi_chunk_most_backed(region, MI_CHUNK_NONE);
+  if (i == SIZE_MAX) return 0;
+  size_t end = i + 1;
+  *n_dirty = mi_popcount32(region->chunks[i].dirty_bits);
+  while (end - i < GIVE_BATCH && *n_dirty < most && give_wants(region, end))
+    *n_dirty += mi_popcount32(region->chunks[end++].dirty_bits);
+  while (end - i < GIVE_BATCH && *n_dirty < most && i > 0 && give_wants(region, i - 1))
+    *n_dirty += mi_popcount32(region->chunks[--i].dirty_bits);
+  for (size_t c = i; c < end; c++) _mi_chunk_take(region, c, UINT32_MAX, MI_CHUNK_MIXED);
+  *first = i;
+  return end - i;
+}
+
+// False if there are none that are dirty.  *n_given is how many went back.
+static bool give_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
+  size_t i = 0, n_dirty = 0;
+  _mi_lock_acquire(&_mi_region_lock);
+  size_t n = give_take_free(region, most, &i, &n_dirty);
+  _mi_lock_release(&_mi_region_lock);
+  if (n == 0) return false;
+  _mi_hole_close(region, i, n);
+  if (give_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
+  return true;
+}
+
+static void give_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
+  while (bits != 0) {
+    size_t at = mi_ctz32(bits);
+    size_t n = mi_low_ones64(bits >> at);
+    if (give_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
+    bits &= ~(mi_mask32(n) << at);
+  }
+}
+
+// The same for a partly used chunk: one of those that have most to give.
+static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
+  size_t   i = SIZE_MAX, best = 0;
+  uint32_t bits = 0;
+  _mi_lock_acquire(&_mi_region_lock);
+  for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
+    uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
+    if (buckets == 0 || mi_msb64(buckets) <= best) continue;
+    best = mi_msb64(buckets);
+    i = _mi_chunk_most_backed(region, kind);
+  }
+  if (i != SIZE_MAX) {
+    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
+    _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
+  }
+  _mi_lock_release(&_mi_region_lock);
+  if (bits != 0) _mi_hole_open(region, i);
+  give_bits(region, i, bits, n_given);
+  return bits != 0;
+}
+
+// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
+// alone: a system that refuses memory which is locked, or the call, does so with all of it.
+#define GIVE_REFUSALS 8
+
+// Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
+static size_t give_region(mi_recall_t* recall, mi_region_t* region, bool partial, size_t most, size_t stay,
+                          bool* is_refused) {
+  size_t done = 0;
+  int    n_refused = 0;
+  for (bool any = true; any && done < most && n_refused < GIVE_REFUSALS;) {
+    size_t n_given = 0;
+    // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
+    _mi_lock_acquire(&_mi_region_purge_lock);
+    size_t now = _mi_chunk_purgeable();
+    size_t n = mi_min(most - done, now - mi_min(now, stay));
+    any = n > 0 && (partial ? give_partial_chunk(region, &n_given) : give_free_chunks(region, n, &n_given));
+    if (n_given > 0) _mi_recall_note(recall, _mi_prim_clock_ms(), n_given);
+    _mi_lock_release(&_mi_region_purge_lock);
+    done += n_given;
+    if (n_given == 0 && any) n_refused++;
+  }
+  if (n_refused > 0) *is_refused = true;
+  return done;
+}
+
+size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_huge, bool* is_refused) {
+  size_t done = 0;
+  n = mi_min(n, _mi_chunk_purgeable());
+  for (int partial = 0; partial <= 1; partial++) {
+    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
+      mi_region_t* region = &_mi_region_all[i];
+      bool         is_huge = region->is_huge && _mi_option_get_fast(mi_option_allow_thp) != 0;
+      bool         is_spared = region->is_pinned || (partial != 0 && is_huge && !splits_huge);
+      if (!is_spared) done += give_region(recall, region, partial != 0, n - done, stay, is_refused);
+    }
+  }
+  return done;
+}
