@@ -16,6 +16,7 @@
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
 #define PURGE_HELD           4                // PG6: so many times what is in use, if that is more than the other
+#define PURGE_BUSY           4                // PG6: who sleeps for more than three of four milliseconds is not busy
 #define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES // PG7: for so many it waits a millisecond
 #define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
 #define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
@@ -36,11 +37,12 @@ static mi_atomic(size_t)  purge_reused_before;       // of what was ever used ag
 static mi_atomic(size_t)  purge_n_given;             // by the amount, during this one
 static mi_atomic(size_t)  purge_taken_before;        // how many slices had been taken that were not backed, before that
 static mi_atomic(int64_t) purge_last_ms;             // when this interval began
-static mi_atomic(int64_t) purge_held_until;          // PG6
+static mi_atomic(int64_t) purge_held_until;          // PG6: 0: nothing is held, or there is a thread
 static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
-static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock
+static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
+static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
 
 // ---- how ---------------------------------------------------------------------------------------------------------------
 
@@ -96,13 +98,6 @@ static size_t purge_n_used(void) {
 static bool purge_is_held(void) {
   int64_t until = mi_load_relaxed(&purge_held_until);
   return mi_unlikely(until != 0) && _mi_prim_clock_ms() < until;
-}
-
-// An interval is over in which so much was given back by mistake.
-static void purge_hold(size_t n_mistaken) {
-  int64_t now = mi_load_relaxed(&purge_last_ms), before = mi_load_relaxed(&purge_held_until);
-  int64_t until = _mi_recall_until(before > now ? before : now, now, n_mistaken);
-  if (until != before) mi_store_relaxed(&purge_held_until, until > now ? until : 0);
 }
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
@@ -199,22 +194,31 @@ static void purge_begin(size_t swing, int64_t last_ms) {
   size_t n_freed = purge_n_freed();
   size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
   swing = mi_min(swing, n_reused) + purge_waiting_swing();
-  if (was_short) purge_hold(purge_n_mistaken());
   mi_store_relaxed(&purge_swing, was_short ? swing + purge_n_mistaken() : 0);
   mi_fetch_add_relaxed(&purge_reused_before, n_reused);
   mi_store_relaxed(&purge_n_given, (size_t)0);
   mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
 }
 
-// How many slices may go back at the end of an interval, and what the program swings by.
-static size_t purge_may_give(int64_t now, bool is_idle, size_t* swing) {
+// PG6: an interval of so many milliseconds is over.
+static bool purge_was_busy(int64_t duration) {
+  int64_t cpu = _mi_prim_cpu_time_ms(), before = purge_cpu_before;
+  purge_cpu_before = cpu;
+  return PURGE_BUSY * (cpu - before) >= duration;
+}
+
+// How many slices may go back at the end of an interval that began at `last`, and what the program swings by.
+static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* swing) {
+  bool has_thread = _mi_purge_has_thread();
   _mi_lock_acquire(&_mi_region_purge_lock);
+  if (!has_thread && !purge_was_busy(now - last)) _mi_recall_forget(&purge_recall);
   size_t low = _mi_chunk_purgeable_low(swing);
   size_t n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
-  bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_has_thread() && _mi_purge_interval() > 0);
+  bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_interval() > 0);
+  mi_store_relaxed(&purge_held_until, is_held && !has_thread ? purge_recall.until : 0);
   _mi_lock_release(&_mi_region_purge_lock);
-  if (is_held) return n;
-  if (!is_idle && !_mi_purge_has_thread() && purge_is_held()) return 0;
+  if (is_held && has_thread) return n;
+  if (is_held && !is_idle) return 0;
   return is_idle ? _mi_chunk_purgeable() : low;
 }
 
@@ -225,7 +229,7 @@ void _mi_purge_round(bool is_idle) {
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
-  size_t n = purge_may_give(now, is_idle, &swing);
+  size_t n = purge_may_give(last, now, is_idle, &swing);
   purge_begin(swing, last);
   if (n > 0) {
     purge_note(_mi_purge_slices(n));
@@ -239,6 +243,7 @@ void _mi_purge_round(bool is_idle) {
 void _mi_purge_end_hold(void) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   bool holds = _mi_recall_holds(&purge_recall, _mi_prim_clock_ms());
+  _mi_recall_forget(&purge_recall);
   mi_store_relaxed(&purge_held_until, (int64_t)0);
   _mi_lock_release(&_mi_region_purge_lock);
   _mi_mapped_end_hold(true);

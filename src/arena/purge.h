@@ -21,10 +21,10 @@
 //      not by each free.
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
-// PG6  Each MiB that had to be backed again within an interval in which it was given back by the amount is held for 10 ms (recall.h,
-//      RC2), up to four seconds. Meanwhile what was free for a whole interval stays, and 32 MiB may stay, or four times what is in
-//      use if that alone is more than 32 MiB. So a program pays a 25th of its time at most for swings up to that, and one that
-//      frees all leaves 32 MiB.
+// PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by
+//      the amount 32 MiB may stay, or four times what is in use if that alone is more than 32 MiB.  So a program pays a hundredth of
+//      its time at most for swings up to that, and one that frees all leaves 32 MiB.  Who comes by only now and then, as the
+//      program sleeps most of the time between two rounds, has nothing held: nobody would come to end it.
 // PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
 //      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees
 //      whole chunks in the end.  One that sleeps before that leaves them.

@@ -12,7 +12,7 @@ static size_t recall_count(mi_recall_t* recall, size_t low, size_t n_fresh) {
 // RC2, RC4
 static void recall_hold(mi_recall_t* recall, int64_t now, size_t n) {
   int64_t from = (recall->until > recall->last_give ? recall->until : recall->last_give);
-  recall->until = _mi_recall_until(from, now, n);
+  recall->until = _mi_recall_until(from, now, n * MI_RECALL_MS_MIB / (MI_MiB / MI_SLICE_SIZE));
 }
 
 // RC3

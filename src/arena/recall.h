@@ -1,10 +1,10 @@
 // Memory that is freed and soon needed again: how long free memory is held for a program that swings.  Layer: arena.
 //
 // RC1  Slices that were free for a whole interval, whether they went back or not, and are needed again, were *recalled*.
-// RC2  Each MiB recalled lengthens the hold by 10 ms, 25 times what it costs to give a MiB back and to take it again.  The hold
+// RC2  Each MiB recalled lengthens the hold by 40 ms, 100 times what it costs to give a MiB back and to take it again.  The hold
 //      begins when memory last went back, so what went back long before has no effect.
 // RC3  During the hold so much stays that the program has what it used at most in the last two to four seconds, less a quarter of
-//      what it uses now; what was free for as long goes back.  So no more than a 25th of the time goes into giving back and
+//      what it uses now; what was free for as long goes back.  So no more than a hundredth of the time goes into giving back and
 //      taking again, but for swings that the hold does not cover because of RC4; and a program that uses the same amount all
 //      the time holds nothing.
 // RC4  The hold ends at most four seconds from now: a program that stops gives everything back.
@@ -14,7 +14,7 @@
 
 #include "region.h"
 
-#define MI_RECALL_MS_MIB  10
+#define MI_RECALL_MS_MIB  40
 #define MI_RECALL_MS_MOST 4000
 
 typedef struct mi_recall_s {
@@ -36,10 +36,16 @@ size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_u
 // So many slices went back, for whatever reason.
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n);
 
-// RC2, RC4: the end of a hold that begins then, when n slices were needed again.
-static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t n) {
-  int64_t until = from + (int64_t)(n * MI_RECALL_MS_MIB / (MI_MiB / MI_SLICE_SIZE));
+// RC2, RC4: the end of a hold that begins then and takes so long.
+static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t ms) {
+  int64_t until = from + (int64_t)ms;
   return until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST;
+}
+
+// Nothing is held any more, and what is taken now is not what went back before.
+static inline void _mi_recall_forget(mi_recall_t* recall) {
+  recall->until = INT64_MIN / 2;
+  recall->n_given = recall->n_seen = 0;
 }
 
 static inline bool _mi_recall_holds(const mi_recall_t* recall, int64_t now) {

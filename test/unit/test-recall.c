@@ -1,4 +1,4 @@
-// Proves: by a clock of its own, that memory which swings is held and paid for at most once in 25 times its cost, that a program
+// Proves: by a clock of its own, that memory which swings is held and paid for at most once in a hundred times its cost, that a program
 // which stops has everything back after four seconds, that growth, single falls and what went back long before hold nothing,
 // and that what is free for long goes back even if other memory swings.
 #include "../check.h"
