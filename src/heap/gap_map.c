@@ -64,12 +64,9 @@ void _mi_gap_map_free(size_t i) {
 
 // ---- bits ---------------------------------------------------------------------------------------------------------------
 
-size_t _mi_gap_map_find(const mi_atomic(uint64_t)* words, size_t i) {
-  if (i >= MI_GAP_UNITS) return MI_GAP_UNITS;
-  uint64_t bits = mi_load_relaxed((mi_atomic(uint64_t)*)&words[i / 64]) >> (i % 64);
-  if (bits != 0) return i + mi_ctz64(bits);
+size_t _mi_gap_map_find_after(const mi_atomic(uint64_t)* words, size_t i) {
   for (size_t w = i / 64 + 1; w < MI_GAP_WORDS; w++) {
-    bits = mi_load_relaxed((mi_atomic(uint64_t)*)&words[w]);
+    uint64_t bits = mi_load_relaxed((mi_atomic(uint64_t)*)&words[w]);
     if (bits != 0) return w * 64 + mi_ctz64(bits);
   }
   return MI_GAP_UNITS;
@@ -81,8 +78,4 @@ size_t _mi_gap_map_find_before(const mi_atomic(uint64_t)* words, size_t i) {
   if (bits != 0) return i - 1 - (63 - mi_msb64(bits));
   while (bits == 0) bits = mi_load_relaxed((mi_atomic(uint64_t)*)&words[--w]);
   return w * 64 + mi_msb64(bits);
-}
-
-size_t _mi_gap_map_length(const mi_gap_map_t* map, size_t i) {
-  return _mi_gap_map_find(map->starts, i + 1) - i;
 }

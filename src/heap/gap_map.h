@@ -28,14 +28,23 @@ static inline void _mi_gap_map_set(mi_atomic(uint64_t)* words, size_t i, bool is
   mi_store_relaxed(&words[i / 64], is_set ? old | bit : old & ~bit);
 }
 
-// The first bit from i on; MI_GAP_UNITS if there is none.
-size_t _mi_gap_map_find(const mi_atomic(uint64_t)* words, size_t i);
+// The first bit in the words after that of i; MI_GAP_UNITS if there is none.
+size_t _mi_gap_map_find_after(const mi_atomic(uint64_t)* words, size_t i);
+
+// The same from i on.
+static inline size_t _mi_gap_map_find(const mi_atomic(uint64_t)* words, size_t i) {
+  if (mi_unlikely(i >= MI_GAP_UNITS)) return MI_GAP_UNITS;
+  uint64_t bits = mi_load_relaxed((mi_atomic(uint64_t)*)&words[i / 64]) >> (i % 64);
+  return mi_likely(bits != 0) ? i + mi_ctz64(bits) : _mi_gap_map_find_after(words, i);
+}
 
 // The last bit before i, which is not the first one.
 size_t _mi_gap_map_find_before(const mi_atomic(uint64_t)* words, size_t i);
 
 // Of the run that begins at unit i.
-size_t _mi_gap_map_length(const mi_gap_map_t* map, size_t i);
+static inline size_t _mi_gap_map_length(const mi_gap_map_t* map, size_t i) {
+  return _mi_gap_map_find(map->starts, i + 1) - i;
+}
 
 // The map of that number, and whether there ever was one.
 mi_gap_map_t* _mi_gap_map_at(size_t i);

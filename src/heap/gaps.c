@@ -131,10 +131,9 @@ static void gaps_enlist(mi_gaps_t* gaps, mi_gap_map_t* map) {
 
 // ---- frees --------------------------------------------------------------------------------------------------------------
 
-// The block at unit i becomes a gap, together with those next to it; *n is how many units it has.  Returns where it begins.  `gaps`
-// is NULL where the page's gaps are in no list.
+// The block of *n units at unit i becomes a gap, together with those next to it; *n is how many units that has.  Returns where it
+// begins.  `gaps` is NULL where the page's gaps are in no list.
 static size_t gaps_merge(mi_gaps_t* gaps, mi_gap_map_t* map, size_t i, size_t* n) {
-  *n = _mi_gap_map_length(map, i);
   _mi_gap_map_set(map->blocks, i, false);
   size_t next = i + *n;
   if (next < MI_GAP_UNITS && !_mi_gap_map_has(map->blocks, next)) {
@@ -167,8 +166,8 @@ static void gaps_leave(mi_theap_t* theap, mi_page_t* page) {
 // True if the page is still there.
 static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   mi_gap_map_t* map = gaps_map(page);
-  size_t        n, used = _mi_page_used(page);
-  if (mi_unlikely(_mi_gaps_size(page, block) == 0)) {
+  size_t        n = _mi_gaps_size(page, block) / MI_GAP_UNIT, used = _mi_page_used(page);
+  if (mi_unlikely(n == 0)) {
     _mi_message_error(EAGAIN, "double free, or free of an invalid pointer: there is no block at %p\n", (void*)block);
     return true;
   }
@@ -266,48 +265,47 @@ bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
   return true;
 }
 
-// The first unit of the gap at which a block of n units can begin so that it is aligned; SIZE_MAX if it does not fit.
-static size_t gaps_fit(const mi_gap_t* gap, size_t n_gap, size_t n, size_t align) {
-  size_t at = gaps_unit(gap), first = mi_align_up(at, align);
-  return first + n <= at + n_gap ? first : SIZE_MAX;
+// A gap of n units that begins at `first`, and where in it a block can begin.
+typedef struct gaps_place_s {
+  mi_gap_t*  gap;
+  mi_page_t* page;
+  size_t     first, n, at;
+} gaps_place_t;
+
+// Does a block of n units fit into the gap where it is aligned?
+static bool gaps_fits(gaps_place_t* place, mi_gap_t* gap, size_t n, size_t align) {
+  place->gap = gap;
+  place->page = _mi_page_at(gap);
+  place->first = gaps_unit(gap);
+  place->n = _mi_gap_map_length(gaps_map(place->page), place->first);
+  place->at = mi_align_up(place->first, align);
+  return place->at + n <= place->first + place->n;
 }
 
-static const mi_gap_map_t* gaps_map_of(const mi_gap_t* gap) {
-  return gaps_map(_mi_page_at(gap));
-}
-
-static mi_gap_t* gaps_search_list(const mi_gaps_t* gaps, size_t list, size_t n, size_t align, size_t* at) {
-  mi_gap_t* gap = gaps->lists[list];
-  for (int tries = 0; gap != NULL && tries < GAPS_TRIES; gap = gap->next, tries++) {
-    *at = gaps_fit(gap, _mi_gap_map_length(gaps_map_of(gap), gaps_unit(gap)), n, align);
-    if (*at != SIZE_MAX) return gap;
+static bool gaps_search(const mi_gaps_t* gaps, size_t n, size_t align, gaps_place_t* place) {
+  size_t first = gaps_list(n);
+  for (uint64_t lists = gaps->nonempty >> first << first; lists != 0; lists &= lists - 1) {
+    mi_gap_t* gap = gaps->lists[mi_ctz64(lists)];
+    for (int tries = 0; gap != NULL && tries < GAPS_TRIES; gap = gap->next, tries++) {
+      if (gaps_fits(place, gap, n, align)) return true;
+    }
   }
-  return NULL;
+  return false;
 }
 
-static mi_gap_t* gaps_search(const mi_gaps_t* gaps, size_t n, size_t align, size_t* at) {
-  size_t   first = gaps_list(n);
-  uint64_t lists = gaps->nonempty >> first << first;
-  for (; lists != 0; lists &= lists - 1) {
-    mi_gap_t* gap = gaps_search_list(gaps, mi_ctz64(lists), n, align, at);
-    if (gap != NULL) return gap;
-  }
-  return NULL;
-}
-
-// Makes a block of n units from unit `at` on; what is left of the gap in front of it and behind it stays free.
-static mi_block_t* gaps_cut(mi_gaps_t* gaps, mi_gap_t* gap, size_t at, size_t n) {
-  mi_page_t*    page = _mi_page_at(gap);
+// Makes a block of n units there; what is left of the gap in front of it and behind it stays free.
+static mi_block_t* gaps_cut(mi_gaps_t* gaps, const gaps_place_t* place, size_t n) {
+  mi_page_t*    page = place->page;
   mi_gap_map_t* map = gaps_map(page);
-  size_t        first = gaps_unit(gap), n_gap = _mi_gap_map_length(map, first), end = first + n_gap;
-  gaps_pull(gaps, gap, n_gap);
-  if (at + n < end) {
-    _mi_gap_map_set(map->starts, at + n, true);
-    gaps_put(gaps, gaps_at(page, at + n), end - (at + n));
+  size_t        at = place->at, behind = at + n, end = place->first + place->n;
+  gaps_pull(gaps, place->gap, place->n);
+  if (behind < end) {
+    _mi_gap_map_set(map->starts, behind, true);
+    gaps_put(gaps, gaps_at(page, behind), end - behind);
   }
-  if (first < at) {
+  if (place->first < at) {
     _mi_gap_map_set(map->starts, at, true);
-    gaps_put(gaps, gap, at - first);
+    gaps_put(gaps, place->gap, at - place->first);
   }
   _mi_gap_map_set(map->blocks, at, true);
   _mi_page_set_used(page, _mi_page_used(page) + 1);
@@ -315,13 +313,12 @@ static mi_block_t* gaps_cut(mi_gaps_t* gaps, mi_gap_t* gap, size_t at, size_t n)
 }
 
 mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls) {
-  mi_chain_t  chain = {NULL, 0};
-  size_t      n = _mi_size_class_block(cls) / MI_GAP_UNIT, align = n & (~n + 1), at;
-  mi_block_t* last = NULL;
-  for (; chain.count < MI_GAP_CHAIN; chain.count++) {
-    mi_gap_t* gap = gaps_search(theap->gaps, n, align, &at);
-    if (gap == NULL) break;
-    mi_block_t* block = gaps_cut(theap->gaps, gap, at, n);
+  mi_chain_t   chain = {NULL, 0};
+  size_t       n = _mi_size_class_block(cls) / MI_GAP_UNIT, align = n & (~n + 1);
+  mi_block_t*  last = NULL;
+  gaps_place_t place;
+  for (; chain.count < MI_GAP_CHAIN && gaps_search(theap->gaps, n, align, &place); chain.count++) {
+    mi_block_t* block = gaps_cut(theap->gaps, &place, n);
     _mi_block_set_next(block, NULL);
     if (last != NULL) _mi_block_set_next(last, block);
     else chain.first = block;
@@ -335,9 +332,9 @@ mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls) {
 // Marks blocks of a page whose gaps are in no list; `used` does not count them any more.
 static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
   for (mi_block_t* next; block != NULL; block = next) {
-    size_t n;
+    size_t n = _mi_gaps_size(page, block) / MI_GAP_UNIT;
     next = _mi_page_next_block(block);
-    if (_mi_gaps_size(page, block) != 0) gaps_merge(NULL, gaps_map(page), gaps_unit(block), &n);
+    if (n != 0) gaps_merge(NULL, gaps_map(page), gaps_unit(block), &n);
   }
 }
 
