@@ -5,7 +5,7 @@
 
 #define HELD_MAX       16  // mappings
 #define HELD_RECALL_MS 200 // HM1
-#define HELD_MS_MIB    10
+#define HELD_MS_MIB    10  // HM1, decision 46
 
 mi_atomic(size_t)  _mi_held_n; // written under the lock, as all that follows
 static mi_range_t* held_first;
@@ -17,7 +17,7 @@ static int64_t     held_until;     // the end of the hold
 
 static void held_recall(size_t size, int64_t now) {
   int64_t from = (held_until > now ? held_until : now);
-  held_until = _mi_recall_until(from, now, size * HELD_MS_MIB / MI_MiB);
+  held_until = _mi_recall_until(from, now, size / MI_SLICE_SIZE, HELD_MS_MIB);
 }
 
 static bool held_is_lately(int64_t now) {

@@ -159,16 +159,6 @@ static bool place_try_huge(size_t n, mi_run_t* run) {
           (place_try_each(true, n, 1, MI_CHUNK_HUGE, true, run) || place_try_added(true, n, 1, MI_CHUNK_HUGE, run)));
 }
 
-// Chunk i and those that follow are free.  How many of n slices of them are backed?
-static size_t place_n_backed(const mi_region_t* region, size_t i, size_t n) {
-  size_t n_backed = 0;
-  for (size_t part; n > 0; n -= part, i++) {
-    uint32_t bits = _mi_place_part(0, n, &part);
-    n_backed += mi_popcount32(region->chunks[i].dirty_bits & bits);
-  }
-  return n_backed;
-}
-
 typedef struct place_choice_s {
   mi_region_t* region; // NULL: none yet
   size_t       chunk, n_backed;
@@ -178,7 +168,7 @@ typedef struct place_choice_s {
 static void place_choose(bool is_huge, size_t n, place_choice_t* choice) {
   for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     size_t i = _mi_chunk_find_there(region, mi_div_up(n, MI_CHUNK_SLICES));
-    size_t n_backed = (i == SIZE_MAX ? 0 : place_n_backed(region, i, n));
+    size_t n_backed = (i == SIZE_MAX ? 0 : _mi_place_n_backed(region, i * MI_CHUNK_SLICES, n));
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
   }
 }
@@ -305,6 +295,15 @@ size_t _mi_place_fresh(void) {
 
 size_t _mi_place_reused(void) {
   return mi_load_relaxed(&place_n_reused);
+}
+
+size_t _mi_place_n_backed(const mi_region_t* region, size_t slice, size_t n) {
+  size_t n_backed = 0;
+  for (size_t part; n > 0; slice += part, n -= part) {
+    uint32_t bits = _mi_place_part(slice, n, &part);
+    n_backed += mi_popcount32(bits & region->chunks[slice / MI_CHUNK_SLICES].dirty_bits);
+  }
+  return n_backed;
 }
 
 size_t _mi_place_n_taken(void) {

@@ -39,5 +39,8 @@ mi_cold bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run);
 size_t _mi_place_fresh(void);
 size_t _mi_place_reused(void);
 
+// How many of n slices are marked as backed.  Caller holds the arena lock.
+size_t _mi_place_n_backed(const mi_region_t* region, size_t slice, size_t n);
+
 // How many slices are taken, by pages that wait and blocks that are kept too.
 size_t _mi_place_n_taken(void);

@@ -1,18 +1,26 @@
 // How long free memory is held.  Layer: arena.  See recall.h.
 #include "recall.h"
 
-// RC1: of what went back as much as had to be backed since, and of what stayed what is not free any more.
+// Of what went back as much was needed again as had to be backed since.
+static void recall_retake(mi_recall_t* recall, size_t n_fresh) {
+  size_t n = mi_min(recall->n_given, n_fresh - recall->n_fresh);
+  recall->n_given -= n;
+  recall->n_retaken += n;
+  recall->n_fresh = n_fresh;
+}
+
+// RC1: that, and of what stayed what is not free any more.
 static size_t recall_count(mi_recall_t* recall, size_t low, size_t n_fresh) {
-  size_t n_retaken = mi_min(recall->n_given, n_fresh - recall->n_fresh);
-  size_t n_reused = recall->n_seen - mi_min(recall->n_seen, low);
-  recall->n_given -= n_retaken;
-  return n_retaken + n_reused;
+  recall_retake(recall, n_fresh);
+  size_t n = recall->n_retaken + recall->n_seen - mi_min(recall->n_seen, low);
+  recall->n_retaken = 0;
+  return n;
 }
 
 // RC2, RC4
 static void recall_hold(mi_recall_t* recall, int64_t now, size_t n) {
   int64_t from = (recall->until > recall->last_give ? recall->until : recall->last_give);
-  recall->until = _mi_recall_until(from, now, n * MI_RECALL_MS_MIB / (MI_MiB / MI_SLICE_SIZE));
+  recall->until = _mi_recall_until(from, now, n, MI_RECALL_MS_MIB);
 }
 
 // RC3
@@ -23,7 +31,6 @@ static size_t recall_may_give(const mi_recall_t* recall, size_t low, size_t n_us
 
 size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_used, size_t n_fresh) {
   recall_hold(recall, now, recall_count(recall, low, n_fresh));
-  recall->n_fresh = n_fresh;
   recall->n_seen = low;
   recall->halves[1] = mi_min(recall->halves[1], low);
   recall->most[1] = mi_max(recall->most[1], n_used);
@@ -42,7 +49,8 @@ static void recall_less(size_t* n_free, size_t n) {
   if (*n_free != SIZE_MAX) *n_free -= mi_min(*n_free, n);
 }
 
-void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n) {
+void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh) {
+  recall_retake(recall, n_fresh);
   if (now - recall->last_give >= MI_RECALL_MS_MOST) recall->n_given = 0; // it would not lengthen the hold
   recall->n_given += n;
   recall->last_give = now;

@@ -22,30 +22,31 @@ typedef struct mi_recall_s {
   int64_t last_give;  // when slices last went back
   int64_t half_since; // when the later one of `halves` began
   size_t  n_given;    // slices that went back and were not needed since
+  size_t  n_retaken;  // those that were, in this interval
   size_t  n_seen;     // the least that was free and backed in the last interval, and still is
-  size_t  n_fresh;    // slices that had ever been handed out without being backed, at its end
-  size_t  halves[2];  // the least that was free and backed, in the last half of MI_RECALL_MS_MOST and in this one
-  size_t  most[2];    // the most that was used then, at the ends of intervals
+  size_t n_fresh; // slices that had ever been handed out without being backed, at its end or when slices last went back
+  size_t halves[2]; // the least that was free and backed, in the last half of MI_RECALL_MS_MOST and in this one
+  size_t most[2];   // the most that was used then, at the ends of intervals
 } mi_recall_t;
 
-#define MI_RECALL_INITIAL {INT64_MIN / 2, INT64_MIN / 2, INT64_MIN / 2, 0, 0, 0, {SIZE_MAX, SIZE_MAX}, {0, 0}}
+#define MI_RECALL_INITIAL {INT64_MIN / 2, INT64_MIN / 2, INT64_MIN / 2, 0, 0, 0, 0, {SIZE_MAX, SIZE_MAX}, {0, 0}}
 
 // An interval is over, in which at least `low` slices were free and backed; n_used are in use.  Returns how many may go back.
 size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_used, size_t n_fresh);
 
-// So many slices went back, for whatever reason.
-void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n);
+// So many slices went back, for whatever reason.  What was taken in the same interval before that was not one of them.
+void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh);
 
-// RC2, RC4: the end of a hold that begins then and takes so long.
-static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t ms) {
-  int64_t until = from + (int64_t)ms;
+// RC2, RC4: the end of a hold that begins then, for n slices and so many milliseconds a MiB.
+static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t n, size_t ms_mib) {
+  int64_t until = from + (int64_t)(n * ms_mib / (MI_MiB / MI_SLICE_SIZE));
   return until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST;
 }
 
 // Nothing is held any more, and what is taken now is not what went back before.
 static inline void _mi_recall_forget(mi_recall_t* recall) {
   recall->until = INT64_MIN / 2;
-  recall->n_given = recall->n_seen = 0;
+  recall->n_given = recall->n_retaken = recall->n_seen = 0;
 }
 
 static inline bool _mi_recall_holds(const mi_recall_t* recall, int64_t now) {

@@ -15,16 +15,6 @@ static void slices_uncount(const mi_region_t* region, size_t n) {
   if (_mi_region_is_counted(region)) _mi_limit_remove(&_mi_limit_process, n * MI_SLICE_SIZE);
 }
 
-// How many of n slices are marked as backed.  Caller holds the arena lock.
-static size_t slices_n_dirty(const mi_region_t* region, size_t slice, size_t n) {
-  size_t n_dirty = 0;
-  for (size_t part; n > 0; slice += part, n -= part) {
-    uint32_t bits = _mi_place_part(slice, n, &part);
-    n_dirty += mi_popcount32(bits & region->chunks[slice / MI_CHUNK_SLICES].dirty_bits);
-  }
-  return n_dirty;
-}
-
 // What a run lacks, in bytes, that was taken when so many slices had been taken that were not backed: 0 if it is within the limit.  If
 // not, it is put back, and the run is none.  Caller holds the arena lock.
 static mi_noinline size_t slices_count_fresh(mi_run_t* run, size_t n, size_t moved) {
@@ -42,7 +32,7 @@ static mi_always_inline size_t slices_count_run(mi_run_t* run, size_t n_fresh, s
 
 void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
   _mi_lock_acquire(&_mi_region_lock);
-  size_t n_dirty = slices_n_dirty(region, slice, n), n_freed = _mi_chunk_freed();
+  size_t n_dirty = _mi_place_n_backed(region, slice, n), n_freed = _mi_chunk_freed();
   if (hold != MI_CHUNK_HOLDS_DIRTY) slices_uncount(region, n_dirty);
   else if (_mi_region_is_counted(region)) _mi_limit_force(&_mi_limit_process, (n - n_dirty) * MI_SLICE_SIZE);
   _mi_place_put(region, slice, n, hold);
@@ -52,7 +42,7 @@ void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t
 
 // Slices that were taken and counted, but not used.  Caller holds the arena lock.
 static void slices_put_unused(mi_region_t* region, size_t slice, size_t n) {
-  slices_uncount(region, n - slices_n_dirty(region, slice, n));
+  slices_uncount(region, n - _mi_place_n_backed(region, slice, n));
   _mi_place_put(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
 }
 

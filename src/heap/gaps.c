@@ -273,7 +273,7 @@ typedef struct gaps_place_s {
 } gaps_place_t;
 
 // Does a block of n units fit into the gap where it is aligned?
-static bool gaps_fits(gaps_place_t* place, mi_gap_t* gap, size_t n, size_t align) {
+static bool gaps_try(gaps_place_t* place, mi_gap_t* gap, size_t n, size_t align) {
   place->gap = gap;
   place->page = _mi_page_at(gap);
   place->first = gaps_unit(gap);
@@ -287,7 +287,7 @@ static bool gaps_search(const mi_gaps_t* gaps, size_t n, size_t align, gaps_plac
   for (uint64_t lists = gaps->nonempty >> first << first; lists != 0; lists &= lists - 1) {
     mi_gap_t* gap = gaps->lists[mi_ctz64(lists)];
     for (int tries = 0; gap != NULL && tries < GAPS_TRIES; gap = gap->next, tries++) {
-      if (gaps_fits(place, gap, n, align)) return true;
+      if (gaps_try(place, gap, n, align)) return true;
     }
   }
   return false;

@@ -24,12 +24,13 @@ void proof_recall(void) {
                         any_slices(),
                         any_slices(),
                         any_slices(),
+                        any_slices(),
                         {nondet_size(), nondet_size()},
                         {any_slices(), any_slices()}};
   REQUIRE(n_fresh >= recall.n_fresh && recall.half_since <= now && recall.last_give <= now);
   ENSURE(_mi_recall_round(&recall, now, low, any_slices(), n_fresh) <= low);
   ENSURE(recall.until <= now + MI_RECALL_MS_MOST);
   size_t n = any_slices();
-  _mi_recall_note(&recall, now, n);
+  _mi_recall_note(&recall, now, n, n_fresh);
   ENSURE(recall.last_give == now && recall.n_given >= n);
 }

@@ -63,6 +63,11 @@ static void check_recall(void) {
   CHECK(take(64 * MiB, 0) == 0 && !give(64 * MiB, 0)); // too late
   start_anew();
   CHECK(take(64 * MiB, 0) == 0 && !give(64 * MiB, 0)); // for the first time
+  start_anew();
+  CHECK(!give(500 * MiB, 0) && take(500 * MiB, 0) == 0 &&
+        give(500 * MiB, 0)); // whose bytes times 10 need more than 32 bits
+  now += 3999;
+  CHECK_EQ(pop(), 0);
 }
 
 // RC4

@@ -164,12 +164,13 @@ static void check_hold_by_amount(void) {
     CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
     if (s.busy < 0.6) test_skip("swings of a busy program", "the machine is too busy for that");
     else
-      CHECK_FOR(s.n_given < 2 * n + (size_t)s.n * n / 8, "turns of %.0f ms: %zu of %zu slices in %.0f swings", turn,
-                s.n_given, (size_t)s.n * n, s.n);
+      CHECK_FOR((turn > 2 || s.n > 20) && s.n_given < 2 * n + (size_t)s.n * n / 8,
+                "turns of %.0f ms: %zu of %zu slices in %.0f swings", turn, s.n_given, (size_t)s.n * n, s.n);
   }
   start_anew(ms);
   swings_t s = swing_by_amount(n, 2 * ms, &pause_asleep);
-  if (s.busy < 0.1) CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
+  if (s.busy >= 0.1) test_skip("swings of a program that sleeps", "it works too long between two pauses here");
+  else CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
 }
 
 // What was free during a whole interval goes back, and no more than that.

@@ -33,7 +33,7 @@ static void give(program_t* p, size_t n) {
   CHECK(n <= p->backed - p->used);
   p->backed -= n;
   p->n_given += n;
-  if (n > 0) _mi_recall_note(&p->recall, p->now, n);
+  if (n > 0) _mi_recall_note(&p->recall, p->now, n, p->n_fresh);
 }
 
 // The program does nothing for so long.
@@ -129,6 +129,28 @@ static void check_growth_after(void) {
   CHECK_EQ(p.recall.until, given + 100 * MI_RECALL_MS_MIB);
 }
 
+// Within one interval: what is taken before memory goes back is growth, what is taken after that is recalled.
+static void check_order(void) {
+  program_t p = program_start();
+  use(&p, 50 * mib);
+  pass(&p, interval);
+  use(&p, 100 * mib);
+  use(&p, 0);
+  give(&p, 100 * mib);
+  p.low = 0;
+  pass(&p, interval);
+  CHECK(!_mi_recall_holds(&p.recall, p.now));
+  for (int i = 0; i < 2; i++) { // once more what went back last, and then what goes back now
+    use(&p, 40 * mib);
+    use(&p, 0);
+    give(&p, 40 * mib);
+  }
+  int64_t given = p.now;
+  p.low = 0;
+  pass(&p, interval);
+  CHECK_EQ(p.recall.until, given + 80 * MI_RECALL_MS_MIB);
+}
+
 // A small part swings for ever; all that is free otherwise goes.
 static void check_rest(void) {
   program_t p = program_start();
@@ -177,6 +199,7 @@ int main(int argc, char** argv) {
   check_no_swing();
   check_steady(100 * mib);
   check_growth_after();
+  check_order();
   check_rest();
   for (int i = 0; i < 100; i++) check_random(&rng);
   return check_result();
