@@ -1,4 +1,4 @@
-// What grow and grow-many share: the stamps in a buffer, which show at its end that no realloc lost any of it.
+// What grow, grow-many and arrays share: the stamps in a buffer, which show at its end that no realloc lost any of it.
 //
 // Stamps lie at the multiples of STAMP_EACH, which the program defines, that have room for one.
 #pragma once

@@ -16,7 +16,8 @@
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
 #define PURGE_HELD           4                // PG6: so many times what is in use, if that is more than the other
-#define PURGE_BUSY           4                // PG6: who sleeps for more than three of four milliseconds is not busy
+#define PURGE_BUSY           4                // PG6: who sleeps for more than three of four milliseconds is not busy,
+#define PURGE_ASLEEP_MS      200              // nor who sleeps for so long
 #define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES // PG7: for so many it waits a millisecond
 #define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
 #define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
@@ -27,6 +28,7 @@
 static mi_atomic(bool)    purge_has_thread;
 static mi_atomic(size_t)  purge_retained = SIZE_MAX; // PG5
 static mi_atomic(size_t)  purge_n_kept;              // PG2
+static mi_atomic(size_t)  purge_n_lent;              // of these, slices that may be kept, but are in use
 static mi_atomic(size_t)  purge_n_waiting;           // of these, slices that wait for their next use
 static mi_atomic(size_t)  purge_waiting_high;        // the most of those in this interval
 static mi_atomic(size_t)  purge_n_waited;            // slices that ever began to wait
@@ -89,9 +91,15 @@ static size_t purge_n_mistaken(void) {
   return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
+// PG2: that are kept now.
+static size_t purge_n_resting(void) {
+  size_t n_kept = mi_load_relaxed(&purge_n_kept);
+  return n_kept - mi_min(n_kept, mi_load_relaxed(&purge_n_lent));
+}
+
 static size_t purge_n_used(void) {
   size_t n_taken = _mi_place_n_taken();
-  return n_taken - mi_min(n_taken, mi_load_relaxed(&purge_n_kept));
+  return n_taken - mi_min(n_taken, purge_n_resting());
 }
 
 // PG6
@@ -102,17 +110,18 @@ static bool purge_is_held(void) {
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
 static size_t purge_allowance(size_t n_mistaken) {
-  bool   is_held = purge_is_held();
-  size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing)), n_used = purge_n_used();
-  size_t most = mi_max(PURGE_MAX_SLICES, n_used);
-  if (is_held && n_used >= PURGE_MAX_SLICES) most = PURGE_HELD * n_used;
-  most = mi_min(most, mi_load_relaxed(&purge_retained));
-  if (is_held) return most;
+  size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
+  size_t most = mi_min(mi_max(PURGE_MAX_SLICES, purge_n_used()), mi_load_relaxed(&purge_retained));
   return mi_clamp(n + n_mistaken, PURGE_MIN_SLICES, most);
 }
 
+// PG6
+static size_t purge_allowance_held(void) {
+  return mi_min(mi_max(PURGE_MAX_SLICES, PURGE_HELD * purge_n_used()), mi_load_relaxed(&purge_retained));
+}
+
 size_t _mi_purge_n_backed(void) {
-  return _mi_chunk_purgeable() + mi_load_relaxed(&purge_n_kept);
+  return _mi_chunk_purgeable() + purge_n_resting();
 }
 
 bool _mi_purge_has_more(void) {
@@ -146,11 +155,12 @@ static bool purge_may_split(size_t n) {
   return since != 0 && now - since > (int64_t)(n / PURGE_SPLIT_SLICES);
 }
 
-// Half of the allowance stays, so that the next free does not ask again.
+// So that the next free does not ask again, half of the allowance stays, or all but a MiB if memory is held.
 static void purge_down_to(size_t n, bool at_once) {
-  size_t n_kept = mi_load_relaxed(&purge_n_kept);
+  size_t n_kept = purge_n_resting();
   if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_place_fresh());
-  size_t stay = n / 2 - mi_min(n / 2, n_kept);
+  size_t stay = (purge_is_held() ? n - PURGE_MIN_SLICES : n / 2);
+  stay -= mi_min(stay, n_kept);
   bool   is_refused = false;
   size_t given = _mi_give_slices(&purge_recall, SIZE_MAX, stay, at_once, &is_refused);
   size_t n_backed = _mi_purge_n_backed();
@@ -177,7 +187,7 @@ void _mi_purge_by_amount(void) {
   }
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
-  size_t may_stay = purge_allowance(purge_n_mistaken());
+  size_t may_stay = (purge_is_held() ? purge_allowance_held() : purge_allowance(purge_n_mistaken()));
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
 }
@@ -204,7 +214,7 @@ static void purge_begin(size_t swing, int64_t last_ms) {
 static bool purge_was_busy(int64_t duration) {
   int64_t cpu = _mi_prim_cpu_time_ms(), before = purge_cpu_before;
   purge_cpu_before = cpu;
-  return PURGE_BUSY * (cpu - before) >= duration;
+  return PURGE_BUSY * (cpu - before) >= duration && duration - (cpu - before) < PURGE_ASLEEP_MS;
 }
 
 // How many slices may go back at the end of an interval that began at `last`, and what the program swings by.
@@ -212,9 +222,11 @@ static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* sw
   bool has_thread = _mi_purge_has_thread();
   _mi_lock_acquire(&_mi_region_purge_lock);
   if (!has_thread && !purge_was_busy(now - last)) _mi_recall_forget(&purge_recall);
-  size_t low = _mi_chunk_purgeable_low(swing);
-  size_t n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
-  bool   is_held = (_mi_recall_holds(&purge_recall, now) && _mi_purge_interval() > 0);
+  size_t  low = _mi_chunk_purgeable_low(swing);
+  size_t  n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
+  int64_t interval = _mi_purge_interval(),
+          then = (has_thread ? now : now + interval); // not what ends before the next round
+  bool is_held = (interval > 0 && _mi_recall_holds(&purge_recall, then));
   mi_store_relaxed(&purge_held_until, is_held && !has_thread ? purge_recall.until : 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held && has_thread) return n;
@@ -260,14 +272,15 @@ size_t _mi_purge_to(size_t stay) {
   return n_given;
 }
 
-// Where it is bounded: n_besides more may be free and backed.
+// Where it is bounded: n_besides more may be free and backed.  Who may keep slices does not ask again when he has lent them.
 static bool purge_keep(size_t n, size_t n_besides, size_t n_mistaken) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
   bool   is_bounded = (interval > 0 && !_mi_purge_has_thread());
   size_t may_stay =
       (is_bounded ? purge_allowance(n_mistaken) : mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
-  size_t n_backed = (is_bounded ? _mi_purge_n_backed() + n_besides : mi_load_relaxed(&purge_n_kept));
+  size_t n_kept = mi_load_relaxed(&purge_n_kept);
+  size_t n_backed = (is_bounded ? _mi_chunk_purgeable() + n_kept + n_besides : n_kept);
   if (n_backed + n > may_stay) return false;
   mi_fetch_add_relaxed(&purge_n_kept, n);
   return true;
@@ -275,6 +288,14 @@ static bool purge_keep(size_t n, size_t n_besides, size_t n_mistaken) {
 
 bool _mi_purge_keep(size_t n) {
   return purge_keep(n, 0, purge_n_mistaken());
+}
+
+void _mi_purge_lend(size_t n) {
+  mi_fetch_add_relaxed(&purge_n_lent, n);
+}
+
+void _mi_purge_unlend(size_t n) {
+  mi_fetch_sub_relaxed(&purge_n_lent, n);
 }
 
 void _mi_purge_unkeep(size_t n) {

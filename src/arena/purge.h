@@ -12,9 +12,10 @@
 // PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again
 //      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
 //      most 32 MiB, or what is in use, if that is more.
-// PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed.
-//      So do empty pages that wait for the next request of their class (heap/spare.h), which count as freed, and as used again,
-//      as if they had gone to the arena.
+// PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed, until it
+//      is in use again.  They ask once for what they may keep; that is no more than may stay outside of a hold (PG6).  Empty
+//      pages that wait for the next request of their class (heap/spare.h) count in the same way, and as freed and used again, as
+//      if they had gone to the arena.
 // PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
 //      again pays for it once, and leaves 32 MiB, or as much as it uses.
 // PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
@@ -22,9 +23,11 @@
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
 // PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by
-//      the amount 32 MiB may stay, or four times what is in use if that alone is more than 32 MiB.  So a program pays a hundredth of
-//      its time at most for swings up to that, and one that frees all leaves 32 MiB.  Who comes by only now and then, as the
-//      program sleeps most of the time between two rounds, has nothing held: nobody would come to end it.
+//      the amount 32 MiB may stay, or four times what is in use, if that is more.  What goes is what is more than that and a MiB,
+//      not half.
+//      So a program pays a hundredth of its time at most for swings up to that, and one that frees all leaves 32 MiB.  A hold
+//      that ends before the next round is none.  Who comes by only now and then, as the program sleeps for long or most of the time
+//      between two rounds, has nothing held: nobody would come to end it.
 // PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
 //      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees
 //      whole chunks in the end.  One that sleeps before that leaves them.
@@ -71,6 +74,9 @@ bool _mi_purge_has_more(void);
 bool _mi_purge_keep(size_t n);
 // They are not kept any more.
 void _mi_purge_unkeep(size_t n);
+// Of what may be kept n slices are in use, or are kept again: until then they do not count as free.
+void _mi_purge_lend(size_t n);
+void _mi_purge_unlend(size_t n);
 
 // The same for n slices that were in use until now, and that wait for their next use.  Under a lock of the caller.
 bool _mi_purge_wait(size_t n);

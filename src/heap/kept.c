@@ -40,6 +40,26 @@ static mi_always_inline void kept_unlink_first(mi_kept_t* kept, mi_page_t* page,
   if (page->next == NULL) kept_set_empty(kept, i);
 }
 
+// ---- room -------------------------------------------------------------------------------------------------------------
+
+// KE3: n slices have left the set, and come into it.
+static mi_always_inline void kept_add_room(mi_kept_t* kept, size_t n) {
+  kept->n_room += n;
+  _mi_purge_lend(n);
+}
+
+static mi_always_inline void kept_fill_room(mi_kept_t* kept, size_t n) {
+  kept->n_room -= n;
+  _mi_purge_unlend(n);
+}
+
+// It may keep so much less; there is room for that.
+static void kept_unallow(mi_kept_t* kept, size_t n) {
+  kept_fill_room(kept, n);
+  mi_store_relaxed(&kept->n_allowed, mi_load_relaxed(&kept->n_allowed) - n);
+  _mi_purge_unkeep(n);
+}
+
 // ---- keeping ----------------------------------------------------------------------------------------------------------
 
 // KE4.  What the thread may keep is asked for once: it does not change as long as it takes and frees blocks of about the same size.
@@ -51,7 +71,7 @@ static bool kept_allow(mi_kept_t* kept, size_t n) {
   if (mi_load_relaxed(&_mi_space_is_short) || !_mi_purge_keep(n_more)) return false;
   mi_store_relaxed(&kept->n_credit, credit - mi_min(credit, n_more));
   mi_store_relaxed(&kept->n_allowed, allowed + n_more);
-  kept->n_room += n_more;
+  kept_add_room(kept, n_more);
   return true;
 }
 
@@ -65,10 +85,10 @@ static mi_noinline mi_page_t* kept_push_more(mi_kept_t* kept, mi_page_t* page, s
     other = kept->lists[largest];
     if (kept->n_room + other->n_slices < n) return page;
     kept_unlink_first(kept, other, largest);
-    kept->n_room += other->n_slices;
+    kept_add_room(kept, other->n_slices);
   }
   kept_link(kept, page, i);
-  kept->n_room -= n;
+  kept_fill_room(kept, n);
   return other;
 }
 
@@ -80,24 +100,17 @@ mi_page_t* _mi_kept_push(mi_kept_t* kept, mi_page_t* page) {
     kept_let_go(kept);
     return page;
   }
-  kept->n_room -= n;
+  kept_fill_room(kept, n);
   kept_link(kept, page, i);
   kept_let_go(kept);
   return NULL;
-}
-
-// It may keep so much less; there is room for that.
-static void kept_unallow(mi_kept_t* kept, size_t n) {
-  kept->n_room -= n;
-  mi_store_relaxed(&kept->n_allowed, mi_load_relaxed(&kept->n_allowed) - n);
-  _mi_purge_unkeep(n);
 }
 
 // ---- using again ------------------------------------------------------------------------------------------------------
 
 static mi_always_inline mi_page_t* kept_use(mi_kept_t* kept, mi_page_t* page, size_t i) {
   kept_unlink_first(kept, page, i);
-  kept->n_room += page->n_slices;
+  kept_add_room(kept, page->n_slices);
   return page;
 }
 
@@ -140,6 +153,7 @@ mi_page_t* _mi_kept_missed(mi_kept_t* kept, size_t n) {
     page->next = pages;
     pages = page;
   }
+  if (n > MI_KEPT_SLICES_MAX && n_taken > 0) kept_unallow(kept, n_taken); // KE6
   kept_let_go(kept);
   return pages;
 }
@@ -153,7 +167,7 @@ static mi_page_t* kept_take_list(mi_kept_t* kept, size_t i, bool any, mi_page_t*
       *at = page->next;
       page->next = pages;
       pages = page;
-      kept->n_room += page->n_slices;
+      kept_add_room(kept, page->n_slices);
     }
     else {
       page->extended = true;
@@ -205,6 +219,7 @@ bool _mi_kept_has(const mi_kept_t* kept, const mi_page_t* page) {
 }
 
 void _mi_kept_forget(mi_kept_t* kept) {
+  _mi_purge_unlend(kept->n_room);
   _mi_purge_unkeep(mi_load_relaxed(&kept->n_allowed));
   memset((void*)kept, 0, sizeof(*kept));
 }

@@ -4,7 +4,7 @@
 //      others in malloc and free.
 // KE2  A page in it is CLAIMED, and in the list of its size: there are eight lists a doubling.  A request looks at the first page
 //      of its own list and of the next one that has any, and takes what is at most a quarter too large.
-// KE3  `n_allowed` counts as free memory that is backed (arena/purge.h, PG2).  What is kept and `n_room` are together as much.
+// KE3  What is kept counts as free memory that is backed (arena/purge.h, PG2).  It is `n_allowed` less `n_room`.
 // KE4  A thread that asks for none keeps one block.  More may be allowed for each slice that it asked for in vain, up to
 //      MI_KEPT_SLICES: that is its credit.  None is allowed while the system refuses memory: a region with a block that is kept
 //      cannot be given back.
@@ -12,7 +12,7 @@
 //      was used again in between.
 // KE6  A request that nothing fits gets the first part of what is larger, or takes as much out of the set as it is going to take from
 //      the arena, where free neighbours are joined.  So what is kept and what is in use are together never more than what was in
-//      use at one time.
+//      use at one time.  What has left the set for a block that will not come back to it is not allowed any more.
 #pragma once
 
 #include "../page/page.h"

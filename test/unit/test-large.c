@@ -85,6 +85,12 @@ static size_t n_kept(void) {
   return mi_load_relaxed(&kept()->n_allowed) - kept()->n_room;
 }
 
+static void set_room(size_t n) {
+  _mi_purge_unlend(kept()->n_room);
+  kept()->n_room = n;
+  _mi_purge_lend(n);
+}
+
 static bool is_kept(const mi_page_t* page) {
   return _mi_kept_has(kept(), page) &&
          _mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_CLAIMED;
@@ -193,11 +199,11 @@ static void check_kept_instead(void) {
   mi_free(small[0]);
   CHECK(is_kept(of_small));
   CHECK_EQ(n_kept(), n_slices);
-  kept()->n_room = 0; // as if more were kept
+  set_room(0); // as if more were kept
   mi_free(small[1]);
   CHECK(is_kept(of_small) && _mi_page_of(small[1]) != of_small);
   CHECK_EQ(kept()->n_room, 0);
-  kept()->n_room = mi_load_relaxed(&kept()->n_allowed) - n_slices;
+  set_room(mi_load_relaxed(&kept()->n_allowed) - n_slices);
   mi_free(small[2]);
   CHECK_EQ(n_kept(), 2 * n_slices);
   mi_collect(true);
@@ -216,6 +222,26 @@ static void check_kept_larger(void) {
   CHECK_EQ(slices_in_use(), before - n_slices + _mi_page_of(p)->n_slices);
   CHECK(mi_usable_size(p) < 2 * MiB && mi_heap_check(NULL));
   mi_free(p);
+}
+
+// KE3, KE6: what was kept and is in use again does not count as free, and what went to the arena for a larger block may not be kept.
+static void check_kept_counts(void) {
+  enum { n = 6, n_each = 3 * MiB / MI_SLICE_SIZE };
+  void* blocks[n];
+  mi_collect(true);
+  for (int i = 0; i < n; i++) blocks[i] = mi_malloc(n_each * MI_SLICE_SIZE - KiB);
+  for (int i = 0; i < n; i++) mi_free(blocks[i]);
+  size_t n_before = _mi_purge_n_backed();
+  CHECK(n_kept() == n * n_each && n_before >= n * n_each);
+  for (int i = 0; i < n; i++) blocks[i] = mi_malloc(n_each * MI_SLICE_SIZE - KiB);
+  CHECK_EQ(_mi_purge_n_backed(), n_before - n * n_each);
+  CHECK_EQ(mi_load_relaxed(&kept()->n_allowed), n * n_each);
+  for (int i = 0; i < n; i++) mi_free(blocks[i]);
+  void* larger = mi_malloc(5 * MiB);
+  CHECK(n_kept() == (n - 2) * n_each && kept()->n_room == 0);
+  mi_free(larger);
+  mi_collect(true);
+  CHECK(_mi_purge_n_backed() == 0 && !_mi_kept_any(kept()));
 }
 
 // KE6: two of one list, of which the second is a little larger than what is asked for; neither is lost.
@@ -372,6 +398,7 @@ int main(int argc, char** argv) {
     check_kept_rounds();
     check_kept_instead();
     check_kept_larger();
+    check_kept_counts();
     check_kept_pair();
     check_kept_missed(&r);
     check_kept_by_asker();

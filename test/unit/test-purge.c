@@ -173,6 +173,32 @@ static void check_hold_by_amount(void) {
   else CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
 }
 
+// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, and 32 MiB in any case.
+static void check_hold_amounts(void) {
+  enum { ms = 30 };
+  start_anew(ms);
+  double seconds = now_seconds(), busy = cpu_seconds();
+  while (now_seconds() - seconds < 15 * ms / 1000.0) {
+    mi_run_t run = take(96 * slices_per_mib);
+    compute(1);
+    give_by_amount(run);
+  }
+  give_by_amount(take(34 * slices_per_mib));
+  size_t   n_steps = _mi_purge_n_backed();
+  mi_run_t used = take(30 * slices_per_mib);
+  give_by_amount(take(60 * slices_per_mib));
+  size_t n_beside = _mi_purge_n_backed();
+  give_by_amount(used);
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  busy = (cpu_seconds() - busy) / (now_seconds() - seconds);
+  if (busy < 0.6) {
+    test_skip("amounts of a busy program", "the machine is too busy for that");
+    return;
+  }
+  CHECK_FOR(n_steps > 28 * slices_per_mib, "%zu of 34 MiB", n_steps);
+  CHECK_FOR(n_beside >= 60 * slices_per_mib, "%zu of 60 MiB beside 30", n_beside);
+}
+
 // What was free during a whole interval goes back, and no more than that.
 static void check_clock(void) {
   enum { n = 4 * MI_CHUNK_SLICES };
@@ -231,8 +257,13 @@ static void check_kept(void) {
   give_by_amount(take(7));
   give_by_amount(take(20));
   CHECK_FOR(_mi_purge_n_backed() <= min_slices, "%zu", _mi_purge_n_backed());
-  _mi_purge_unkeep(min_slices - 6);
+  _mi_purge_lend(min_slices - 6);
   _mi_purge_to(0);
+  CHECK_EQ(_mi_purge_n_backed(), 0); // it is in use, but may be kept again, and so no more is
+  CHECK(!_mi_purge_keep(max_slices - min_slices + 7));
+  _mi_purge_unlend(min_slices - 6);
+  CHECK_EQ(_mi_purge_n_backed(), min_slices - 6);
+  _mi_purge_unkeep(min_slices - 6);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   set_interval(0);
   CHECK(!_mi_purge_keep(1));
@@ -356,6 +387,7 @@ int main(void) {
   check_swings();
   check_swings_of_large();
   check_hold_by_amount();
+  check_hold_amounts();
   check_parts();
   check_clock();
   check_hold();
