@@ -11,6 +11,8 @@
 
 // So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define PLACE_HUGE_FROM 4
+// So many chunks beyond the lowest free ones are looked at for a run of which more is backed.
+#define PLACE_LOOK      64
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
@@ -164,25 +166,45 @@ typedef struct place_choice_s {
   size_t       chunk, n_backed;
 } place_choice_t;
 
-// Of the lowest runs of free chunks of each region the one where most of n slices is backed, if that is more than `choice` has.
-static void place_choose(bool is_huge, size_t n, place_choice_t* choice) {
+// Of n chunks that are free, from i or at most `look` chunks further up, those where most of n_slices is backed.
+static size_t place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices,
+                                size_t* most) {
+  size_t end = mi_min(i + n + look, region->n_used), found = 0, best = i;
+  *most = 0;
+  for (size_t at = i; at < end && *most < n_slices; at++) {
+    found = (_mi_chunk_is_free(region, at) ? found + 1 : 0);
+    if (found < n) continue;
+    size_t n_backed = _mi_place_n_backed(region, (at + 1 - n) * MI_CHUNK_SLICES, n_slices);
+    if (n_backed <= *most) continue;
+    *most = n_backed;
+    best = at + 1 - n;
+  }
+  return best;
+}
+
+// Of the runs of free chunks of each region, or (`look` 0) of the lowest of each, the one where most of n slices is backed, if that is
+// more than `choice` has.
+static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* choice) {
   for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
-    size_t i = _mi_chunk_find_there(region, mi_div_up(n, MI_CHUNK_SLICES));
-    size_t n_backed = (i == SIZE_MAX ? 0 : _mi_place_n_backed(region, i * MI_CHUNK_SLICES, n));
+    if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
+    size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
+    if (i != SIZE_MAX) i = place_most_backed(region, i, n_chunks, look, n, &n_backed);
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
   }
 }
 
-// Blocks of more than a chunk.  What is there already comes first: it costs no page fault, and leaves the peak of memory as it is.
+// Blocks of more than a chunk.  What is there already comes first: it costs no page fault, and leaves the peak of memory as it is
+// (docs/decisions/051).
 // Then huge pages for what is going to be dense, but where no small process has anything; other blocks take them only where more
 // than half is there.
 static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
   bool is_dense = (kind == MI_CHUNK_DENSE && _mi_region_all[0].n_used >= PLACE_HUGE_FROM && _mi_region_may_be_huge());
   if (place_try_each(is_dense, n, 1, MI_CHUNK_MIXED, false, run)) return true;
+  size_t look = (kind == MI_CHUNK_GROWN ? 0 : PLACE_LOOK); // it needs room behind it more than memory that is backed
   place_choice_t choice = {NULL, 0, 0};
-  place_choose(is_dense, n, &choice);
+  place_choose(is_dense, n, look, &choice);
   if (!is_dense) choice.n_backed = mi_max(choice.n_backed, n / 2);
-  place_choose(!is_dense, n, &choice);
+  place_choose(!is_dense, n, look, &choice);
   if (choice.region != NULL) {
     place_take_run(choice.region, choice.chunk * MI_CHUNK_SLICES, n, 1, MI_CHUNK_MIXED, run);
     return true;

@@ -224,9 +224,9 @@ static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* sw
   if (!has_thread && !purge_was_busy(now - last)) _mi_recall_forget(&purge_recall);
   size_t  low = _mi_chunk_purgeable_low(swing);
   size_t  n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
-  int64_t interval = _mi_purge_interval(),
-          then = (has_thread ? now : now + interval); // not what ends before the next round
-  bool is_held = (interval > 0 && _mi_recall_holds(&purge_recall, then));
+  int64_t interval = _mi_purge_interval();
+  int64_t then = (has_thread ? now : now + interval); // a hold that ends before the next round is none
+  bool    is_held = (interval > 0 && _mi_recall_holds(&purge_recall, then));
   mi_store_relaxed(&purge_held_until, is_held && !has_thread ? purge_recall.until : 0);
   _mi_lock_release(&_mi_region_purge_lock);
   if (is_held && has_thread) return n;
@@ -272,7 +272,7 @@ size_t _mi_purge_to(size_t stay) {
   return n_given;
 }
 
-// Where it is bounded: n_besides more may be free and backed.  Who may keep slices does not ask again when he has lent them.
+// Where it is bounded: n_besides more may be free and backed.  What is lent counts too: it comes back without asking.
 static bool purge_keep(size_t n, size_t n_besides, size_t n_mistaken) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
@@ -296,6 +296,10 @@ void _mi_purge_lend(size_t n) {
 
 void _mi_purge_unlend(size_t n) {
   mi_fetch_sub_relaxed(&purge_n_lent, n);
+}
+
+void _mi_purge_set_lent(size_t n) {
+  mi_store_relaxed(&purge_n_lent, n);
 }
 
 void _mi_purge_unkeep(size_t n) {

@@ -23,11 +23,10 @@
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
 // PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by
-//      the amount 32 MiB may stay, or four times what is in use, if that is more.  What goes is what is more than that and a MiB,
-//      not half.
-//      So a program pays a hundredth of its time at most for swings up to that, and one that frees all leaves 32 MiB.  A hold
-//      that ends before the next round is none.  Who comes by only now and then, as the program sleeps for long or most of the time
-//      between two rounds, has nothing held: nobody would come to end it.
+//      the amount 32 MiB may stay, or four times what is in use, if that is more.  When more is free it goes back down to a MiB
+//      below that, not to half.  So a program pays a hundredth of its time at most for swings up to that, and one that frees all
+//      leaves 32 MiB.  A hold that ends before the next round is none.  Who comes by only now and then, as the program sleeps for
+//      long or most of the time between two rounds, has nothing held: nobody would come to end it.
 // PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
 //      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees
 //      whole chunks in the end.  One that sleeps before that leaves them.
@@ -77,6 +76,8 @@ void _mi_purge_unkeep(size_t n);
 // Of what may be kept n slices are in use, or are kept again: until then they do not count as free.
 void _mi_purge_lend(size_t n);
 void _mi_purge_unlend(size_t n);
+// In the child of a fork: n slices are lent, whatever a thread was about to count that the child does not have.
+void _mi_purge_set_lent(size_t n);
 
 // The same for n slices that were in use until now, and that wait for their next use.  Under a lock of the caller.
 bool _mi_purge_wait(size_t n);

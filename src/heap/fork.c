@@ -15,6 +15,7 @@
 //     thread forks, and in a child that lacks others, nobody looks at the end of a block that is not his (page/verify.h).
 #include "fork.h"
 
+#include "../arena/purge.h"
 #include "../page/verify.h"
 #include "../support/message.h"
 #include "../support/stat.h"
@@ -233,6 +234,7 @@ static void fork_child(void) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
     _mi_registry_visit(&fork_forget_kept, mine);
+    _mi_purge_set_lent(mine == NULL ? 0 : mine->kept.n_room);
   }
   _mi_warm_forget();
   _mi_registry_visit(&fork_orphan, mine);

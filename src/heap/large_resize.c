@@ -96,8 +96,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
   size_t   arena = _mi_heap_arena_of(page);
   size_t   size = n_old * MI_SLICE_SIZE;
-  mi_run_t run = _mi_slices_alloc_moved(n + n / 8, 1, MI_CHUNK_MIXED, arena, size);
-  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_CHUNK_MIXED, arena, size);
+  mi_run_t run = _mi_slices_alloc_moved(n + n / 8, 1, MI_CHUNK_GROWN, arena, size);
+  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_CHUNK_GROWN, arena, size);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};

@@ -246,6 +246,24 @@ static void check_settings(void) {
   CHECK_EQ(n_given, n - _mi_purge_n_backed());
 }
 
+// A large block lies where memory is backed, though there is room further down.  One that has grown takes the lowest room.
+static void check_backed_first(void) {
+  enum { n = 3 * MI_CHUNK_SLICES };
+  start_anew(never);
+  mi_run_t low = take(n), high = take(n), last = take(n);
+  give(low);
+  _mi_purge_to(0);
+  give(high);
+  mi_run_t again = take(n);
+  CHECK_EQ(again.slice, high.slice);
+  give(again);
+  mi_run_t grown = _mi_slices_alloc_moved(n, 1, MI_CHUNK_GROWN, MI_ARENA_ANY, 0);
+  CHECK_EQ(grown.slice, low.slice);
+  give(grown);
+  give(last);
+  _mi_purge_to(0);
+}
+
 // P2
 static void check_kept(void) {
   start_anew(never);
@@ -392,6 +410,7 @@ int main(void) {
   check_clock();
   check_hold();
   check_settings();
+  check_backed_first();
   check_kept();
   check_refused_meanwhile();
   check_refused();
