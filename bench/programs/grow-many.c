@@ -12,42 +12,12 @@
 #define STAMP_EACH 4096
 #include "stamps.h"
 
-typedef struct buffer_s {
-  unsigned char* bytes;
-  size_t         size;
-  uint64_t       key;
-} buffer_t;
-
 static uint64_t random_state;
 static size_t   size_largest;
 static char     pattern;
 
-static void buffer_resize(buffer_t* b, size_t size) {
-  if (pattern == 'v') {
-    unsigned char* bytes = bench_not_null(malloc(size));
-    memcpy(bytes, b->bytes, b->size);
-    free(b->bytes);
-    b->bytes = bytes;
-  }
-  else {
-    b->bytes = bench_not_null(realloc(b->bytes, size));
-  }
-  if (size > b->size) stamps_write(b->bytes, b->size, size, b->key);
-  b->size = size;
-}
-
 static void buffer_begin(buffer_t* b) {
-  b->key = bench_random(&random_state);
-  b->size = STAMP_EACH;
-  b->bytes = bench_not_null(malloc(b->size));
-  stamps_write(b->bytes, 0, b->size, b->key);
-}
-
-// Verifies and frees it; gives a sum of its content.
-static uint64_t buffer_end(buffer_t* b) {
-  uint64_t sum = stamps_sum(b->bytes, b->size, b->key);
-  free(b->bytes);
-  return sum;
+  buffer_make(b, STAMP_EACH, bench_random(&random_state));
 }
 
 static size_t buffer_next_size(const buffer_t* b) {
@@ -62,7 +32,8 @@ static uint64_t buffer_step(buffer_t* b) {
   size_t   size = buffer_next_size(b);
   uint64_t sum = 0;
   if (size <= size_largest && (pattern != 's' || bench_random_below(&random_state, 32) != 0)) {
-    buffer_resize(b, size);
+    if (pattern == 'v') buffer_copy(b, size);
+    else buffer_resize(b, size);
     return 0;
   }
   sum = buffer_end(b);
@@ -76,7 +47,7 @@ int main(int argc, char** argv) {
   size_t      count = bench_argument(argc, argv, 3, "BUFFERS", 64, UINT32_MAX);
   size_largest = bench_argument(argc, argv, 4, "LARGEST", 16384, 1 << 22) << 10;
   pattern = name[0];
-  if (strchr("rvas", pattern) == NULL) {
+  if (pattern == 0 || strchr("rvas", pattern) == NULL) {
     fprintf(stderr, "%s: the pattern is random, vector, append or seesaw, not '%s'\n", argv[0], name);
     return 2;
   }

@@ -11,56 +11,40 @@
 #define STAMP_EACH 512
 #include "stamps.h"
 
-typedef struct buffer_s {
-  unsigned char* bytes;
-  size_t         size;
-  size_t         size_end;
-  uint64_t       key;
-} buffer_t;
+typedef struct growing_s {
+  buffer_t buffer;
+  size_t   size_end;
+} growing_t;
 
 static uint64_t random_state;
 
-static void buffer_resize(buffer_t* b, size_t size) {
-  b->bytes = bench_not_null(realloc(b->bytes, size));
-  stamps_write(b->bytes, b->size, size, b->key);
-  b->size = size;
-}
-
-static void buffer_begin(buffer_t* b) {
+static void growing_begin(growing_t* g) {
   uint64_t r = bench_random(&random_state);
-  b->bytes = NULL;
-  b->size = 0;
-  b->size_end = r >> 58 == 0 ? (size_t)32768 << r % 8 : (size_t)64 << r % 9;
-  b->size_end += r >> 32 & (b->size_end - 1);
-  b->key = r;
-  buffer_resize(b, 16 + (r >> 8 & 31));
-}
-
-// Verifies and frees it; gives a sum of its content.
-static uint64_t buffer_end(buffer_t* b) {
-  uint64_t sum = stamps_sum(b->bytes, b->size, b->key);
-  free(b->bytes);
-  return sum;
+  g->buffer = (buffer_t){NULL, 0, r};
+  g->size_end = r >> 58 == 0 ? (size_t)32768 << r % 8 : (size_t)64 << r % 9;
+  g->size_end += r >> 32 & (g->size_end - 1);
+  buffer_resize(&g->buffer, 16 + (r >> 8 & 31));
 }
 
 int main(int argc, char** argv) {
-  size_t    steps = bench_argument(argc, argv, 1, "STEPS", 6000000, SIZE_MAX);
-  size_t    count = bench_argument(argc, argv, 2, "BUFFERS", 100, UINT32_MAX);
-  buffer_t* buffers = bench_not_null(malloc(count * sizeof(buffer_t)));
+  size_t     steps = bench_argument(argc, argv, 1, "STEPS", 6000000, SIZE_MAX);
+  size_t     count = bench_argument(argc, argv, 2, "BUFFERS", 100, UINT32_MAX);
+  growing_t* all = bench_not_null(malloc(count * sizeof(growing_t)));
   random_state = bench_random_seed(0);
-  for (size_t i = 0; i < count; i++) buffer_begin(&buffers[i]);
+  for (size_t i = 0; i < count; i++) growing_begin(&all[i]);
   uint64_t sum = 0;
   for (size_t i = 0; i < steps; i++) {
-    uint64_t  r = bench_random(&random_state);
-    buffer_t* b = &buffers[(r >> 32) * count >> 32];
-    if (b->size >= b->size_end) {
+    uint64_t   r = bench_random(&random_state);
+    growing_t* g = &all[(r >> 32) * count >> 32];
+    buffer_t*  b = &g->buffer;
+    if (b->size >= g->size_end) {
       sum = sum * 31 + buffer_end(b);
-      buffer_begin(b);
+      growing_begin(g);
     }
     else buffer_resize(b, b->size + ((r & 7) < (b->size < 4096 ? 1 : 6) ? b->size / 2 : 8 + (r >> 8 & 63)));
   }
-  for (size_t i = 0; i < count; i++) sum = sum * 31 + buffer_end(&buffers[i]);
-  free(buffers);
+  for (size_t i = 0; i < count; i++) sum = sum * 31 + buffer_end(&all[i].buffer);
+  free(all);
   printf("grow %zu %zu: %016llx\n", steps, count, (unsigned long long)sum);
   return 0;
 }

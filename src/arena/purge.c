@@ -155,12 +155,10 @@ static bool purge_may_split(size_t n) {
   return since != 0 && now - since > (int64_t)(n / PURGE_SPLIT_SLICES);
 }
 
-// So that the next free does not ask again, half of the allowance stays, or all but a MiB if memory is held.
-static void purge_down_to(size_t n, bool at_once) {
-  size_t n_kept = purge_n_resting();
+// No more than n slices may stay, and only `stay` do, so that the next free does not ask again.
+static void purge_down_to(size_t n, size_t stay, bool at_once) {
+  stay -= mi_min(stay, purge_n_resting());
   if (mi_load_relaxed(&purge_n_given) == 0) mi_store_relaxed(&purge_taken_before, _mi_place_fresh());
-  size_t stay = (purge_is_held() ? n - PURGE_MIN_SLICES : n / 2);
-  stay -= mi_min(stay, n_kept);
   bool   is_refused = false;
   size_t given = _mi_give_slices(&purge_recall, SIZE_MAX, stay, at_once, &is_refused);
   size_t n_backed = _mi_purge_n_backed();
@@ -177,7 +175,7 @@ void _mi_purge_by_amount(void) {
   size_t  retained = mi_load_relaxed(&purge_retained);
   if ((by_clock && mi_likely(_mi_purge_n_backed() <= retained)) || purge_is_refused()) return;
   if (by_clock) {
-    purge_down_to(retained, true);
+    purge_down_to(retained, retained / 2, true);
     return;
   }
   if (interval == 0) {
@@ -187,8 +185,10 @@ void _mi_purge_by_amount(void) {
   }
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
-  size_t may_stay = (purge_is_held() ? purge_allowance_held() : purge_allowance(purge_n_mistaken()));
-  if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, may_stay >= retained);
+  bool   is_held = purge_is_held();
+  size_t may_stay = (is_held ? purge_allowance_held() : purge_allowance(purge_n_mistaken()));
+  size_t stay = (is_held ? may_stay - PURGE_MIN_SLICES : may_stay / 2);
+  if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
 }
 

@@ -293,26 +293,33 @@ static size_t map_n_dirty(size_t slice, size_t n) {
   return n_dirty;
 }
 
-// Does a run of more than a chunk lie in wholly free chunks, where more is backed than in any others that could be seen?
-static bool map_is_most_backed(mi_run_t run, size_t needed) {
-  size_t n_chunks = (needed + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES, first = map_first_free(n_chunks), most = 0;
-  if (is_bounded || first == SIZE_MAX || run.slice % MI_CHUNK_SLICES != 0) return false;
-  for (size_t c = first, n_free = 0; c < region->n_used && c < first + n_chunks + 64; c++) {
+enum { look = 64 }; // chunks beyond the first ones (arena/place.c)
+
+// Where in wholly free chunks most of a run of more than a chunk is backed, the lowest place of several; SIZE_MAX: nothing is.
+static size_t map_most_backed(size_t needed) {
+  size_t n_chunks = (needed + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES, first = map_first_free(n_chunks);
+  size_t most = 0, best = SIZE_MAX;
+  if (first == SIZE_MAX) return SIZE_MAX;
+  for (size_t c = first, n_free = 0; c < region->n_used && c < first + n_chunks + look; c++) {
     n_free = (map_free_bits(c) == UINT32_MAX ? n_free + 1 : 0);
     if (n_free < n_chunks) continue;
-    size_t n_dirty = map_n_dirty((c + 1 - n_chunks) * MI_CHUNK_SLICES, needed);
-    if (n_dirty > most) most = n_dirty;
+    size_t slice = (c + 1 - n_chunks) * MI_CHUNK_SLICES, n_dirty = map_n_dirty(slice, needed);
+    if (n_dirty <= most) continue;
+    most = n_dirty;
+    best = slice;
   }
-  return most > 0 && map_n_dirty(run.slice, needed) == most;
+  return best;
 }
 
-// A run of any length is in the least that suffices within a chunk or across a border, or in a longer one, or is new; longer than a
-// chunk, it is where most is backed.
+// A run of any length is in the least that suffices within a chunk or across a border, or in a longer one, or is new; if it is longer
+// than a chunk, that is where most is backed, unless a region is asked for.
 static void check_mixed(mi_run_t run, size_t needed, size_t align) {
   size_t chunk = run.slice / MI_CHUNK_SLICES;
   size_t fullest = (needed <= MI_CHUNK_SLICES ? map_fullest(MI_CHUNK_MIXED, needed, MI_CHUNK_BY_FREE) : 0);
-  bool   is_new = (run.slice == align_slice(map_first(needed, MI_CHUNK_MIXED), align));
-  if (needed > MI_CHUNK_SLICES && align == 1 && map_is_most_backed(run, needed)) is_new = true;
+  bool   may_choose = (needed > MI_CHUNK_SLICES && align == 1 && arena == MI_ARENA_ANY);
+  size_t most_backed = (may_choose ? map_most_backed(needed) : SIZE_MAX);
+  size_t first = (most_backed != SIZE_MAX ? most_backed : align_slice(map_first(needed, MI_CHUNK_MIXED), align));
+  bool   is_new = (run.slice == first);
   if (fullest > 0) CHECK(map_reach(chunk) == fullest || (align > 1 && chunk > 0 && map_reach(chunk - 1) == fullest));
   else if (map_has_long(needed)) CHECK(map_is_in_long(chunk, needed));
   else CHECK(is_new || (needed > MI_CHUNK_SLICES && needed <= 2 * MI_CHUNK_SLICES && map_is_in_long(chunk, needed)));
