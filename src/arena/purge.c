@@ -15,10 +15,11 @@
 #define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
-#define PURGE_HELD           4                // PG6: so many times what is in use, if that is more than the other
-#define PURGE_BUSY           4                // PG6: who sleeps for more than three of four milliseconds is not busy,
-#define PURGE_ASLEEP_MS      200              // nor who sleeps for so long
-#define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES // PG7: for so many it waits a millisecond
+#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other
+#define PURGE_BUSY           4   // PG6: who sleeps for more than three of four milliseconds is not busy,
+#define PURGE_ASLEEP_MS      200 // nor who sleeps for so long
+#define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many does not wait for a round
+#define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES                // PG7: for so many it waits a millisecond
 #define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
 #define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
 // Where the system takes nothing, the next attempt by the amount is made so much later, twice as long after each that fails.
@@ -44,7 +45,8 @@ static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
-static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
+static int64_t            purge_cpu_before;     // what the process had computed, in ms, when this interval began
+static mi_atomic(bool)    purge_is_busy = true; // PG6: in the last interval, and before the first
 
 // ---- how ---------------------------------------------------------------------------------------------------------------
 
@@ -106,6 +108,17 @@ static size_t purge_n_used(void) {
 static bool purge_is_held(void) {
   int64_t until = mi_load_relaxed(&purge_held_until);
   return mi_unlikely(until != 0) && _mi_prim_clock_ms() < until;
+}
+
+// PG6: n_mistaken slices went back and had to be backed again in this interval.
+static bool purge_begin_hold(size_t n_mistaken) {
+  if (mi_likely(n_mistaken < PURGE_EARLY_SLICES) || !mi_load_relaxed(&purge_is_busy)) return false;
+  int64_t now = _mi_prim_clock_ms();
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  _mi_recall_begin(&purge_recall, now, _mi_place_fresh());
+  mi_store_relaxed(&purge_held_until, purge_recall.until);
+  _mi_lock_release(&_mi_region_purge_lock);
+  return purge_is_held();
 }
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
@@ -185,8 +198,9 @@ void _mi_purge_by_amount(void) {
   }
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
-  bool   is_held = purge_is_held();
-  size_t may_stay = (is_held ? purge_allowance_held() : purge_allowance(purge_n_mistaken()));
+  size_t n_mistaken = purge_n_mistaken();
+  bool   is_held = purge_is_held() || purge_begin_hold(n_mistaken);
+  size_t may_stay = (is_held ? purge_allowance_held() : purge_allowance(n_mistaken));
   size_t stay = (is_held ? may_stay - PURGE_MIN_SLICES : may_stay / 2);
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
@@ -210,18 +224,21 @@ static void purge_begin(size_t swing, int64_t last_ms) {
   mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
 }
 
-// PG6: an interval of so many milliseconds is over.
-static bool purge_was_busy(int64_t duration) {
+// PG6: an interval is over; the first one begins with the process.
+static bool purge_was_busy(int64_t last, int64_t now) {
+  int64_t duration = now - last;
   int64_t cpu = _mi_prim_cpu_time_ms(), before = purge_cpu_before;
+  bool    is_busy = (PURGE_BUSY * (cpu - before) >= duration && duration - (cpu - before) < PURGE_ASLEEP_MS);
   purge_cpu_before = cpu;
-  return PURGE_BUSY * (cpu - before) >= duration && duration - (cpu - before) < PURGE_ASLEEP_MS;
+  mi_store_relaxed(&purge_is_busy, is_busy || last == 0);
+  return is_busy;
 }
 
 // How many slices may go back at the end of an interval that began at `last`, and what the program swings by.
 static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* swing) {
   bool has_thread = _mi_purge_has_thread();
   _mi_lock_acquire(&_mi_region_purge_lock);
-  if (!has_thread && !purge_was_busy(now - last)) _mi_recall_forget(&purge_recall);
+  if (!has_thread && !purge_was_busy(last, now)) _mi_recall_forget(&purge_recall);
   size_t  low = _mi_chunk_purgeable_low(swing);
   size_t  n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
   int64_t interval = _mi_purge_interval();
@@ -272,16 +289,20 @@ size_t _mi_purge_to(size_t stay) {
   return n_given;
 }
 
+// PG2: may so many slices be kept, with what is free?  Whether there is a hold is asked only if it matters.
+static bool purge_may_keep(size_t n, bool is_bounded, size_t n_mistaken) {
+  if (is_bounded && n <= purge_allowance(n_mistaken)) return true;
+  return n <= mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)) && (!is_bounded || purge_is_held());
+}
+
 // Where it is bounded: n_besides more may be free and backed.  What is lent counts too: it comes back without asking.
 static bool purge_keep(size_t n, size_t n_besides, size_t n_mistaken) {
   int64_t interval = _mi_purge_interval();
   if (interval == 0) return false;
   bool   is_bounded = (interval > 0 && !_mi_purge_has_thread());
-  size_t may_stay =
-      (is_bounded ? purge_allowance(n_mistaken) : mi_min(PURGE_MAX_SLICES, mi_load_relaxed(&purge_retained)));
   size_t n_kept = mi_load_relaxed(&purge_n_kept);
   size_t n_backed = (is_bounded ? _mi_chunk_purgeable() + n_kept + n_besides : n_kept);
-  if (n_backed + n > may_stay) return false;
+  if (!purge_may_keep(n_backed + n, is_bounded, n_mistaken)) return false;
   mi_fetch_add_relaxed(&purge_n_kept, n);
   return true;
 }

@@ -13,9 +13,9 @@
 //      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
 //      most 32 MiB, or what is in use, if that is more.
 // PG2  What threads keep for their next request of a large block (heap/large.h, L3) counts as free memory that is backed, until it
-//      is in use again.  They ask once for what they may keep; that is no more than may stay outside of a hold (PG6).  Empty
-//      pages that wait for the next request of their class (heap/spare.h) count in the same way, and as freed and used again, as
-//      if they had gone to the arena.
+//      is in use again.  They ask once for what they may keep; that is no more than may stay outside of a hold (PG6), or 32 MiB
+//      during one.  Empty pages that wait for the next request of their class (heap/spare.h) count in the same way, and as freed
+//      and used again, as if they had gone to the arena.
 // PG3  So a program that frees and then sleeps leaves 1/16 of that, and one that frees and allocates the same memory again and
 //      again pays for it once, and leaves 32 MiB, or as much as it uses.
 // PG4  A system that takes nothing, since the memory is locked or the call is forbidden, is asked again after a while,
@@ -25,7 +25,8 @@
 // PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by
 //      the amount 32 MiB may stay, or four times what is in use, if that is more.  When more is free it goes back down to a MiB
 //      below that, not to half.  So a program pays a hundredth of its time at most for swings up to that, and one that frees all
-//      leaves 32 MiB.  A hold that ends before the next round is none.  Who comes by only now and then, as the program sleeps for
+//      leaves 32 MiB.  A hold that ends before the next round is none.  One for 12 MiB and more begins as soon as they were needed
+//      again, unless the program slept in the last interval.  Who comes by only now and then, as the program sleeps for
 //      long or most of the time between two rounds, has nothing held: nobody would come to end it.
 // PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
 //      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees

@@ -23,6 +23,12 @@ static void recall_hold(mi_recall_t* recall, int64_t now, size_t n) {
   recall->until = _mi_recall_until(from, now, n, MI_RECALL_MS_MIB);
 }
 
+void _mi_recall_begin(mi_recall_t* recall, int64_t now, size_t n_fresh) {
+  recall_retake(recall, n_fresh);
+  recall_hold(recall, now, recall->n_retaken);
+  recall->n_retaken = 0;
+}
+
 // RC3
 static size_t recall_may_give(const mi_recall_t* recall, size_t low, size_t n_used) {
   size_t n_most = mi_max(recall->most[0], recall->most[1]), n_more = n_most - mi_min(n_most, n_used + n_used / 4);

@@ -34,6 +34,9 @@ typedef struct mi_recall_s {
 // An interval is over, in which at least `low` slices were free and backed; n_used are in use.  Returns how many may go back.
 size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_used, size_t n_fresh);
 
+// In the middle of an interval: a hold that was earned since it began does not wait for its end.
+void _mi_recall_begin(mi_recall_t* recall, int64_t now, size_t n_fresh);
+
 // So many slices went back, for whatever reason.  What was taken in the same interval before that was not one of them.
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh);
 

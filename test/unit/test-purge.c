@@ -190,6 +190,13 @@ static void check_hold_amounts(void) {
   size_t n_beside = _mi_purge_n_backed();
   give_by_amount(used);
   CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  _mi_purge_to(0);
+  for (int i = 0; i < 12; i++) { // what was freed is forgotten, the hold is not
+    compute(ms + 1);
+    _mi_purge_round(false);
+  }
+  bool may_keep = _mi_purge_keep(24 * slices_per_mib), may_keep_more = _mi_purge_keep(9 * slices_per_mib);
+  if (may_keep) _mi_purge_unkeep(24 * slices_per_mib);
   busy = (cpu_seconds() - busy) / (now_seconds() - seconds);
   if (busy < 0.6) {
     test_skip("amounts of a busy program", "the machine is too busy for that");
@@ -197,6 +204,27 @@ static void check_hold_amounts(void) {
   }
   CHECK_FOR(n_steps > 28 * slices_per_mib, "%zu of 34 MiB", n_steps);
   CHECK_FOR(n_beside >= 60 * slices_per_mib, "%zu of 60 MiB beside 30", n_beside);
+  CHECK(may_keep); // PG2
+  CHECK(!may_keep_more);
+}
+
+// PG6: what a program needs again at once is held before the first round that could see it, unless it slept.
+static void check_hold_early(void) {
+  size_t stays[2];
+  double seconds = 0, busy = 0;
+  for (int is_busy = 0; is_busy < 2; is_busy++) {
+    start_anew(never);
+    if (!is_busy) sleep_ms(50);
+    seconds = now_seconds(), busy = cpu_seconds();
+    if (is_busy) compute(4);
+    _mi_purge_round(true);
+    seconds = now_seconds() - seconds, busy = cpu_seconds() - busy;
+    for (int i = 0; i < 2; i++) give_by_amount(take(96 * slices_per_mib));
+    stays[is_busy] = _mi_purge_n_backed();
+  }
+  CHECK_FOR(stays[0] <= max_slices / 2, "asleep: %zu", stays[0]);
+  if (busy < 0.6 * seconds) test_skip("the hold of a busy program", "the machine is too busy for that");
+  else CHECK_FOR(stays[1] >= max_slices - 2 * min_slices && stays[1] <= max_slices, "%zu", stays[1]);
 }
 
 // What was free during a whole interval goes back, and no more than that.
@@ -406,6 +434,7 @@ int main(void) {
   check_swings_of_large();
   check_hold_by_amount();
   check_hold_amounts();
+  check_hold_early();
   check_parts();
   check_clock();
   check_hold();

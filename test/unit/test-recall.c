@@ -151,6 +151,25 @@ static void check_order(void) {
   CHECK_EQ(p.recall.until, given + 80 * MI_RECALL_MS_MIB);
 }
 
+// A hold begins in the middle of an interval, and what was counted then is not counted again.
+static void check_begin(void) {
+  program_t p = program_start();
+  use(&p, 40 * mib);
+  use(&p, 0);
+  give(&p, 40 * mib);
+  p.low = 0;
+  pass(&p, interval);
+  _mi_recall_begin(&p.recall, p.now, p.n_fresh);
+  CHECK(!_mi_recall_holds(&p.recall, p.now));
+  use(&p, 20 * mib);
+  _mi_recall_begin(&p.recall, p.now, p.n_fresh);
+  int64_t until = p.now - interval + 20 * MI_RECALL_MS_MIB;
+  CHECK_EQ(p.recall.until, until);
+  _mi_recall_begin(&p.recall, p.now, p.n_fresh);
+  pass(&p, interval);
+  CHECK_EQ(p.recall.until, until);
+}
+
 // A small part swings for ever; all that is free otherwise goes.
 static void check_rest(void) {
   program_t p = program_start();
@@ -200,6 +219,7 @@ int main(int argc, char** argv) {
   check_steady(100 * mib);
   check_growth_after();
   check_order();
+  check_begin();
   check_rest();
   for (int i = 0; i < 100; i++) check_random(&rng);
   return check_result();
