@@ -15,7 +15,9 @@
 #define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
-#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other
+#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other,
+#define PURGE_HELD_MOST      2   // or with what is in use so many times what was used at most
+#define PURGE_HELD_PART      8   // if it is no less than such a part of that
 #define PURGE_BUSY           4   // PG6: who sleeps for more than three of four milliseconds is not busy,
 #define PURGE_ASLEEP_MS      200 // nor who sleeps for so long
 #define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many does not wait for a round
@@ -46,6 +48,8 @@ static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
 static int64_t            purge_cpu_before;     // what the process had computed, in ms, when this interval began
+static mi_atomic(size_t)  purge_n_high;         // used at most in this interval, as far as frees have seen
+static mi_atomic(size_t)  purge_n_most;         // PG6: ... and in the last two to four seconds
 static mi_atomic(bool)    purge_is_busy = true; // PG6: in the last interval, and before the first
 
 // ---- how ---------------------------------------------------------------------------------------------------------------
@@ -130,7 +134,10 @@ static size_t purge_allowance(size_t n_mistaken) {
 
 // PG6
 static size_t purge_allowance_held(void) {
-  return mi_min(mi_max(PURGE_MAX_SLICES, PURGE_HELD * purge_n_used()), mi_load_relaxed(&purge_retained));
+  size_t n_used = purge_n_used(), n = PURGE_HELD * n_used;
+  size_t n_most = mi_max(n_used, mi_max(mi_load_relaxed(&purge_n_high), mi_load_relaxed(&purge_n_most)));
+  if (PURGE_HELD_PART * n_used >= n_most) n = mi_max(n, PURGE_HELD_MOST * n_most - n_used);
+  return mi_min(mi_max(PURGE_MAX_SLICES, n), mi_load_relaxed(&purge_retained));
 }
 
 size_t _mi_purge_n_backed(void) {
@@ -196,6 +203,8 @@ void _mi_purge_by_amount(void) {
     if (given > 0 || _mi_chunk_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
     return;
   }
+  size_t n_used = purge_n_used();
+  if (n_used > mi_load_relaxed(&purge_n_high)) mi_store_relaxed(&purge_n_high, n_used);
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
   size_t n_mistaken = purge_n_mistaken();
@@ -239,8 +248,10 @@ static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* sw
   bool has_thread = _mi_purge_has_thread();
   _mi_lock_acquire(&_mi_region_purge_lock);
   if (!has_thread && !purge_was_busy(last, now)) _mi_recall_forget(&purge_recall);
-  size_t  low = _mi_chunk_purgeable_low(swing);
-  size_t  n = _mi_recall_round(&purge_recall, now, low, _mi_place_n_taken(), _mi_place_fresh());
+  size_t low = _mi_chunk_purgeable_low(swing);
+  size_t n_used = mi_max(mi_exchange_acq_rel(&purge_n_high, (size_t)0), _mi_place_n_taken());
+  size_t n = _mi_recall_round(&purge_recall, now, low, n_used, _mi_place_fresh());
+  mi_store_relaxed(&purge_n_most, mi_max(purge_recall.most[0], purge_recall.most[1]));
   int64_t interval = _mi_purge_interval();
   int64_t then = (has_thread ? now : now + interval); // a hold that ends before the next round is none
   bool    is_held = (interval > 0 && _mi_recall_holds(&purge_recall, then));

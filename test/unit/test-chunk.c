@@ -140,6 +140,13 @@ static void check_huge_policy(void) {
   free_run(run);
   for (size_t i = 0; i < n; i++) free_run(taken[i]);
   free_run(small);
+  // A block that is going to be dense lies there too, however much is in use; others do not.
+  mi_run_t large = _mi_slices_alloc(5 * MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  CHECK(large.region == region && region->n_used > 4);
+  mi_run_t written = _mi_slices_alloc(2 * MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, MI_ARENA_ANY);
+  CHECK(written.region == dense);
+  free_run(written);
+  free_run(large);
   mi_option_set(mi_option_allow_thp, 0);
   CHECK(take_huge().region == region);
   mi_option_set(mi_option_allow_thp, 1);

@@ -64,6 +64,13 @@ static void check_recall(void) {
   start_anew();
   CHECK(take(64 * MiB, 0) == 0 && !give(64 * MiB, 0)); // for the first time
   start_anew();
+  CHECK(!give(64 * MiB, 0) && take(64 * MiB, 0) == 0 && give(64 * MiB, 0));
+  CHECK(take(32 * MiB, 0) == 64 * MiB && give(64 * MiB, 0)); // from a larger one: so much is needed again, too
+  now += 959;
+  CHECK_EQ(pop(), 0);
+  now += 1;
+  CHECK_EQ(pop(), 1);
+  start_anew();
   CHECK(!give(500 * MiB, 0) && take(500 * MiB, 0) == 0 &&
         give(500 * MiB, 0)); // whose bytes times 10 need more than 32 bits
   now += 3999;
@@ -93,7 +100,8 @@ static void check_bound(void) {
   CHECK(give(64 * MiB, 100 * MiB));
   CHECK(!give(50 * MiB, 51 * MiB)); // 165
   CHECK(give(50 * MiB, 50 * MiB));
-  CHECK(_mi_held_is_room(60 * MiB) && !_mi_held_is_room(80 * MiB)); // an eighth more
+  CHECK(_mi_held_is_room(70 * MiB) && !_mi_held_is_room(71 * MiB));            // an eighth more
+  CHECK(take(50 * MiB, 250 * MiB) == 50 * MiB && _mi_held_is_room(250 * MiB)); // so much was in use now
   start_anew();
   give(MiB, 0);
   take(MiB, 1000 * MiB);

@@ -205,6 +205,13 @@ static void check_stuck(void) {
     mi_free(q);
   }
   CHECK_EQ(sum().n_stuck, before.n_stuck);
+  for (int i = 0; i < 4; i++) blocks[i] = (char*)mi_malloc_aligned(200 * KiB, huge_align);
+  _mi_prim_fail_nth(1, true);
+  for (int i = 0; i < 4; i++) mi_free(blocks[i]);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(sum().n_stuck, before.n_stuck + 4);
+  mi_collect(true); // tries all of them again
+  CHECK_EQ(sum().n_stuck, before.n_stuck);
 }
 
 // Each call fails once while blocks are made, resized and freed.

@@ -173,7 +173,8 @@ static void check_hold_by_amount(void) {
   else CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
 }
 
-// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, and 32 MiB in any case.
+// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, or what swings by
+// that needs between its blocks, and 32 MiB in any case.
 static void check_hold_amounts(void) {
   enum { ms = 30 };
   start_anew(ms);
@@ -190,6 +191,23 @@ static void check_hold_amounts(void) {
   size_t n_beside = _mi_purge_n_backed();
   give_by_amount(used);
   CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  mi_run_t most = take(52 * slices_per_mib), eighth = take(8 * slices_per_mib);
+  give_by_amount(take(100 * slices_per_mib)); // 60 MiB were in use at most
+  give_by_amount(most);
+  size_t n_eighth = _mi_purge_n_backed();
+  give_by_amount(eighth);
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  eighth = take(7 * slices_per_mib);
+  give_by_amount(take(100 * slices_per_mib));
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  give_by_amount(eighth);
+  compute(ms + 1);
+  _mi_purge_round(false);
+  most = take(190 * slices_per_mib), eighth = take(30 * slices_per_mib);
+  give_by_amount(take(100 * slices_per_mib));
+  give_by_amount(most); // before a round could see it
+  size_t n_seen = _mi_purge_n_backed();
+  give_by_amount(eighth);
   _mi_purge_to(0);
   for (int i = 0; i < 12; i++) { // what was freed is forgotten, the hold is not
     compute(ms + 1);
@@ -204,6 +222,8 @@ static void check_hold_amounts(void) {
   }
   CHECK_FOR(n_steps > 28 * slices_per_mib, "%zu of 34 MiB", n_steps);
   CHECK_FOR(n_beside >= 60 * slices_per_mib, "%zu of 60 MiB beside 30", n_beside);
+  CHECK_FOR(n_eighth > 100 * slices_per_mib && n_eighth <= 2 * 60 * slices_per_mib, "%zu", n_eighth);
+  CHECK_FOR(n_seen >= 290 * slices_per_mib, "%zu", n_seen);
   CHECK(may_keep); // PG2
   CHECK(!may_keep_more);
 }
@@ -290,6 +310,49 @@ static void check_backed_first(void) {
   give(grown);
   give(last);
   _mi_purge_to(0);
+  mi_run_t one = take(MI_CHUNK_SLICES + 1), other = take(2 * MI_CHUNK_SLICES);
+  give(one);
+  _mi_purge_to(0);
+  give(other); // of it the upper chunk is free and backed, if the lower one was the rest of the first run
+  grown = _mi_slices_alloc_moved(MI_CHUNK_SLICES + 1, 1, MI_CHUNK_GROWN, MI_ARENA_ANY, 0);
+  CHECK_EQ(grown.slice, one.slice);
+  give(grown);
+  _mi_purge_to(0);
+}
+
+// PG5
+static void check_retained(void) {
+  start_anew(never);
+  _mi_purge_set_has_thread(true);
+  _mi_purge_set_retained(8 * slices_per_mib);
+  give_by_amount(take(8 * slices_per_mib));
+  CHECK_EQ(_mi_purge_n_backed(), 8 * slices_per_mib);
+  give_by_amount(take(10 * slices_per_mib));
+  CHECK_FOR(_mi_purge_n_backed() <= 4 * slices_per_mib && _mi_purge_n_backed() > 0, "%zu", _mi_purge_n_backed());
+  _mi_purge_to(0);
+  _mi_purge_set_retained(1);
+  give_by_amount(take(min_slices));
+  CHECK_EQ(_mi_purge_n_backed(), min_slices);
+  give_by_amount(take(min_slices + 1));
+  CHECK_FOR(_mi_purge_n_backed() <= min_slices / 2, "%zu", _mi_purge_n_backed());
+  _mi_purge_set_retained(SIZE_MAX);
+  _mi_purge_set_has_thread(false);
+}
+
+// PG2: what waits and is used again counts as freed, so more may stay.
+static void check_waiting(void) {
+  start_anew(never);
+  give(take(64 * slices_per_mib));
+  _mi_purge_to(0);
+  CHECK(_mi_purge_keep(4 * slices_per_mib) && !_mi_purge_keep(1));
+  _mi_purge_unkeep(4 * slices_per_mib);
+  for (int i = 0; i < 64; i++) {
+    if (_mi_purge_wait(min_slices)) _mi_purge_end_wait(min_slices, true);
+    else CHECK_EQ(i, -1);
+  }
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  CHECK(_mi_purge_keep(8 * slices_per_mib) && !_mi_purge_keep(1));
+  _mi_purge_unkeep(8 * slices_per_mib);
 }
 
 // P2
@@ -441,6 +504,8 @@ int main(void) {
   check_settings();
   check_backed_first();
   check_kept();
+  check_retained();
+  check_waiting();
   check_refused_meanwhile();
   check_refused();
   return check_result();

@@ -194,7 +194,7 @@ static void check_refused_purge(void) {
   size_t purgeable = _mi_chunk_purgeable();
   _mi_prim_fail_nth(1, true);
   _mi_purge_slices(SIZE_MAX);
-  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(_mi_prim_fail_nth(0, false), 2 * 8); // of whole chunks and of parts: so often it is asked (GIVE_REFUSALS)
   CHECK_EQ(_mi_chunk_purgeable(), purgeable);
   CHECK_EQ(_mi_purge_slices(SIZE_MAX), purgeable);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
@@ -224,6 +224,28 @@ static void check_refused_frees(void) {
   CHECK(_mi_chunk_purgeable() * MI_SLICE_SIZE <= 32 * MiB);
   mi_option_set(mi_option_purge_delay, -1);
   _mi_purge_slices(SIZE_MAX);
+}
+
+// Of chunks that are partly used the one with most to give goes first, whatever it is for.
+static void check_most_first(void) {
+  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED};
+  mi_run_t                     whole[COUNT_OF(kinds)];
+  for (size_t most = 0; most < COUNT_OF(kinds); most++) {
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+      whole[i] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, kinds[i], MI_ARENA_ANY);
+      CHECK(whole[i].region != NULL && whole[i].slice % MI_CHUNK_SLICES == 0);
+    }
+    CHECK_EQ(_mi_chunk_purgeable(), 0);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+      _mi_slices_free(whole[i].region, whole[i].slice, i == most ? 20 : 6, false);
+    CHECK_EQ(_mi_purge_slices(1), 20);
+    CHECK_EQ(_mi_purge_slices(SIZE_MAX), 12);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+      size_t n = (i == most ? 20 : 6);
+      _mi_slices_free(whole[i].region, whole[i].slice + n, MI_CHUNK_SLICES - n, false);
+    }
+    _mi_purge_slices(SIZE_MAX);
+  }
 }
 
 enum { n_purgers = 4 };
@@ -310,20 +332,48 @@ static void check_refused(void) {
   CHECK(run.region == region && run.slice == runs[n - 1].slice);
 }
 
+// The first of two runs of one slice that lie side by side in that region (NULL: in any).
+static size_t find_pair(size_t n, const mi_region_t* region) {
+  for (size_t i = 0; i + 1 < n; i++) {
+    bool is_in = (region == NULL || runs[i].region == region) && runs[i].region == runs[i + 1].region;
+    if (is_in && runs[i].slice + 1 == runs[i + 1].slice && runs[i + 1].slice % MI_CHUNK_SLICES > 0) return i;
+  }
+  return SIZE_MAX;
+}
+
+// In arenas that are for all, too, unless the program forbids it.
+static void check_last_resort_of_arenas(void) {
+  enum { n_in_it = 4 * MI_CHUNK_SLICES };
+  mi_arena_id_t id;
+  CHECK_EQ(mi_reserve_os_memory_ex(4 * MI_CHUNK_SIZE, false, false, false, &id), 0);
+  mi_option_enable(mi_option_disallow_os_alloc);
+  size_t n = 0;
+  while (n < n_in_it) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  size_t pair = find_pair(n, &_mi_region_all[(size_t)(uintptr_t)id]);
+  CHECK(pair != SIZE_MAX);
+  for (size_t size = MI_CHUNK_SLICES; size > 0; size /= 2) {
+    while (n < many_chunks && (runs[n] = _mi_slices_alloc(size, 1, MI_CHUNK_SMALL, MI_ARENA_ANY)).region != NULL) n++;
+  }
+  CHECK(n < many_chunks);
+  _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
+  mi_option_enable(mi_option_disallow_arena_alloc);
+  CHECK(_mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY).region == NULL);
+  mi_option_disable(mi_option_disallow_arena_alloc);
+  mi_run_t run = _mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
+  CHECK(run.region == runs[pair].region && run.slice == runs[pair].slice);
+  mi_option_disable(mi_option_disallow_os_alloc);
+  for (size_t i = 0; i < n; i++) _mi_slices_free(runs[i].region, runs[i].slice, runs[i].n_slices, false);
+}
+
 // Where no more memory may be opened, slices side by side serve any request, whatever the pages around them are for.
 static void check_last_resort(void) {
   enum { n_first = 3 * MI_CHUNK_SLICES };
-  size_t n = 0, pair = SIZE_MAX;
+  size_t n = 0;
   while (n < n_first) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   mi_option_enable(mi_option_disallow_os_alloc);
   while (n < many_chunks && (runs[n] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY)).region != NULL) n++;
-  CHECK(n < many_chunks);
-  for (size_t i = 0; i + 1 < n_first && pair == SIZE_MAX; i++) {
-    if (runs[i].region == runs[i + 1].region && runs[i].slice + 1 == runs[i + 1].slice &&
-        runs[i + 1].slice % MI_CHUNK_SLICES > 0)
-      pair = i;
-  }
-  CHECK(pair != SIZE_MAX);
+  size_t pair = find_pair(n_first, NULL);
+  CHECK(n < many_chunks && pair != SIZE_MAX);
   _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
   CHECK(_mi_slices_alloc(3, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY).region == NULL);
   mi_run_t run = _mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
@@ -348,10 +398,14 @@ int main(int argc, char** argv) {
   check_cost_of_finding();
   if (!TEST_SANITIZED && !MI_TRACK) check_cost_of_purging();
   check_joined();
+  check_most_first();
   check_refused_purge();
   check_refused_frees();
   check_together();
   check_closed_holes();
-  if (MI_API_LEVEL < 3) check_refused();
+  if (MI_API_LEVEL < 3) {
+    check_refused();
+    check_last_resort_of_arenas();
+  }
   return check_result();
 }

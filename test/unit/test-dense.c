@@ -1,0 +1,143 @@
+// Proves: a large block is looked at in places that are spread over it, are in it, and are the same each time; it is dense if it was
+// written all over or up to its half at least, and then as many bytes may ask for huge pages; zeros are thin if hardly any of
+// them was used.
+#include <sys/mman.h>
+
+#include "../check.h"
+#include "../modes/support.h"
+#include "arena/dense.h"
+#include "base/mode.h"
+#include "mimalloc.h"
+
+enum { n_max = 128 << 20, n_marks = n_max >> 12 };
+
+static uint8_t* memory; // with a page without access before and behind
+static size_t   page_size;
+static uint8_t  marks[2][n_marks]; // which OS pages were looked at
+
+static uint8_t* map(size_t size) {
+  uint8_t* p = (uint8_t*)mmap(NULL, size + 2 * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(p != MAP_FAILED && mprotect(p + page_size, size, PROT_READ | PROT_WRITE) == 0);
+  return p + page_size;
+}
+
+static void unmap(uint8_t* p, size_t size) {
+  munmap(p - page_size, size + 2 * page_size);
+}
+
+static void write_pages(uint8_t* p, size_t size) {
+  for (size_t at = 0; at < size; at += page_size) p[at + page_size / 2] = 1;
+}
+
+static mi_noinline void change_stack(int c) {
+  volatile uint8_t bytes[1024];
+  for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (uint8_t)c;
+}
+
+// Marks the OS pages that are cleared, which are those that will be looked at; how many there are.
+static size_t find_places(uint8_t* p, size_t size, uint8_t* found) {
+  size_t n = 0;
+  write_pages(p, size);
+  change_stack(p[0] + (int)(found - marks[0]));
+  _mi_dense_forget(p, size);
+  for (size_t i = 0; i < size / page_size; i++) {
+    found[i] = (p[i * page_size + page_size / 2] == 0);
+    n += found[i];
+  }
+  return n;
+}
+
+// DE1
+static void check_places(size_t size) {
+  uint8_t* p = map(size);
+  size_t   n_pieces = (size < 32 * MiB ? 8 : 16), n_pages = size / page_size;
+  size_t   n = find_places(p, size, marks[0]);
+  CHECK_FOR(n > n_pieces && n <= 2 * n_pieces, "%zu", n);
+  CHECK_EQ(find_places(p, size, marks[1]), n);
+  CHECK(memcmp(marks[0], marks[1], n_pages) == 0);
+  for (size_t k = 0; k < n_pieces; k++) {
+    size_t first = k * (n_pages / n_pieces), n_here = 0;
+    for (size_t i = first; i < first + n_pages / n_pieces; i++) n_here += marks[0][i];
+    CHECK_FOR(n_here == 1 || n_here == 2, "%zu in piece %zu of %zu", n_here, k, n_pieces);
+  }
+  unmap(p, size);
+}
+
+// DE2: so many dense blocks that the next one is looked at, whatever was freed before.
+static void start_anew(void) {
+  write_pages(memory, 8 * MiB);
+  for (int i = 0; i < 20; i++) _mi_dense_freed(memory, 8 * MiB);
+  _mi_dense_grown(SIZE_MAX);
+  CHECK(!_mi_dense_take(1));
+}
+
+// DE1
+static void check_dense(void) {
+  const size_t size = 16 * MiB;
+  start_anew();
+  CHECK(!_mi_dense_freed(memory, MI_DENSE_MIN - page_size));
+  CHECK(_mi_dense_freed(memory, MI_DENSE_MIN));
+  CHECK(_mi_dense_take(MI_DENSE_MIN / 2) && !_mi_dense_take(MI_DENSE_MIN / 2 + 1) && _mi_dense_take(MI_DENSE_MIN / 2));
+  uint8_t* p = map(size);
+  CHECK(!_mi_dense_freed(p, size)); // nothing was written
+  write_pages(p, size / 4);
+  CHECK(!_mi_dense_freed(p, size));
+  write_pages(p, size * 5 / 8);
+  CHECK(_mi_dense_freed(p, size)); // as a buffer that was not filled
+  CHECK(_mi_dense_take(size));
+  CHECK_EQ(mprotect(p, size, PROT_NONE), 0);
+  CHECK(!_mi_dense_freed(p, size));
+  unmap(p, size);
+}
+
+// After four that were not dense one in 16 is looked at, and what is dense then begins anew.
+static void check_seldom(void) {
+  start_anew();
+  uint8_t* p = map(8 * MiB);
+  for (int i = 0; i < 4; i++) CHECK(!_mi_dense_freed(p, 8 * MiB));
+  int n = 0;
+  while (!_mi_dense_freed(memory, 8 * MiB) && n < 100) n++;
+  CHECK_EQ(n, 12);
+  CHECK(_mi_dense_freed(memory, 8 * MiB));
+  CHECK(_mi_dense_take(16 * MiB));
+  unmap(p, 8 * MiB);
+}
+
+// DE4
+static void check_thin(void) {
+  const size_t size = 16 * MiB;
+  uint8_t*     p = map(size);
+  _mi_dense_freed_zeros(p, size);
+  CHECK(_mi_dense_is_thin(size) && !_mi_dense_is_thin(MI_THIN_MIN - 1));
+  write_pages(p, size / 2);
+  _mi_dense_freed_zeros(p, size);
+  CHECK(!_mi_dense_is_thin(size));
+  _mi_dense_freed_zeros(p + size / 2, size / 2);
+  CHECK(_mi_dense_is_thin(size));
+  _mi_dense_freed_zeros(p, MI_THIN_MIN - page_size); // it has shrunk: nothing is learnt
+  CHECK(_mi_dense_is_thin(size));
+  unmap(p, size);
+}
+
+int main(void) {
+  watchdog(60);
+  mi_free(mi_malloc(1));
+  page_size = _mi_prim_os_page_size();
+  memory = map(8 * MiB);
+  write_pages(memory, 8 * MiB);
+  for (size_t size = 4 * MiB; size <= 64 * MiB; size *= 2) {
+    check_places(size);
+    check_places(size - page_size);
+    check_places(size + 3 * page_size);
+  }
+  if (MI_TRACK || _mi_prim_populate_read(memory, page_size) != 0) {
+    test_skip("which blocks are dense", "the system or a tool does not let us look");
+  }
+  else {
+    check_dense();
+    check_seldom();
+    check_thin();
+  }
+  unmap(memory, 8 * MiB);
+  return check_result();
+}
