@@ -351,8 +351,9 @@ static void check_last_resort_of_arenas(void) {
   while (n < n_in_it) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   size_t pair = find_pair(n, &_mi_region_all[(size_t)(uintptr_t)id]);
   CHECK(pair != SIZE_MAX);
-  for (size_t size = MI_CHUNK_SLICES; size > 0; size /= 2) {
-    while (n < many_chunks && (runs[n] = _mi_slices_alloc(size, 1, MI_CHUNK_SMALL, MI_ARENA_ANY)).region != NULL) n++;
+  for (size_t size = 1024 * MI_CHUNK_SLICES; size > 0; size /= 2) {
+    mi_chunk_kind_t kind = (size > MI_CHUNK_SLICES ? MI_CHUNK_MIXED : MI_CHUNK_SMALL);
+    while (n < many_chunks && (runs[n] = _mi_slices_alloc(size, 1, kind, MI_ARENA_ANY)).region != NULL) n++;
   }
   CHECK(n < many_chunks);
   _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
