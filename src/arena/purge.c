@@ -16,11 +16,11 @@
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
 #define PURGE_SHARE          16
 #define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other,
-#define PURGE_HELD_MOST      2   // or with what is in use so many times what was used at most
+#define PURGE_HELD_MOST      2   // or with what is in use so many times what was used at most (decision 53)
 #define PURGE_HELD_PART      8   // if it is no less than such a part of that
 #define PURGE_BUSY           4   // PG6: who sleeps for more than three of four milliseconds is not busy,
 #define PURGE_ASLEEP_MS      200 // nor who sleeps for so long
-#define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many does not wait for a round
+#define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many begins at once (decision 52)
 #define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES                // PG7: for so many it waits a millisecond
 #define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
 #define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
@@ -121,8 +121,9 @@ static bool purge_begin_hold(size_t n_mistaken) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   _mi_recall_begin(&purge_recall, now, _mi_place_fresh());
   mi_store_relaxed(&purge_held_until, purge_recall.until);
+  bool is_held = _mi_recall_holds(&purge_recall, now);
   _mi_lock_release(&_mi_region_purge_lock);
-  return purge_is_held();
+  return is_held;
 }
 
 // What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
@@ -133,8 +134,8 @@ static size_t purge_allowance(size_t n_mistaken) {
 }
 
 // PG6
-static size_t purge_allowance_held(void) {
-  size_t n_used = purge_n_used(), n = PURGE_HELD * n_used;
+static size_t purge_allowance_held(size_t n_used) {
+  size_t n = PURGE_HELD * n_used;
   size_t n_most = mi_max(n_used, mi_max(mi_load_relaxed(&purge_n_high), mi_load_relaxed(&purge_n_most)));
   if (PURGE_HELD_PART * n_used >= n_most) n = mi_max(n, PURGE_HELD_MOST * n_most - n_used);
   return mi_min(mi_max(PURGE_MAX_SLICES, n), mi_load_relaxed(&purge_retained));
@@ -209,7 +210,7 @@ void _mi_purge_by_amount(void) {
   _mi_purge_round(false);
   size_t n_mistaken = purge_n_mistaken();
   bool   is_held = purge_is_held() || purge_begin_hold(n_mistaken);
-  size_t may_stay = (is_held ? purge_allowance_held() : purge_allowance(n_mistaken));
+  size_t may_stay = (is_held ? purge_allowance_held(n_used) : purge_allowance(n_mistaken));
   size_t stay = (is_held ? may_stay - PURGE_MIN_SLICES : may_stay / 2);
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);

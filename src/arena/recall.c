@@ -24,9 +24,8 @@ static void recall_hold(mi_recall_t* recall, int64_t now, size_t n) {
 }
 
 void _mi_recall_begin(mi_recall_t* recall, int64_t now, size_t n_fresh) {
-  recall_retake(recall, n_fresh);
-  recall_hold(recall, now, recall->n_retaken);
-  recall->n_retaken = 0;
+  // What stayed is counted at the end of the interval.
+  recall_hold(recall, now, recall_count(recall, SIZE_MAX, n_fresh));
 }
 
 // RC3
