@@ -55,7 +55,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNTER(reset)                    /* bytes that the system may take back when it needs them */ \
   MI_STAT_COUNTER(purged)                   /* bytes given back to the system, whether they were backed or not */ \
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
-  MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks */ \
+  MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks; peak: at most */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
   MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only the current value */ \
   MI_STAT_COUNT(malloc_huge)                /* bytes in larger blocks */ \

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "../heap/pool.h"
 #include "../support/stat.h"
 #include "alloc.h"
 #include "subproc.h"
@@ -47,6 +48,7 @@ static void stats_add_theaps(mi_stats_t* stats) {
   stats->page_searches_count.total += _mi_heap_stats_counted(MI_COUNT_SEARCHES);
   stats->page_searches.total += _mi_heap_stats_counted(MI_COUNT_SEARCHED);
   stats->pages_reclaim_on_free.total += _mi_heap_stats_counted(MI_COUNT_CLAIMED);
+  stats->pages_reclaim_on_alloc.total += _mi_heap_stats_counted(MI_COUNT_ADOPTED);
   stats->pages_reabandon_full.total += _mi_heap_stats_counted(MI_COUNT_PARKED);
 }
 
@@ -89,6 +91,7 @@ void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subpr
   if (_mi_stats_is_main(heap, subproc)) {
     _mi_stat_snapshot(&s->stats);
     stats_add_theaps(&s->stats);
+    s->stats.pages_abandoned = _mi_pool_count();
   }
   else if (subproc != NULL) {
     stats_add(&s->stats.threads, subproc->n_threads);
@@ -137,6 +140,7 @@ bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stat
 void mi_stats_reset(void) mi_attr_noexcept {
   _mi_stat_reset();
   _mi_heap_stats_reset();
+  _mi_pool_count_reset();
 }
 
 void mi_stats_merge(void) mi_attr_noexcept {

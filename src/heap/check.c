@@ -38,16 +38,17 @@ typedef struct check_list_s {
   size_t            cls;     // or MI_POOL_GAPS; but of the list of a heap
   const mi_theap_t* theap;   // of a queue
   const mi_heap_t*  heap;
+  const mi_pool_t*  pool;
 } check_list_t;
 
 // Is the page one that is to be in the list?  Then it is to be in no other.
 static bool check_belongs(const check_list_t* list, const mi_page_t* page) {
   if (list->kind == MI_CHECK_HEAP) return _mi_page_has(page, MI_PAGE_IN_HEAP) && _mi_heap_of(page) == list->heap;
-  if (_mi_page_kind(page) == MI_PAGE_LARGE || _mi_pool_of(page) != list->cls) return false;
+  if (_mi_page_kind(page) == MI_PAGE_LARGE || _mi_pool_list_of(page) != list->cls) return false;
   if (list->kind == MI_CHECK_QUEUE)
     return _mi_queue_owns(list->theap, (mi_page_t*)page) && _mi_page_has(page, MI_PAGE_IS_FULL) == list->is_full;
   uint64_t word = mi_load_relaxed(&((mi_page_t*)page)->word);
-  return _mi_page_word_state(word) == MI_PAGE_SHARED && _mi_heap_of(page) == list->heap;
+  return _mi_page_word_state(word) == MI_PAGE_SHARED && _mi_heap_of(page) == list->heap && page->pool == list->pool;
 }
 
 // Returns how many pages it has, and in *last the last one.  SIZE_MAX: it was not walked to its end.
@@ -68,7 +69,7 @@ static size_t check_list(mi_check_t* c, const check_list_t* list, const mi_page_
 }
 
 static void check_queue(mi_check_t* c, const mi_theap_t* theap, const mi_page_list_t* queue, size_t cls, bool is_full) {
-  const check_list_t list = {MI_CHECK_QUEUE, is_full, cls, theap, NULL};
+  const check_list_t list = {MI_CHECK_QUEUE, is_full, cls, theap, NULL, NULL};
   const mi_page_t*   last;
   size_t             n = check_list(c, &list, queue->first, &last);
   bool               is_right = (n == SIZE_MAX || (queue->last == last && queue->count == n));
@@ -175,19 +176,27 @@ static void check_theap(mi_check_t* c, const mi_theap_t* theap) {
 
 // ---- heaps ----------------------------------------------------------------------------------------------------------
 
+static void check_pools(mi_check_t* c, const mi_heap_t* heap) {
+  const mi_page_t* last;
+  size_t           n;
+  mi_pool_t*       pools = _mi_pool_all((mi_heap_t*)heap, &n);
+  for (size_t k = 0; k < n; k++) {
+    check_list_t list = {MI_CHECK_POOL, false, 0, NULL, heap, &pools[k]};
+    for (; list.cls < MI_POOL_LISTS; list.cls++)
+      check_list(c, &list, mi_load_relaxed(&pools[k].first[list.cls]), &last);
+  }
+}
+
 static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
   const mi_page_t* last;
-  check_list_t     list = {MI_CHECK_POOL, false, 0, NULL, heap};
+  check_list_t     list = {MI_CHECK_HEAP, false, 0, NULL, heap, NULL};
   if (!_mi_check_page_wants(c, heap)) return;
   for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
     bool is_own = (_mi_theap_heap(theap) == heap);
     if (!MI_CHECK(c, is_own, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
   }
-  for (; list.cls < MI_POOL_COUNT; list.cls++) {
-    check_list(c, &list, mi_load_relaxed(&((mi_heap_t*)heap)->pools[list.cls].first), &last);
-  }
+  check_pools(c, heap);
   if (heap == &_mi_heap_main) return;
-  list.kind = MI_CHECK_HEAP;
   size_t n = check_list(c, &list, heap->pages, &last);
   MI_CHECK(c, n == SIZE_MAX || n == heap->n_pages, "a heap with another number of pages", heap, NULL);
 }

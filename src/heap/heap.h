@@ -1,7 +1,7 @@
 // Heaps: sets of pages that can be given back at once.  Layer: heap.
 //
 // The main heap is what malloc uses.  A heap that the program makes has theaps of its own, one for each thread that
-// allocates from it, pools of its own, and a list of its pages; everything else it shares with the main heap.
+// allocates from it, a pool of its own, and a list of its pages; everything else it shares with the main heap.
 //
 // Q1  Each page belongs to one heap.  Pages of the main heap have no mark; all others have MI_PAGE_IN_HEAP and a heap
 //     link, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
@@ -25,17 +25,19 @@
 #pragma once
 
 #include "../arena/limit.h"
+#include "../support/stat.h"
 #include "registry.h"
 
-// A heap has a pool for each class, and one for gap pages (pool.h, PO3).
+// A pool has a list for each class, and one for gap pages (pool.h, PO3).
 #define MI_POOL_GAPS  MI_CLASS_COUNT
-#define MI_POOL_COUNT (MI_CLASS_COUNT + 1)
+#define MI_POOL_LISTS (MI_CLASS_COUNT + 1)
 
-// Shared pages.
-typedef struct mi_pool_s {
-  mi_lock_t             lock; // of the main heap only; in others the heap's lock guards all its pools
-  mi_atomic(mi_page_t*) first;
-} mi_pool_t;
+// Shared pages (pool.h).
+struct mi_aligned(64) mi_pool_s {
+  mi_lock_t             lock;    // of the main heap's pools; the others are under their heap's lock
+  mi_live_count_t       n_pages; // changed under the lock; not of other heaps
+  mi_atomic(mi_page_t*) first[MI_POOL_LISTS];
+};
 
 // A heap is in two lists, each in order of age, which is that of ids.
 typedef enum mi_heap_order_e { MI_HEAP_OF_SUBPROC, MI_HEAP_OF_ALL, MI_HEAP_ORDERS } mi_heap_order_t;
@@ -49,8 +51,8 @@ typedef struct mi_heap_list_s {
 } mi_heap_list_t;
 
 struct mi_heap_s {
-  mi_atomic(uint64_t) id; // Q5; 0: not in use
-  mi_pool_t           pools[MI_POOL_COUNT];
+  mi_atomic(uint64_t) id;   // Q5; 0: not in use
+  mi_pool_t           pool; // not of the main heap (pool.h, PO4)
   // Under `lock`:
   mi_lock_t           lock;
   mi_page_t*          pages; // not of the main heap

@@ -144,7 +144,7 @@ static mi_page_t* heap_end_take_pages(mi_heap_t* heap) {
   heap->pages = NULL;
   heap->n_pages = 0;
   _mi_limit_init(&heap->limit);
-  for (size_t i = 0; i < MI_POOL_COUNT; i++) mi_store_relaxed(&heap->pools[i].first, (mi_page_t*)NULL);
+  _mi_pool_clear(heap);
   _mi_lock_release(&heap->lock);
   return first;
 }

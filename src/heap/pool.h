@@ -1,34 +1,50 @@
 // Pages with room that nobody owns, by heap and size class: whoever needs a page of a class looks here first.  Layer: heap.
 //
-// PO1  A page is in the pool of its heap and class while its word says SHARED, and until its claimer has taken it out.
+// PO1  A page is in a pool of its heap, in the list of its class, while its word says SHARED, and until its claimer has taken it out.
 // PO2  `first` may be read without the lock, as a hint that there is nothing.
-// PO3  The last pool is that of gap pages (gaps.h), whatever their classes were.  They are adopted in the order in which they were
+// PO3  The last list is that of gap pages (gaps.h), whatever their classes were.  They are adopted in the order in which they were
 //      shared: one that had no room for its last owner is looked at again when all others were.
+// PO4  The main heap has as many pools as theaps were made, up to MI_POOLS.  A page is shared in the pool of its home, gap pages in
+//      the first.  Who needs a page looks in its own pool first, then in all others: threads that have enough pages of their own
+//      do not meet.
 #pragma once
 
 #include "heap.h"
 
-// In which pool the page is when it is shared.
-static inline size_t _mi_pool_of(const mi_page_t* page) {
+#define MI_POOLS 32 // a power of two
+
+// The pools of a heap: *n of them, which follow one another.
+mi_pool_t* _mi_pool_all(mi_heap_t* heap, size_t* n);
+
+// In which list of a pool the page is when it is shared.
+static inline size_t _mi_pool_list_of(const mi_page_t* page) {
   return _mi_page_kind(page) == MI_PAGE_GAPS ? MI_POOL_GAPS : page->cls;
 }
 
 // Shares a page that the caller holds in state `held`.  False when others freed into it meanwhile: take the chain first.
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
 
-// A page of the home's heap out of its pool of that number, OWNED from now on with that home, its free blocks counted.  NULL: there is
+// A page of the home's heap out of the lists of that number, OWNED from now on with that home, its free blocks counted.  NULL: there is
 // none.
 mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home);
 
 // Takes out a page that the caller has claimed from SHARED.
 void _mi_pool_remove(mi_page_t* page);
 
-// Takes it out, if it is in there: in the child of a fork, of a page that a thread had claimed which the child does not have.
+// Takes it out, if it is in one: in the child of a fork, of a page that a thread had claimed which the child does not have.
 void _mi_pool_forget(mi_page_t* page);
 
-// Moves pages of all pools of a heap, whose lock the caller holds, to those of the main heap; `change` is called for each while
-// nobody can find it.  At most *n_max, from which their number is taken off: if it is not 0 then, the pools are empty.
+// Moves pages of the pool of a heap, whose lock the caller holds, to those of the main heap; `change` is called for each while
+// nobody can find it.  At most *n_max, from which their number is taken off: if it is not 0 then, the pool is empty.
 void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page), size_t* n_max);
 
+// How many pages are shared; the peak is the sum of the pools' own.
+mi_stat_count_t _mi_pool_count(void);
+void            _mi_pool_count_reset(void);
+
+// Leaves the pages of a heap, whose lock the caller holds, to the caller.
+void _mi_pool_clear(mi_heap_t* heap);
+
+// All pools of the main heap.  Under the registry lock: no pool is added meanwhile.
 void _mi_pool_lock_main(void);
 void _mi_pool_unlock_main(void);

@@ -15,7 +15,7 @@ extern mi_atomic(bool)   _mi_registry_has_others; // there is, or was, more than
 // A new theap that serves nothing yet; NULL when out of memory.  Under the lock.
 mi_theap_t* _mi_registry_new_theap(void);
 
-// So many were made.  Under the lock.
+// So many were made; no theap has a greater number.
 size_t _mi_registry_count(void);
 
 // `next` leads from the first to the last, that of the process's first thread.

@@ -103,7 +103,7 @@ static bool sparse_is(const sparse_t* sum) {
 // Nobody has counted what is free in shared pages; but each has room.
 static bool sparse_has_shared(const mi_theap_t* theap) {
   size_t   min = (theap->was_emptied ? SPARSE_MIN : SPARSE_SHARED_MIN);
-  int64_t  n = mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
+  int64_t  n = _mi_pool_count().current;
   sparse_t sum;
   if (n < (int64_t)(min / MI_SLICE_SIZE)) return false;
   sparse_count(theap, &sum);

@@ -110,6 +110,7 @@ typedef enum mi_theap_count_e {
   MI_COUNT_SEARCHED,     // pages looked at then
   MI_COUNT_PARKED,       // full pages
   MI_COUNT_CLAIMED,      // pages that became its own by a free
+  MI_COUNT_ADOPTED,      // ... and out of a pool
   MI_THEAP_COUNTS
 } mi_theap_count_t;
 
@@ -146,6 +147,7 @@ struct mi_theap_s {
   mi_theap_t*            ended_next;
   mi_theap_t*            ended_prev;
   mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
+  size_t                 number;  // of theaps that were made before it
   // Under the registry lock.  An `at` is what points to the theap in the list that has it.
   mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
   mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)

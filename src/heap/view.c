@@ -185,8 +185,8 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   view->home = mi_load_relaxed(&page->home);
   memset(view->free, 0, mi_div_up(view->n_blocks, 64) * sizeof(view->free[0]));
   view_mark_unmade(view);
-  view_mark_list(view, page->free, view->is_shared ? 0 : view->n_made - _mi_page_used(page),
-                 "P1: a list of another length", faults);
+  if (!view->is_shared)
+    view_mark_list(view, page->free, view->n_made - _mi_page_used(page), "P1: a list of another length", faults);
   size_t n_unmade = (view->is_shared ? view->n_blocks - view->n_made : 0); // they count as free ones there
   view_mark_list(view, chain.first, chain.count - n_unmade, "I2: a chain of another length", faults);
   view_mark_theaps(view, faults);

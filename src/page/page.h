@@ -27,6 +27,7 @@
 typedef struct mi_theap_s mi_theap_t;
 typedef struct mi_heap_s  mi_heap_t;
 typedef struct mi_guard_s mi_guard_t;
+typedef struct mi_pool_s  mi_pool_t;
 
 typedef enum mi_page_kind_e {
   MI_PAGE_NONE,     // not in use
@@ -39,7 +40,10 @@ typedef enum mi_page_kind_e {
 typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
-  mi_block_t*            free; // blocks freed by the owner; LARGE: the block
+  union {
+    mi_block_t* free; // blocks freed by the owner; LARGE: the block
+    mi_pool_t*  pool; // SHARED: in which it is
+  };
   union {
     struct mi_page_s* next;   // in a queue of its owner or in a pool
     mi_guard_t*       guard;  // LARGE, GUARDED: what is known of the block (heap/guard.h)

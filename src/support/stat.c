@@ -44,14 +44,14 @@ void _mi_stat_snapshot(mi_stats_t* out) {
       out->pages.total - out->pages.current; // also since a reset, which sets the total to the current
 }
 
-static void stat_reset_count(mi_live_count_t* live) {
+void _mi_stat_reset_count(mi_live_count_t* live) {
   int64_t current = mi_load_relaxed(&live->current);
   mi_store_relaxed(&live->peak, current);
   mi_store_relaxed(&live->total, current);
 }
 
 void _mi_stat_reset(void) {
-#define MI_STAT_COUNT(name)   stat_reset_count(&_mi_stat_live.name);
+#define MI_STAT_COUNT(name)   _mi_stat_reset_count(&_mi_stat_live.name);
 #define MI_STAT_COUNTER(name) mi_store_relaxed(&_mi_stat_live.name.total, 0);
   MI_STAT_FIELDS()
 #undef MI_STAT_COUNT
@@ -63,7 +63,7 @@ void _mi_stat_reset(void) {
   STAT_RESET_CALLS(n_purged);
   STAT_RESET_CALLS(n_discarded);
 #if MI_API_LEVEL < 3
-  stat_reset_count(&_mi_stat_live.heaps);
-  stat_reset_count(&_mi_stat_live.theaps);
+  _mi_stat_reset_count(&_mi_stat_live.heaps);
+  _mi_stat_reset_count(&_mi_stat_live.theaps);
 #endif
 }

@@ -62,6 +62,14 @@ static inline void _mi_stat_change(mi_live_count_t* count, int64_t n) {
   else _mi_stat_decrease(count, -n);
 }
 
+// n is 1 or -1, and nobody else changes it meanwhile.
+static inline void _mi_stat_change_alone(mi_live_count_t* count, int n) {
+  int64_t now = mi_load_relaxed(&count->current) + n;
+  mi_store_relaxed(&count->current, now);
+  if (n > 0) mi_store_relaxed(&count->total, mi_load_relaxed(&count->total) + 1);
+  if (now > mi_load_relaxed(&count->peak)) mi_store_relaxed(&count->peak, now);
+}
+
 // A number as it is now: not negative, and current <= peak <= total.
 mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 
@@ -69,4 +77,5 @@ mi_stat_count_t _mi_stat_read(mi_live_count_t* live);
 void _mi_stat_snapshot(mi_stats_t* out);
 
 // Totals and peaks become what is current, counters 0.
+void _mi_stat_reset_count(mi_live_count_t* count);
 void _mi_stat_reset(void);

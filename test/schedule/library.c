@@ -5,6 +5,7 @@
 
 #include "arena/purge.h"
 #include "heap/event.h"
+#include "heap/pool.h"
 #include "mimalloc.h"
 #include "page/page.h"
 
@@ -47,7 +48,7 @@ void library_expect_none(const char* what, int64_t n) {
 
 void library_expect_no_pages(void) {
   library_expect_none("pages", library_live(&_mi_stat_live.pages));
-  library_expect_none("shared pages", library_live(&_mi_stat_live.pages_abandoned));
+  library_expect_none("shared pages", _mi_pool_count().current);
   library_expect_none("bytes of large blocks", library_live(&_mi_stat_live.malloc_huge));
   library_expect_none("kept slices", (int64_t)_mi_purge_n_backed() - (int64_t)_mi_chunk_purgeable());
 }

@@ -264,7 +264,7 @@ static void damage_words(void) {
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, n_shared + 1, NULL), "I2");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_SHARED, 0, NULL), "full or empty");
   DAMAGE(shared->word, word_of(shared, MI_PAGE_OWNED, n_shared, NULL), "I2");
-  DAMAGE(shared->free, (uintptr_t)_mi_page_block(shared, _mi_page_first_made(shared)), "P1");
+  DAMAGE(shared->pool, (uintptr_t)&_mi_heap_main.pool, "PO1: a pool with a page that is not for it");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_PARKED, 1, NULL), "I2");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_PARKED, 400, _mi_page_start(parked)), "should have been claimed");
   DAMAGE(parked->word, word_of(parked, MI_PAGE_OWNED, 0, NULL), "H4");
@@ -283,9 +283,9 @@ static void damage_lists(void) {
   DAMAGE(state->queue.first->next, (uintptr_t)queued, "a list that goes back another way");
   DAMAGE(state->queue.first->prev, (uintptr_t)shared, "a list that goes back another way");
   DAMAGE(state->full.first, (uintptr_t)queued, "H4: a list with a page that is not for it");
-  DAMAGE(heap->pools[cls].first, 0, "PO1: pages that are SHARED but in no pool");
-  DAMAGE(heap->pools[cls].first, 0x4141414141414141, "a link in a pool to where no page is");
-  DAMAGE(heap->pools[cls].first, (uintptr_t)parked, "PO1: a pool with a page that is not for it");
+  DAMAGE(heap->pool.first[cls], 0, "PO1: pages that are SHARED but in no pool");
+  DAMAGE(heap->pool.first[cls], 0x4141414141414141, "a link in a pool to where no page is");
+  DAMAGE(heap->pool.first[cls], (uintptr_t)parked, "PO1: a pool with a page that is not for it");
   DAMAGE(shared->next, (uintptr_t)shared, "a pool that goes back another way");
   DAMAGE(shared->prev, (uintptr_t)parked, "a pool that goes back another way");
   DAMAGE(heap->pages, 0, "a heap with another number of pages");

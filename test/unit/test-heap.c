@@ -7,7 +7,7 @@
 #include "mimalloc-stats.h"
 #include "mimalloc.h"
 #include "base/mode.h"
-#include "heap/heap.h"
+#include "heap/pool.h"
 #include "heap/thread.h"
 #include "support/stat.h"
 
@@ -130,7 +130,7 @@ static void check_delete(void) {
   mi_heap_t* heap = mine.heap;
   mi_heap_delete(heap);
   CHECK(!_mi_heap_is_live(heap) && heap->pages == NULL && heap->n_pages == 0 && heap->theaps == NULL);
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) CHECK(mi_load_relaxed(&heap->pools[cls].first) == NULL);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) CHECK(mi_load_relaxed(&heap->pool.first[cls]) == NULL);
   CHECK(_mi_theap_backing()->thread_next == NULL);
   CHECK(mi_heap_check(NULL));
   check_and_free(&mine);
@@ -142,15 +142,15 @@ static void check_delete(void) {
 // The same, destroyed: nothing is left of it in the counters.
 static void check_destroy(void) {
   share_t mine, theirs;
-  int64_t n_shared = mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
+  int64_t n_shared = _mi_pool_count().current;
   int64_t n_huge = mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
   mine.heap = theirs.heap = mi_heap_new();
   fill(&mine);
   run_thread(&fill, &theirs);
-  CHECK(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current) > n_shared);
+  CHECK(_mi_pool_count().current > n_shared);
   mi_heap_destroy(mine.heap);
   CHECK_EQ(page_count(), 0);
-  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current), n_shared);
+  CHECK_EQ(_mi_pool_count().current, n_shared);
   CHECK_EQ(mi_load_relaxed(&_mi_stat_live.malloc_huge.current), n_huge);
   CHECK(mine.heap->pages == NULL && mine.heap->theaps == NULL && _mi_theap_backing()->thread_next == NULL);
   CHECK(mi_heap_check(NULL));
@@ -257,7 +257,7 @@ static void check_waiting_free(size_t size) {
   pthread_join(deleter, NULL);
   pthread_join(freer, NULL);
   CHECK(s.heap->n_pages == 0 && s.heap->pages == NULL);
-  CHECK(mi_load_relaxed(&s.heap->pools[_mi_size_class_of(mi_min(size, MI_CLASS_SIZE_MAX))].first) == NULL);
+  CHECK(mi_load_relaxed(&s.heap->pool.first[_mi_size_class_of(mi_min(size, MI_CLASS_SIZE_MAX))]) == NULL);
   CHECK(mi_heap_check(NULL));
   CHECK(MI_HARDENED || _mi_page_of(s.blocks[which]) == NULL); // where it waits, so does its page
   for (size_t i = 0; i < n_sizes; i++) {

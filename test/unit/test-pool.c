@@ -1,10 +1,12 @@
 // Proves: a pool has the SHARED pages of its heap and class, each once (S1); who needs a page takes one from there before a new one
-// is made, so that what ended threads leave is bounded by what is live; a page that is free again leaves the pool; the pools of
+// is made, so that what ended threads leave is bounded by what is live; threads that have enough pages of their own take none; a page that is free again leaves the pool; the pools of
 // a heap that ends are handed over or emptied.
 #include <pthread.h>
+#include <sched.h>
 #include "../check.h"
 #include "../modes/support.h"
-#include "heap/heap.h"
+#include "heap/heap_stats.h"
+#include "heap/pool.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -23,13 +25,13 @@ static void* malloc_block(size_t size) {
 }
 
 // S1, of all classes of a heap that nobody uses meanwhile; returns how many pages there are.
-static size_t check_pools(mi_heap_t* of) {
+static size_t check_pool(mi_heap_t* of, mi_pool_t* pool) {
   size_t n = 0;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     const mi_page_t* before = NULL;
-    for (mi_page_t* page = mi_load_relaxed(&of->pools[cls].first); page != NULL; page = page->next, n++) {
+    for (mi_page_t* page = mi_load_relaxed(&pool->first[cls]); page != NULL; page = page->next, n++) {
       CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&page->word)), MI_PAGE_SHARED);
-      CHECK(page->cls == cls && page->prev == before && page->free == NULL && _mi_heap_of(page) == of);
+      CHECK(page->cls == cls && page->prev == before && page->pool == pool && _mi_heap_of(page) == of);
       size_t n_free = _mi_page_word_chain(mi_load_relaxed(&page->word)).count;
       CHECK_FOR(n_free > 0 && n_free < page->capacity, "%zu of %d", n_free, page->capacity);
       before = page;
@@ -39,9 +41,16 @@ static size_t check_pools(mi_heap_t* of) {
   return n;
 }
 
+static size_t check_pools(mi_heap_t* of) {
+  size_t     n_pools, n = 0;
+  mi_pool_t* pools = _mi_pool_all(of, &n_pools);
+  for (size_t i = 0; i < n_pools; i++) n += check_pool(of, &pools[i]);
+  return n;
+}
+
 static size_t check_main(void) {
   size_t n = check_pools(&_mi_heap_main);
-  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.pages_abandoned.current), n);
+  CHECK_EQ(_mi_pool_count().current, n);
   return n;
 }
 
@@ -152,6 +161,45 @@ static void check_heaps(void) {
   }
 }
 
+// ---- threads that have enough pages of their own ----------------------------------------------------------------------
+
+// Threads that replace blocks at the same time, and then end and leave their blocks to others.  What is theirs comes back to them
+// (PO4): they would take pages from one another all the time otherwise, and the blocks of each would be in the pages of all.
+enum { n_tables = 16, n_table_blocks = 5000, n_generations = 3 };
+
+static void*        tables[n_tables][n_table_blocks];
+static const size_t n_replaced = 200000; // by each thread
+
+static void* replace(void* arg) {
+  void** table = (void**)arg;
+  rng_t  r = rng_make((uint64_t)(uintptr_t)arg);
+  for (size_t i = 0; i < n_replaced; i++) {
+    void** slot = &table[rng_below(&r, n_table_blocks)];
+    mi_free(*slot);
+    *slot = mi_malloc(8 + rng_below(&r, 1000));
+    if (i % 64 == 0) sched_yield(); // as with a processor for each of them
+  }
+  return NULL;
+}
+
+static void run_generation(void) {
+  pthread_t threads[n_tables];
+  for (size_t i = 0; i < n_tables; i++) pthread_create(&threads[i], NULL, &replace, tables[i]);
+  for (size_t i = 0; i < n_tables; i++) pthread_join(threads[i], NULL);
+}
+
+static void check_apart(void) {
+  int64_t n_before = _mi_heap_stats_counted(MI_COUNT_ADOPTED);
+  for (size_t i = 0; i < n_generations; i++) run_generation();
+  int64_t n = _mi_heap_stats_counted(MI_COUNT_ADOPTED) - n_before;
+  int64_t n_all = (int64_t)(n_tables * n_replaced * n_generations);
+  CHECK_FOR(n <= n_all / 100, "%lld pages were adopted for %lld blocks", (long long)n, (long long)n_all);
+  for (size_t i = 0; i < n_tables; i++) {
+    for (size_t k = 0; k < n_table_blocks; k++) mi_free(tables[i][k]);
+  }
+  check_empty();
+}
+
 // ---- all at once ----------------------------------------------------------------------------------------------------
 
 enum { n_threads = 4, n_slots = 4096 };
@@ -190,6 +238,7 @@ int main(int argc, char** argv) {
   check_bound();
   check_remove();
   check_heaps();
+  check_apart();
   check_threads(seed);
   return check_result();
 }

@@ -7,6 +7,7 @@
 #include "arena/window.h"
 #include "heap/bin.h"
 #include "heap/grow.h"
+#include "heap/pool.h"
 #include "heap/queue.h"
 #include "heap/theap.h"
 #include "heap/thread.h"
@@ -62,7 +63,7 @@ static int64_t page_count(void) {
 }
 
 static int64_t pool_count(void) {
-  return mi_load_relaxed(&_mi_stat_live.pages_abandoned.current);
+  return _mi_pool_count().current;
 }
 
 static mi_page_state_t state_of(const void* block) {

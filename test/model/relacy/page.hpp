@@ -52,8 +52,8 @@ static rl::memory_order order_in(const char* function, rl::memory_order order) {
 // A field that no two threads may access at the same time.
 template <typename T>
 struct plain {
-  rl::var<T> value;
-  operator T() { return value($); }
+  mutable rl::var<T> value;
+  operator T() const { return value($); }
   plain& operator=(T x) {
     value($) = x;
     return *this;
@@ -105,17 +105,24 @@ enum { CAPACITY = 3, N_THEAPS = 3, NOBODY = -1 };
 
 struct mi_page_t;
 
+enum { MI_POOLS = 2, MI_POOL_GAPS = 1 };
+
 struct mi_pool_t {
-  atomic_t<mi_page_t*> first;
+  atomic_t<mi_page_t*> first[1];
+  rl::mutex            lock;
 };
 
 struct mi_heap_t {
-  mi_pool_t pools[1];
-  rl::mutex lock;
+  mi_pool_t pool; // not of the main heap, and the model has no other
 };
 
+static mi_heap_t* the_main;
+static mi_pool_t* pool_main;
+
+typedef mi_pool_t* pool_choice_t(mi_heap_t* heap, const mi_page_t* page);
+
 struct mi_theap_t {
-  mi_heap_t* heap;
+  size_t number;
 };
 
 struct mi_page_t {
@@ -123,6 +130,7 @@ struct mi_page_t {
   mi_page_word_t        word;
   plain<mi_block_t*>    free;
   plain<int>            used;
+  plain<mi_pool_t*>     pool; // in the place of `free`
   plain<mi_page_t*>     next, prev;
   mi_heap_t*            heap;
   uint32_t              n_slices, cls;
@@ -140,28 +148,23 @@ static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
   page->check();
 }
 
-#define mi_likely(x)               (x)
-#define pool_lock(of, cls)         ((void)(cls), (&(of)->lock))
-#define _mi_heap_of(page)          ((page)->heap)
-#define _mi_theap_heap(theap)      ((theap)->heap)
-#define _mi_theap_undrain(page)    ((void)0)
-#define _mi_page_used(page)        ((size_t)(int)(page)->used)
-#define _mi_lock_acquire(l)        (l)->lock($)
-#define _mi_lock_release(l)        (l)->unlock($)
-#define _mi_stat_increase(stat, n) ((void)0)
-#define _mi_stat_decrease(stat, n) ((void)0)
-#define _mi_stat_count(stat, n)    ((void)0)
-#define MI_PROBE3(name, a, b, c)   ((void)0)
+#define mi_likely(x)              (x)
+#define _mi_heap_main             (*the_main)
+#define _mi_heap_of(page)         ((page)->heap)
+#define _mi_theap_count(a, b, n)  ((void)0)
+#define pool_lock(heap, pool)     ((void)(heap), (&(pool)->lock))
+#define pool_count(heap, pool, n) ((void)0)
+#define _mi_theap_undrain(page)   ((void)0)
+#define _mi_page_used(page)       ((size_t)(int)(page)->used)
+#define _mi_lock_acquire(l)       (l)->lock($)
+#define _mi_lock_release(l)       (l)->unlock($)
+#define MI_PROBE3(name, a, b, c)  ((void)0)
 
 // All pages of the model are of one class, and none has gaps.
-static bool pool_is_of_gaps(const mi_pool_t*) {
-  return false;
-}
-
 static void       pool_append_gaps(mi_pool_t*, mi_page_t*) {}
 static mi_page_t* pool_last_gaps;
 
-static size_t _mi_pool_of(const mi_page_t* page) {
+static size_t _mi_pool_list_of(const mi_page_t* page) {
   return page->cls;
 }
 
@@ -171,25 +174,32 @@ static size_t _mi_pool_of(const mi_page_t* page) {
 
 struct page_t : mi_page_t {
   mi_heap_t  the_heap;
-  mi_theap_t theaps[N_THEAPS];
+  mi_pool_t  pools[MI_POOLS];
+  mi_theap_t theaps[N_THEAPS + 1]; // the last one is nobody's
   mi_block_t blocks[CAPACITY];
   size_t     claim_at;
 
   mi_page_capacity_t the_capacity;
 
-  mi_theap_t* theap_of(int i) { return i == NOBODY ? nullptr : &theaps[i]; }
+  mi_theap_t* theap_of(int i) { return &theaps[i == NOBODY ? N_THEAPS : i]; }
 
   // All blocks but the first n_free are in use.
   void make(mi_page_state_t state, int home_theap, int n_free, size_t claim_at_count) {
     claim_at = claim_at_count;
-    word.is_gone = home.is_gone = the_capacity.is_gone = the_heap.pools[0].first.is_gone = false;
+    word.is_gone = home.is_gone = the_capacity.is_gone = false;
+    the_main = &the_heap;
+    pool_main = pools;
     mi_store_relaxed(&the_capacity, (uint16_t)CAPACITY);
     heap = &the_heap;
     n_slices = 1;
     cls = 0;
     next = prev = nullptr;
-    for (mi_theap_t& theap : theaps) theap.heap = &the_heap;
-    mi_store_relaxed(&the_heap.pools[0].first, (mi_page_t*)nullptr);
+    for (int i = 0; i <= N_THEAPS; i++) theaps[i].number = (size_t)i;
+    for (mi_pool_t& pool : pools) {
+      pool.first[0].is_gone = false;
+      mi_store_relaxed(&pool.first[0], (mi_page_t*)nullptr);
+    }
+    pool = nullptr;
     mi_store_relaxed(&home, theap_of(home_theap));
     for (int i = 0; i < CAPACITY; i++) {
       blocks[i].content($) = 0;
@@ -221,14 +231,23 @@ struct page_t : mi_page_t {
   }
 
   // With the lock of the pool, or when nobody else is there.
-  bool is_in_pool() { return the_heap.pools[0].first.word.load(rl::mo_relaxed, $) == this; }
+  bool is_in(mi_pool_t& one) { return one.first[0].word.load(rl::mo_relaxed, $) == this; }
+  bool is_in_pool() { return is_in(pools[0]) || is_in(pools[1]); }
 
   void give_back() {
     RL_ASSERT(used == 0 && !is_in_pool());
     word.is_gone = true;
   }
 
-  bool pool_adopt(int theap) { return _mi_pool_adopt(0, &theaps[theap]) != nullptr; }
+  // From its own pool, or else from the other one.
+  bool pool_adopt(int theap) {
+    for (int i = 0; i < MI_POOLS; i++) {
+      mi_pool_t* from = &pools[(theap + i) % MI_POOLS];
+      if (mi_load_relaxed(&from->first[0]) == nullptr) continue;
+      if (pool_adopt_from(&the_heap, from, 0, &theaps[theap]) != nullptr) return true;
+    }
+    return false;
+  }
 
   // True if the page is the theap's now.
   bool claimed(int theap, mi_page_state_t was) {

@@ -136,15 +136,18 @@ static const rl::memory_order rlx = rl::mo_relaxed, acq = rl::mo_acquire, rel = 
 static const change_t changes[] = {
 //                    push take park share adopt owns
     {"none",          own, own, own, own,  own,  acq},
-    // The weakest that hold, together.  A claimer takes the chain, with acquire, before it looks at the page.  The lock
-    // of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
-    {"least",         rel, acq, rel, rlx,  a_r,  acq},
+    // The weakest that hold, together.  A claimer reads in which pool the page is, and so acquires what who shared it released; then
+    // the lock of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
+    {"least",         a_r, acq, rel, rel,  a_r,  acq},
     {"push=relaxed",  rlx, own, own, own,  own,  acq},
     {"push=acquire",  acq, own, own, own,  own,  acq},
+    {"push=release",  rel, own, own, own,  own,  acq},
     {"take=relaxed",  own, rlx, own, own,  own,  acq},
     {"take=release",  own, rel, own, own,  own,  acq},
     {"park=relaxed",  own, own, rlx, own,  own,  acq},
     {"park=acquire",  own, own, acq, own,  own,  acq},
+    {"share=relaxed", own, own, own, rlx,  own,  acq},
+    {"share=acquire", own, own, own, acq,  own,  acq},
     {"adopt=relaxed", own, own, own, own,  rlx,  acq},
     {"adopt=acquire", own, own, own, own,  acq,  acq},
     {"adopt=release", own, own, own, own,  rel,  acq},
@@ -164,9 +167,11 @@ static const scenario_row_t scenarios[] = {
     {"park_push", &rl::simulate<park_push>, true, "push=relaxed take=release park=relaxed park=acquire"},
     {"claim", &rl::simulate<claim>, false, "push=relaxed push=acquire take=relaxed take=release"},
     {"claim_own", &rl::simulate<claim_own>, false, "push=relaxed push=acquire take=relaxed take=release"},
-    {"share_adopt", &rl::simulate<share_adopt>, false, "push=relaxed take=release adopt=relaxed adopt=release"},
+    {"share_adopt", &rl::simulate<share_adopt>, false,
+     "push=relaxed take=release share=relaxed share=acquire adopt=relaxed adopt=release"},
     {"owns", &rl::simulate<owns>, true, "adopt=relaxed adopt=acquire adopt=release owns=relaxed"},
-    {"life", &rl::simulate<life>, false, "push=relaxed take=relaxed adopt=relaxed adopt=acquire owns=relaxed"},
+    {"life", &rl::simulate<life>, false,
+     "push=relaxed push=release take=relaxed share=relaxed adopt=relaxed adopt=acquire owns=relaxed"},
 };
 
 // All interleavings, or those in which threads are interrupted up to 4 times; then many at random, in which loads see

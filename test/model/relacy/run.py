@@ -26,12 +26,14 @@ SRC = pathlib.Path(__file__).resolve().parents[3] / 'src'
 EXTRACTED = [
     ('page/page.h', '_mi_page_set_home'),
     ('heap/queue.h', '_mi_queue_owns'),
-    ('heap/pool.c', 'pool_lock_of'),
+    ('heap/pool.c', 'pool_for'),
+    ('heap/pool.c', 'pool_of'),
+    ('heap/pool.c', 'pool_lock_one'),
     ('heap/pool.c', 'pool_push'),
     ('heap/pool.c', 'pool_add'),
     ('heap/pool.c', 'pool_unlink'),
     ('heap/pool.c', '_mi_pool_share'),
-    ('heap/pool.c', '_mi_pool_adopt'),
+    ('heap/pool.c', 'pool_adopt_from'),
     ('heap/pool.c', '_mi_pool_remove'),
 ]
 
@@ -42,8 +44,9 @@ SEEDED = {
     'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
                             ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
                              '  if (_mi_page_word_state(mi_load_acquire')]),
-    'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, i));\n  mi_page_t* page', '  mi_page_t* page'),
-                                       ('  _mi_lock_release(pool_lock(heap, i));\n  if (page == NULL)', '  if (page == NULL)')]),
+    'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, pool));\n  mi_page_t* page', '  (void)heap;\n  mi_page_t* page'),
+                                       ('  _mi_lock_release(pool_lock(heap, pool));\n  if (page == NULL)', '  if (page == NULL)')]),
+    'wrong-pool': ('share_adopt', [('  return page->pool;', '  return pool_for(heap, page);')]),
 }
 
 
@@ -66,7 +69,7 @@ def function_of(file, name):
     text = (SRC / file).read_text(encoding='utf-8')
     found = re.search(rf'^[^\s#/][^\n;]*\b{name}\([^;{{]*\{{.*?^\}}$', text, re.M | re.S)
     if found is None: sys.exit(f'src/{file} has no function {name}')
-    return found[0].removeprefix('static ').removeprefix('inline ').removeprefix('mi_always_inline ')
+    return found[0].removeprefix('static ').removeprefix('inline ').removeprefix('mi_always_inline ').removeprefix('mi_noinline ')
 
 
 def extracted(seeded=None):
