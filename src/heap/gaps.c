@@ -58,10 +58,11 @@ mi_chain_t _mi_gaps_chain(const mi_page_t* page) {
 
 bool _mi_gaps_is_valid(const mi_page_t* page) {
   size_t n = 0, size;
+  bool   is_shared = (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED);
   if (!_mi_gap_map_is(page->extended) || gaps_map(page)->page != page) return false;
   for (size_t at = 0; _mi_gaps_next(page, &at, &size); at++) n++;
-  return page->free == NULL && _mi_page_block_size(page) == 0 && _mi_gap_map_has(gaps_map(page)->starts, 0) &&
-         (n == _mi_page_used(page) || page->capacity == MI_GAP_ORPHAN);
+  return (page->free == NULL || is_shared) && _mi_page_block_size(page) == 0 &&
+         _mi_gap_map_has(gaps_map(page)->starts, 0) && (n == _mi_page_used(page) || page->capacity == MI_GAP_ORPHAN);
 }
 
 // ---- lists --------------------------------------------------------------------------------------------------------------

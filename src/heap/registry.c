@@ -5,25 +5,21 @@
 
 mi_lock_t         _mi_registry_lock;
 mi_atomic(size_t) _mi_registry_n_threads;
+mi_atomic(size_t) _mi_registry_n_theaps;
 mi_atomic(bool)   _mi_registry_has_others;
 
 static mi_theap_t             registry_last; // of the first thread: no memory is needed for the first allocation
 static mi_atomic(mi_theap_t*) registry_first;
-static mi_atomic(size_t)      registry_count;
 static mi_slab_t              registry_slab;
 
 mi_theap_t* _mi_registry_new_theap(void) {
   bool        is_first = (mi_load_relaxed(&registry_first) == NULL && !MI_TRACK_VALGRIND); // which could not be hidden
   mi_theap_t* theap = (is_first ? &registry_last : (mi_theap_t*)_mi_meta_carve(&registry_slab, sizeof(mi_theap_t)));
   if (theap == NULL) return NULL;
-  theap->number = mi_fetch_add_relaxed(&registry_count, 1);
+  theap->number = mi_fetch_add_relaxed(&_mi_registry_n_theaps, 1);
   theap->next = mi_load_relaxed(&registry_first);
   mi_store_release(&registry_first, theap); // release: RE1
   return theap;
-}
-
-size_t _mi_registry_count(void) {
-  return mi_load_relaxed(&registry_count);
 }
 
 mi_theap_t* _mi_registry_first(void) {

@@ -16,7 +16,11 @@ extern mi_atomic(bool)   _mi_registry_has_others; // there is, or was, more than
 mi_theap_t* _mi_registry_new_theap(void);
 
 // So many were made; no theap has a greater number.
-size_t _mi_registry_count(void);
+extern mi_atomic(size_t) _mi_registry_n_theaps;
+
+static inline size_t _mi_registry_count(void) {
+  return mi_load_relaxed(&_mi_registry_n_theaps);
+}
 
 // `next` leads from the first to the last, that of the process's first thread.
 mi_theap_t* _mi_registry_first(void);

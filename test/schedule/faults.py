@@ -60,7 +60,7 @@ FAULTS = {
         "  uint64_t        old = mi_load_relaxed(word);\n  uint64_t        made;\n",
         "chain.count + n == mi_load_relaxed(capacity)", "chain.count + n == seen"),
     "pool-of-a-heap-that-ended": (
-        "heap/pool.c", "if (mi_likely(heap == _mi_heap_of(page))) return heap;", "return heap;"),
+        "heap/pool.c", "if (mi_likely(heap == _mi_heap_of(page))) return pool;", "return pool;"),
     "spare-page-without-lock": (
         "heap/spare.c",
         "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));\n"
