@@ -5,7 +5,7 @@
   test/schedule/faults.py NAME ...       these
   test/schedule/faults.py --preemptions  those that test-preemptions.c must find (4 minutes)
   test/schedule/faults.py --count 50000  at most so many
-  test/schedule/faults.py --check        does each fault still fit the sources?  (no build)
+  test/schedule/faults.py --check        does each fault still fit the sources, and can both programs be made?  (4 seconds)
 
 Each fault is a change of a source file as a mistake would make it.  Exit status 1 if one is not found, or no fault is planted and
 something is."""
@@ -61,6 +61,8 @@ FAULTS = {
         "chain.count + n == mi_load_relaxed(capacity)", "chain.count + n == seen"),
     "pool-of-a-heap-that-ended": (
         "heap/pool.c", "if (mi_likely(heap == _mi_heap_of(page))) return pool;", "return pool;"),
+    "pool-of-the-home": (
+        "heap/pool.c", "  return page->pool;", "  return pool_for(heap, page);"),
     "spare-page-without-lock": (
         "heap/spare.c",
         "  _mi_lock_acquire(&_mi_spare_lock);\n  mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));\n"
@@ -186,7 +188,7 @@ def copy(name):
 def make_others(compiler):
     """All but the library, which is the same with each fault."""
     tree = copy("")
-    parts = [tree / "src/schedule_prims.c"] + [HERE / name for name in ("schedule.c", "blocks.c")]
+    parts = [tree / "src/schedule_prims.c"] + [HERE / name for name in ("schedule.c", "blocks.c", "library.c")]
     others = [compile_one(compiler, tree, source) for source in parts]
     return {name: [*others, compile_one(compiler, tree, HERE / f"{name}.c")] for name in (PROTOCOLS, PAIRS)}
 
@@ -232,7 +234,10 @@ def main():
     if options.check:
         for fault in FAULTS.values():
             plant(ROOT, fault)
-        print(f"{len(FAULTS)} faults fit the sources")
+        others = make_others(options.cc)
+        for test in (PROTOCOLS, PAIRS):
+            make(options.cc, "", test, others)
+        print(f"{len(FAULTS)} faults fit the sources, and both programs can be made")
         return 0
     missed, others = [], make_others(options.cc)
     for name, test in todo(options):
