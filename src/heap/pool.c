@@ -189,7 +189,6 @@ void _mi_pool_forget(mi_page_t* page) {
   mi_pool_t* pool = pool_of(heap, page);
   pool_unlink(pool, page, i);
   pool_count(heap, pool, -1);
-  page->free = NULL;
 }
 
 void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page), size_t* n_max) {

@@ -7,6 +7,7 @@
 #include "../modes/support.h"
 #include "heap/heap_stats.h"
 #include "heap/pool.h"
+#include "heap/thread.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -74,6 +75,7 @@ static void run_leave(size_t size, size_t n, size_t every) {
 
 static void check_empty(void) {
   for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
+  n_blocks = 0;
   mi_collect(true);
   CHECK_EQ(check_main(), 0);
   CHECK_EQ(page_count(), 0);
@@ -161,6 +163,94 @@ static void check_heaps(void) {
   }
 }
 
+// ---- its lists --------------------------------------------------------------------------------------------------------
+
+enum { n_taken = 4 };
+
+static mi_page_t* taken[n_taken];
+
+// Shared pages of one class, more of which there are: they are the calling thread's then.
+static void take_pages(void) {
+  run_leave(256, 8000, 3);
+  CHECK(check_main() > n_taken);
+  for (size_t i = 0; i < n_taken; i++) {
+    taken[i] = _mi_pool_adopt(_mi_size_class_of(256), _mi_thread_theap());
+    CHECK(taken[i] != NULL);
+    if (taken[i] == NULL) exit(check_result());
+    CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&taken[i]->word)), MI_PAGE_OWNED);
+  }
+}
+
+static void share(size_t i) {
+  CHECK(_mi_pool_share(taken[i], MI_PAGE_OWNED));
+}
+
+static void claim(size_t i) {
+  mi_chain_t chain = _mi_page_word_chain(mi_load_relaxed(&taken[i]->word));
+  mi_store_relaxed(&taken[i]->word, _mi_page_word_make(MI_PAGE_CLAIMED, chain.count, chain.first));
+}
+
+static void own(size_t i) {
+  taken[i]->free = NULL;
+  _mi_page_unpack(taken[i], _mi_page_word_take(&taken[i]->word, MI_PAGE_OWNED));
+}
+
+// What a thread has claimed that the child of a fork does not have: the first of its list, one in the middle, and one that had been
+// taken out already.
+static void check_forget(void) {
+  take_pages();
+  for (size_t i = 0; i < n_taken; i++) share(i); // the last one is the first of the list
+  size_t n = check_main();
+  for (const char* at = "3102"; *at != 0; at++) {
+    size_t i = (size_t)(*at - '0');
+    claim(i);
+    _mi_pool_forget(taken[i]);
+    CHECK_EQ(check_main(), --n);
+    _mi_pool_forget(taken[i]);
+    CHECK_EQ(check_main(), n);
+  }
+  for (size_t i = 0; i < n_taken; i++) {
+    own(i);
+    share(i);
+  }
+  CHECK_EQ(check_main(), n + n_taken);
+  check_empty();
+}
+
+static void expect_gaps(const char* order) {
+  for (; *order != 0; order++) CHECK(_mi_pool_adopt(MI_POOL_GAPS, _mi_thread_theap()) == taken[*order - '0']);
+  CHECK(_mi_pool_adopt(MI_POOL_GAPS, _mi_thread_theap()) == NULL);
+}
+
+static void share_gaps(const char* order) {
+  for (; *order != 0; order++) share((size_t)(*order - '0'));
+}
+
+// Gap pages are adopted in the order in which they were shared (PO3).
+static void check_order(void) {
+  take_pages();
+  for (size_t i = 0; i < n_taken; i++) mi_store_relaxed(&taken[i]->kind, (uint8_t)MI_PAGE_GAPS);
+  share_gaps("0123");
+  expect_gaps("0123");
+  share_gaps("312");
+  CHECK(_mi_pool_adopt(MI_POOL_GAPS, _mi_thread_theap()) == taken[3]);
+  share_gaps("3");
+  expect_gaps("123");
+  for (size_t i = 0; i < 3; i++) { // one of three leaves: the first, that in the middle, the last
+    share_gaps("012");
+    claim(i);
+    _mi_pool_remove(taken[i]);
+    own(i);
+    share_gaps("3");
+    expect_gaps(i == 0 ? "123" : i == 1 ? "023" : "013");
+  }
+  for (size_t i = 0; i < n_taken; i++) {
+    mi_store_relaxed(&taken[i]->kind, (uint8_t)MI_PAGE_BLOCKS);
+    share(i);
+  }
+  check_empty();
+}
+
 // ---- threads that have enough pages of their own ----------------------------------------------------------------------
 
 // Threads that replace blocks at the same time, and then end and leave their blocks to others.  What is theirs comes back to them
@@ -238,6 +328,8 @@ int main(int argc, char** argv) {
   check_bound();
   check_remove();
   check_heaps();
+  check_forget();
+  check_order();
   check_apart();
   check_threads(seed);
   return check_result();
