@@ -22,7 +22,7 @@ pub struct mi_stats_t {
     pub purged: mi_stat_counter_t,
     /// Bytes in pages.
     pub page_committed: mi_stat_count_t,
-    /// Pages that belong to no thread and have free blocks.
+    /// Pages that belong to no thread and have free blocks; peak: at most.
     pub pages_abandoned: mi_stat_count_t,
     /// Threads that have allocated.
     pub threads: mi_stat_count_t,
