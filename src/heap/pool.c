@@ -6,6 +6,7 @@
 
 static mi_pool_t  pool_main[MI_POOLS];
 static mi_page_t* pool_last_gaps; // under the lock of their pool
+static size_t     pool_n_locked;  // by a fork
 
 mi_pool_t* _mi_pool_all(mi_heap_t* heap, size_t* n) {
   bool is_main = (heap == &_mi_heap_main);
@@ -214,10 +215,9 @@ void _mi_pool_lock_main(void) {
   size_t     n;
   mi_pool_t* pools = _mi_pool_all(&_mi_heap_main, &n);
   for (size_t k = 0; k < n; k++) _mi_lock_acquire(&pools[k].lock);
+  pool_n_locked = n;
 }
 
 void _mi_pool_unlock_main(void) {
-  size_t     n;
-  mi_pool_t* pools = _mi_pool_all(&_mi_heap_main, &n);
-  for (size_t k = 0; k < n; k++) _mi_lock_release(&pools[k].lock);
+  for (size_t k = 0; k < pool_n_locked; k++) _mi_lock_release(&pool_main[k].lock);
 }

@@ -6,7 +6,7 @@
 //      shared: one that had no room for its last owner is looked at again when all others were.
 // PO4  The main heap has as many pools as theaps were made, up to MI_POOLS.  A page is shared in the pool of its home, gap pages in
 //      the first.  Who needs a page looks in its own pool first, then in all others: threads that have enough pages of their own
-//      do not meet.
+//      do not meet.  A theap that is made while its thread forks shares in the first pool, which is locked like all that there were.
 #pragma once
 
 #include "heap.h"

@@ -16,7 +16,8 @@ mi_theap_t* _mi_registry_new_theap(void) {
   bool        is_first = (mi_load_relaxed(&registry_first) == NULL && !MI_TRACK_VALGRIND); // which could not be hidden
   mi_theap_t* theap = (is_first ? &registry_last : (mi_theap_t*)_mi_meta_carve(&registry_slab, sizeof(mi_theap_t)));
   if (theap == NULL) return NULL;
-  theap->number = mi_fetch_add_relaxed(&_mi_registry_n_theaps, 1);
+  size_t number = mi_fetch_add_relaxed(&_mi_registry_n_theaps, 1);
+  theap->number = _mi_lock_is_forker() ? 0 : number; // it holds the locks of the pools that there were (pool.h, PO4)
   theap->next = mi_load_relaxed(&registry_first);
   mi_store_release(&registry_first, theap); // release: RE1
   return theap;

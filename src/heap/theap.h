@@ -147,7 +147,7 @@ struct mi_theap_s {
   mi_theap_t*            ended_next;
   mi_theap_t*            ended_prev;
   mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
-  size_t                 number;  // of theaps that were made before it
+  size_t                 number;  // of theaps that were made before it; 0: in a fork
   // Under the registry lock.  An `at` is what points to the theap in the list that has it.
   mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
   mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)

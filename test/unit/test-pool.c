@@ -5,6 +5,7 @@
 #include <sched.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/fork.h"
 #include "heap/heap_stats.h"
 #include "heap/pool.h"
 #include "heap/thread.h"
@@ -290,6 +291,37 @@ static void check_apart(void) {
   check_empty();
 }
 
+// ---- a fork ---------------------------------------------------------------------------------------------------------
+
+enum { n_forkers = 40 };
+
+static size_t n_theaps_before;
+
+// A thread whose first allocation is in a handler of its fork.
+static void* allocate_in_fork(void* barrier) {
+  _mi_fork_lock_all();
+  mi_free(mi_malloc(100));
+  CHECK(_mi_theap_backing()->number < n_theaps_before);
+  _mi_fork_unlock_all();
+  pthread_barrier_wait((pthread_barrier_t*)barrier); // until then none of them leaves its theap to another
+  return NULL;
+}
+
+// Its pages are shared where a lock is held that was taken before (PO4).
+static void check_fork(void) {
+  pthread_t         threads[n_forkers];
+  pthread_barrier_t barrier;
+  size_t            n_pools;
+  mi_pool_t*        pools;
+  pthread_barrier_init(&barrier, NULL, n_forkers);
+  n_theaps_before = _mi_registry_count();
+  for (size_t i = 0; i < n_forkers; i++) pthread_create(&threads[i], NULL, &allocate_in_fork, &barrier);
+  for (size_t i = 0; i < n_forkers; i++) pthread_join(threads[i], NULL);
+  CHECK(_mi_registry_count() > n_theaps_before);
+  pools = _mi_pool_all(&_mi_heap_main, &n_pools);
+  for (size_t i = 0; i < n_pools; i++) CHECK_EQ(mi_load_relaxed(&pools[i].lock.state), 0);
+}
+
 // ---- all at once ----------------------------------------------------------------------------------------------------
 
 enum { n_threads = 4, n_slots = 4096 };
@@ -331,6 +363,7 @@ int main(int argc, char** argv) {
   check_forget();
   check_order();
   check_apart();
+  check_fork();
   check_threads(seed);
   return check_result();
 }
