@@ -44,8 +44,8 @@ static mi_always_inline mi_pool_t* pool_lock_one(mi_page_t* page, pool_choice_t*
   }
 }
 
-// Shared pages are counted in the pools of the main heap, under their locks: with many threads a number of all pools would cost more
-// than the rest.  Those of other heaps are few.
+// Shared pages are counted in the pools of the main heap, under their locks: with many threads a number of all pools would cost
+// more than the rest.  Those of other heaps are few.
 static void pool_count(mi_heap_t* heap, mi_pool_t* pool, int n) {
   if (heap != &_mi_heap_main) _mi_stat_change(&_mi_stat_live.pages_abandoned, n);
   else _mi_stat_change_alone(&pool->n_pages, n);
@@ -116,11 +116,13 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   free.count = page->capacity - _mi_page_used(page);
   pool_add(pool, page, i);
   bool shared = _mi_page_word_share(&page->word, held, free);
-  if (!shared) {
+  if (shared) {
+    pool_count(heap, pool, 1);
+  }
+  else {
     pool_unlink(pool, page, i);
     page->free = free.first;
   }
-  if (shared) pool_count(heap, pool, 1);
   _mi_lock_release(pool_lock(heap, pool));
   if (!shared) return false;
   MI_PROBE3(page_share, page, _mi_page_block_size(page), free.count);
@@ -156,9 +158,10 @@ mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home) {
   mi_pool_t* pools = _mi_pool_all(heap, &n);
   mi_page_t* page = NULL;
   if (i == MI_POOL_GAPS) n = 1;
-  for (size_t k = 0, at = (n == 1 ? 0 : home->number % MI_POOLS); k < n && page == NULL;
-       k++, at = (at + 1 < n ? at + 1 : 0)) {
+  size_t at = (n == 1 ? 0 : home->number % MI_POOLS);
+  for (size_t k = 0; k < n && page == NULL; k++) {
     if (mi_load_relaxed(&pools[at].first[i]) != NULL) page = pool_adopt_from(heap, &pools[at], i, home);
+    if (++at == n) at = 0;
   }
   return page;
 }

@@ -1,17 +1,18 @@
 // Pages with room that nobody owns, by heap and size class: whoever needs a page of a class looks here first.  Layer: heap.
 //
-// PO1  A page is in a pool of its heap, in the list of its class, while its word says SHARED, and until its claimer has taken it out.
+// PO1  A page is in a pool of its heap, in the list of its class, while its word says SHARED, and until its claimer has taken it
+//      out.
 // PO2  `first` may be read without the lock, as a hint that there is nothing.
 // PO3  The last list is that of gap pages (gaps.h), whatever their classes were.  They are adopted in the order in which they were
 //      shared: one that had no room for its last owner is looked at again when all others were.
 // PO4  The main heap has as many pools as theaps were made, up to MI_POOLS.  A page is shared in the pool of its home, gap pages in
 //      the first.  Who needs a page looks in its own pool first, then in all others: threads that have enough pages of their own
-//      do not meet.  A theap that is made while its thread forks shares in the first pool, which is locked like all that there were.
+//      do not meet.  A theap that is made while its thread forks shares in the first pool, which that has locked as all others.
 #pragma once
 
 #include "heap.h"
 
-#define MI_POOLS 32 // a power of two
+#define MI_POOLS 32 // so many cache lines are looked at before a page is made; more theaps share them
 
 // The pools of a heap: *n of them, which follow one another.
 mi_pool_t* _mi_pool_all(mi_heap_t* heap, size_t* n);
@@ -24,8 +25,8 @@ static inline size_t _mi_pool_list_of(const mi_page_t* page) {
 // Shares a page that the caller holds in state `held`.  False when others freed into it meanwhile: take the chain first.
 bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
 
-// A page of the home's heap out of the lists of that number, OWNED from now on with that home, its free blocks counted.  NULL: there is
-// none.
+// A page of the home's heap out of the lists of that number, OWNED from now on with that home, its free blocks counted.  NULL:
+// there is none.
 mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home);
 
 // Takes out a page that the caller has claimed from SHARED.

@@ -1,7 +1,6 @@
 // Pages that hold little.  Layer: heap.  sparse.h has the rules.
 #include "sparse.h"
 
-#include "../support/stat.h"
 #include "gaps.h"
 #include "pool.h"
 

@@ -1,6 +1,7 @@
 // Proves: a pool has the SHARED pages of its heap and class, each once (S1); who needs a page takes one from there before a new one
-// is made, so that what ended threads leave is bounded by what is live; threads that have enough pages of their own take none; a page that is free again leaves the pool; the pools of
-// a heap that ends are handed over or emptied.
+// is made, so that what ended threads leave is bounded by what is live; threads that have enough pages of their own take few from
+// others; a page that is free again leaves the pool; what a fork forgets leaves its list, and a theap made in a fork shares where that
+// holds the lock; gap pages come in order; the pool of a heap that ends is handed over or emptied.
 #include <pthread.h>
 #include <sched.h>
 #include "../check.h"

@@ -136,8 +136,8 @@ static const rl::memory_order rlx = rl::mo_relaxed, acq = rl::mo_acquire, rel = 
 static const change_t changes[] = {
 //                    push take park share adopt owns
     {"none",          own, own, own, own,  own,  acq},
-    // The weakest that hold, together.  A claimer reads in which pool the page is, and so acquires what who shared it released; then
-    // the lock of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
+    // The weakest that hold, together.  A claimer reads in which pool the page is, and so acquires what who shared it released;
+    // then the lock of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
     {"least",         a_r, acq, rel, rel,  a_r,  acq},
     {"push=relaxed",  rlx, own, own, own,  own,  acq},
     {"push=acquire",  acq, own, own, own,  own,  acq},
