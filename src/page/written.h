@@ -1,0 +1,23 @@
+// Are the blocks of a class written all over?  Then its next pages ask for huge pages.  Layer: page.
+//
+// A page of several slices that fills takes up to 128 page faults, and none in a huge page.  But blocks of more than two OS pages may be
+// buffers of which little is used, and a huge page has memory for all of them.  So the class's own blocks are looked at while the program
+// has them.
+//
+// WN1  Looked at are blocks of the page before the last that was made of memory which read as zero: what it holds was written by the
+//      program, and its last block was handed out a while ago.
+// WN2  In 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word and three others.  A word that
+//      cannot be read holds nothing; on a system that cannot be asked (_mi_prim_is_written), none does.
+// WN3  After four looks in a row that found less only each sixteenth page is looked at: a look takes 3 us.
+// WN4  The page may have gone meanwhile, and its memory may be another's, or nobody's.  Then the answer is a guess; nothing is written,
+//      and reading by the system is no fault.
+// WN5  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
+#pragma once
+
+#include "page.h"
+
+// A page was made for a class; is_zero: of memory that read as zero.
+void _mi_written_note(const mi_page_t* page, bool is_zero);
+
+// A page is about to be made: is it going to be filled?
+bool _mi_written_is(size_t cls);
