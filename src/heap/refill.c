@@ -3,7 +3,6 @@
 
 #include "../arena/mapped.h"
 #include "../base/probe.h"
-#include "../page/written.h"
 #include "drain.h"
 #include "gaps.h"
 #include "grow.h"
@@ -45,7 +44,7 @@ static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_
 static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
   _mi_trim_wide(theap, cls);
-  bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM && _mi_written_is(cls));
+  bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM && _mi_written_is(&theap->written, cls));
   mi_heap_t* heap = _mi_theap_heap(theap);
   _mi_mapped_make_room(_mi_size_class_info[cls].n_slices * MI_SLICE_SIZE);
   if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
@@ -58,7 +57,7 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   _mi_page_set_home(page, theap);
   theap->classes[cls].n_pages++;
   bool is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
-  _mi_written_note(page, is_zero);
+  _mi_written_note(&theap->written, page, is_zero);
   if (is_zero && _mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
   return page;
 }

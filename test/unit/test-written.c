@@ -6,14 +6,16 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "base/mode.h"
+#include "heap/theap.h"
 #include "mimalloc.h"
 #include "page/size_class.h"
 #include "page/written.h"
 
 enum { size = 65536, n_blocks = 24 }; // three pages
 
-static size_t   page_size, cls;
-static uint8_t* blocks[n_blocks];
+static size_t        page_size, cls;
+static uint8_t*      blocks[n_blocks];
+static mi_written_t* written; // of this thread
 
 static bool can_ask(void) {
   static const uint32_t one = 1;
@@ -62,7 +64,7 @@ static void write_page(size_t number, size_t n_os_pages) {
 // How many of the next looks say that they are filled.
 static size_t n_filled(size_t n) {
   size_t n_yes = 0;
-  for (size_t i = 0; i < n; i++) n_yes += _mi_written_is(cls);
+  for (size_t i = 0; i < n; i++) n_yes += _mi_written_is(written, cls);
   return n_yes;
 }
 
@@ -93,11 +95,11 @@ static void check_which(void) {
   write_page(1, all);
   write_page(2, 0);
   CHECK_EQ(n_filled(1), 1);
-  _mi_written_note(pages[2], false); // of memory that was used before
+  _mi_written_note(written, pages[2], false); // of memory that was used before
   CHECK_EQ(n_filled(1), 1);
-  _mi_written_note(pages[0], true); // the one before is now the third
+  _mi_written_note(written, pages[0], true); // the one before is now the third
   CHECK_EQ(n_filled(1), 0);
-  _mi_written_note(pages[0], true);
+  _mi_written_note(written, pages[0], true);
   CHECK_EQ(n_filled(1), 1);
   write_page(0, 0);
   CHECK_EQ(n_filled(1), 0);
@@ -107,7 +109,7 @@ static void check_which(void) {
 static void check_classes(void) {
   for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
     CHECK_FOR((_mi_size_class_info[i].n_slices > 1) == (i >= MI_CLASS_SEVERAL), "class %zu", i);
-    CHECK_EQ(_mi_written_is(i), i < MI_CLASS_SEVERAL); // nothing was made yet
+    CHECK_EQ(_mi_written_is(written, i), i < MI_CLASS_SEVERAL); // nothing was made yet
   }
 }
 
@@ -120,6 +122,8 @@ int main(int argc, char** argv) {
     return skip_code;
   }
   check_words();
+  mi_free(mi_malloc(1));
+  written = &_mi_theap_default->written;
   check_classes();
   for (size_t i = 0; i < n_blocks; i++) blocks[i] = (uint8_t*)mi_malloc(size - MI_PADDING_SIZE);
   cls = _mi_page_of(blocks[0])->cls;
