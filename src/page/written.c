@@ -27,7 +27,7 @@ static bool written_is(uintptr_t page, size_t cls) {
   size_t                 step = mi_min(_mi_prim_os_page_size(), info->block_size), n_empty = 0;
   uint64_t               random = page;
   for (size_t i = 0; i < WRITTEN_PLACES && n_empty <= WRITTEN_EMPTY_MAX; i++) {
-    random = mi_mix64(random + 1);
+    random = mi_mix64(random);
     uintptr_t block = page + i * info->capacity / WRITTEN_PLACES * info->block_size;
     if (!written_holds(block + (random & 0xFFFF) % (info->block_size / step) * step, step, random)) n_empty++;
   }

@@ -153,6 +153,45 @@ static void check_huge_policy(void) {
   _mi_purge_slices(SIZE_MAX);
 }
 
+static mi_run_t take_medium(mi_chunk_kind_t kind) {
+  return _mi_slices_alloc(3, 1, kind, MI_ARENA_ANY);
+}
+
+static size_t chunk_of(mi_run_t run) {
+  return run.slice / MI_CHUNK_SLICES;
+}
+
+// The same for pages of several slices, in chunks of their own.
+static void check_medium_policy(void) {
+  enum { n_taken = MI_CHUNK_SLICES / 3 };
+  mi_run_t taken[n_taken];
+  if (!_mi_region_may_be_huge()) return;
+  _mi_purge_slices(SIZE_MAX);
+  for (size_t i = 0; i < n_taken; i++) {
+    taken[i] = take_medium(i == 0 ? MI_CHUNK_MEDIUM : MI_CHUNK_MEDIUM_HUGE);
+    CHECK(taken[i].region == region && chunk_of(taken[i]) == chunk_of(taken[0]));
+  }
+  mi_run_t run = take_medium(MI_CHUNK_MEDIUM_HUGE), next = take_medium(MI_CHUNK_MEDIUM_HUGE), one = take_huge();
+  CHECK(run.region == dense && next.region == dense && chunk_of(next) == chunk_of(run));
+  CHECK_EQ(dense->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
+  CHECK(one.region != dense || chunk_of(one) != chunk_of(run));
+  free_run(next);
+  mi_run_t other = take_medium(MI_CHUNK_MEDIUM);
+  CHECK(other.region == dense && other.slice == next.slice); // it is backed
+  free_run(other);
+  free_run(one);
+  free_run(run);
+  _mi_purge_slices(SIZE_MAX);
+  mi_option_set(mi_option_allow_thp, 0);
+  run = take_medium(MI_CHUNK_MEDIUM_HUGE);
+  CHECK(run.region == region);
+  CHECK_EQ(region->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
+  free_run(run);
+  mi_option_set(mi_option_allow_thp, 1);
+  for (size_t i = 0; i < n_taken; i++) free_run(taken[i]);
+  _mi_purge_slices(SIZE_MAX);
+}
+
 // Its buckets, with chunks of every kind in them.
 static void check_huge(rng_t* r) {
   region = dense;
@@ -188,6 +227,7 @@ int main(int argc, char** argv) {
     return check_result();
   }
   check_huge_policy();
+  check_medium_policy();
   check_huge(&r);
   return check_result();
 }
