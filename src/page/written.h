@@ -17,8 +17,8 @@
 #include "page.h"
 
 typedef struct mi_written_class_s {
-  uintptr_t last, before; // where the pages begin; 0: there is none
-  uint32_t  n_thin;       // so many looks in a row found less
+  uint32_t last, before; // where the pages begin, in slices from address 0 on; 0: there is none
+  uint32_t n_thin;       // so many looks in a row found less
 } mi_written_class_t;
 
 // What a theap knows; its thread only.
@@ -28,10 +28,11 @@ typedef struct mi_written_s {
 
 // A page was made for a class; is_zero: of memory that read as zero.
 static inline void _mi_written_note(mi_written_t* written, const mi_page_t* page, bool is_zero) {
-  if (page->cls < MI_CLASS_SEVERAL || !is_zero) return;
+  uintptr_t slice = (uintptr_t)_mi_page_start(page) >> MI_SLICE_SHIFT;
+  if (page->cls < MI_CLASS_SEVERAL || !is_zero || slice > UINT32_MAX) return;
   mi_written_class_t* of = &written->classes[page->cls - MI_CLASS_SEVERAL];
   of->before = of->last;
-  of->last = (uintptr_t)_mi_page_start(page);
+  of->last = (uint32_t)slice;
 }
 
 // A page is about to be made: is it going to be filled?

@@ -72,7 +72,7 @@ static void check_contents(void) {
   size_t all = size / page_size;
   write_page(1, all);
   CHECK_EQ(n_filled(8), 8);
-  write_page(1, all / 2);
+  write_page(1, all / 8); // of half of them, the places may be those that are written
   CHECK_EQ(n_filled(4), 0);
   write_page(1, all); // now only each sixteenth is looked at (WN3)
   CHECK_EQ(n_filled(12), 0);
