@@ -183,6 +183,13 @@ static size_t place_most_backed(const mi_region_t* region, size_t i, size_t n, s
   return best;
 }
 
+// What a run of n slices, from chunk i on, makes resident behind its end: in a huge page of which nothing is backed yet.
+static size_t place_n_behind(const mi_region_t* region, size_t i, size_t n) {
+  size_t n_last = n % MI_CHUNK_SLICES;
+  bool   is_backed = (n_last == 0 || region->chunks[i + n / MI_CHUNK_SLICES].dirty_bits != 0);
+  return is_backed ? 0 : MI_CHUNK_SLICES - n_last;
+}
+
 // Of the runs of free chunks of each region, or (`look` 0) of the lowest of each, the one where most of n slices is backed, if that is
 // more than `choice` has.
 static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* choice) {
@@ -190,6 +197,7 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
     if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
     size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
     if (i != SIZE_MAX) i = place_most_backed(region, i, n_chunks, look, n, &n_backed);
+    if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, place_n_behind(region, i, n));
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
   }
 }

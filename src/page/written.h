@@ -7,7 +7,8 @@
 // WN1  Looked at are blocks of the page before the last that the theap made of memory which read as zero: what it holds was written by
 //      the program, and its last block was handed out a while ago.  Other threads may use blocks of the class in another way.
 // WN2  In 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word and three others.  A word that
-//      cannot be read holds nothing; on a system that cannot be asked (_mi_prim_is_written), none does.
+//      cannot be read holds nothing; on a system that cannot be asked (_mi_prim_is_written), none does.  Nor is anything looked at where
+//      memory does not ask for huge pages.
 // WN3  After four looks in a row that found less only each sixteenth page is looked at: a look takes 3 us.
 // WN4  The page may have gone meanwhile, and its memory may be another's, or nobody's.  Then the answer is a guess; nothing is written,
 //      and reading by the system is no fault.
@@ -35,5 +36,5 @@ static inline void _mi_written_note(mi_written_t* written, const mi_page_t* page
   of->last = (uint32_t)slice;
 }
 
-// A page is about to be made: is it going to be filled?
+// A page of several slices is about to be made: is it going to be filled?
 bool _mi_written_is(mi_written_t* written, size_t cls);

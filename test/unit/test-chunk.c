@@ -192,6 +192,39 @@ static void check_medium_policy(void) {
   _mi_purge_slices(SIZE_MAX);
 }
 
+// Where a large block lies that is not known to be dense, if the first n chunks of the huge-page region are backed and free.
+static const mi_region_t* large_region(size_t n, size_t n_slices) {
+  mi_run_t backed = _mi_slices_alloc(n * MI_CHUNK_SLICES, 1, n == 1 ? MI_CHUNK_HUGE : MI_CHUNK_DENSE, MI_ARENA_ANY);
+  CHECK(backed.region == dense);
+  free_run(backed);
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  free_run(run);
+  _mi_purge_slices(SIZE_MAX);
+  return run.region;
+}
+
+// In the huge-page region if more than half of it is backed there, less what its last huge page would back behind it.
+static void check_large_policy(void) {
+  enum { n_taken = 3 * MI_CHUNK_SLICES };
+  static mi_run_t taken[n_taken];
+  size_t          n = 0;
+  if (!_mi_region_may_be_huge()) return;
+  // What partly used chunks of the other region have comes first: they have nothing.
+  while (region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_MIXED] != 0 && n < n_taken)
+    taken[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  free_run(_mi_slices_alloc(6 * MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, MI_ARENA_ANY)); // so many chunks are there
+  _mi_purge_slices(SIZE_MAX);
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES) == dense);
+  CHECK(large_region(2, 3 * MI_CHUNK_SLICES) == dense);
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES + 8) == dense); // 64 - 24 > 36
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES + 2) == dense); // 64 - 30 > 33
+  CHECK(large_region(2, 5 * MI_CHUNK_SLICES) == region);
+  CHECK(large_region(1, MI_CHUNK_SLICES + 2) == region);  // 32 - 30
+  CHECK(large_region(1, MI_CHUNK_SLICES + 22) == region); // 32 - 10 < 27
+  CHECK(large_region(1, MI_CHUNK_SLICES + 28) == region); // 32 - 4 < 30
+  for (size_t i = 0; i < n; i++) free_run(taken[i]);
+}
+
 // Its buckets, with chunks of every kind in them.
 static void check_huge(rng_t* r) {
   region = dense;
@@ -228,6 +261,7 @@ int main(int argc, char** argv) {
   }
   check_huge_policy();
   check_medium_policy();
+  check_large_policy();
   check_huge(&r);
   return check_result();
 }
