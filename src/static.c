@@ -143,7 +143,6 @@
 #include "page/page.c"
 #include "page/size_class.c"
 #include "page/verify.c"
-#include "page/written.c"
 
 #include "heap/attach.c"
 #include "heap/background.c"
