@@ -129,12 +129,12 @@ static void check_valid(size_t size) {
 // Rounds are those of check_rounds: the thread that makes them waits.  With this lock mi_heap_check would wait, too.
 static void check_all(void) {
   _mi_background_lock();
-  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_reuse(sizes[i]);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) check_reuse(sizes[i]);
   check_relief();
   check_large();
-  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_rounds(sizes[i]);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) check_rounds(sizes[i]);
   _mi_background_unlock();
-  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) check_valid(sizes[i]);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) check_valid(sizes[i]);
 }
 
 int main(int argc, char** argv) {
