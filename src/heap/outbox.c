@@ -42,8 +42,10 @@ static mi_noinline void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_pa
 }
 
 static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, mi_block_t* last, size_t n) {
-  mi_page_state_t was;
-  size_t          claim_at = _mi_size_class_info[page->cls].claim_at;
+  mi_page_state_t        was;
+  const mi_class_info_t* info = &_mi_size_class_info[page->cls];
+  bool                   is_home = (theap != NULL && mi_load_relaxed(&page->home) == theap);
+  size_t                 claim_at = (is_home ? info->claim_own_at : info->claim_at);
   mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, _mi_page_capacity_of(page), &was);
   MI_PROBE3(batch, page, n, now == MI_PAGE_CLAIMED);
   if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);

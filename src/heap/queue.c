@@ -133,7 +133,7 @@ mi_page_t* _mi_queue_refreed(mi_theap_t* theap, size_t cls) {
     mi_page_t* page = full->first;
     list_remove(full, page);
     _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
-    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count >= _mi_size_class_info[cls].claim_at) {
+    if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count >= _mi_size_class_info[cls].claim_own_at) {
       _mi_queue_add(theap, page);
       return page;
     }

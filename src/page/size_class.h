@@ -35,8 +35,13 @@ typedef struct mi_class_info_s {
   uint8_t  n_slices;     // of a page: 1 to 8
   uint8_t  outbox_limit; // blocks of other threads' pages that we collect before they go back: 32 or 4 KiB
   uint16_t bin_limit;    // blocks that a bin may hold: 64 or 16 KiB
-  uint16_t claim_at;     // free blocks at which a parked page is worth sharing: 1/32, and above 1 KiB a quarter up to 4
+  uint16_t claim_own_at; // free blocks at which a parked page is worth having again for its home
+  uint16_t claim_at;     // the same for all others, who share it
 } mi_class_info_t;
+
+// claim_own_at is 1/32 of the blocks, above 1 KiB a quarter up to 4.  To share a page and to adopt it again takes two locks and some
+// lines of other processors, so others wait until there is more: an eighth, above 1 KiB 8 blocks or half of the page, and above
+// 16 KiB no more than its home.  What is free in a parked page is of use to nobody until then (docs/decisions/056).
 
 extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 

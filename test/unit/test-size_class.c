@@ -74,7 +74,9 @@ static void check_class(size_t cls) {
   CHECK_FOR(info->capacity >= (size <= 64 * MI_KiB ? 8 : 1) && info->capacity <= MI_WORD_COUNT_MAX, "class %zu", cls);
   CHECK_EQ(info->outbox_limit, at_least(at_most(32, 4 * MI_KiB / size), 1));
   CHECK_EQ(info->bin_limit, at_least(at_most(64, 16 * MI_KiB / size), 1));
-  CHECK_EQ(info->claim_at, at_least(info->capacity / 32u, size > 1024 ? at_most((info->capacity + 3u) / 4, 4) : 1));
+  CHECK_EQ(info->claim_own_at, at_least(info->capacity / 32u, size > 1024 ? at_most((info->capacity + 3u) / 4, 4) : 1));
+  size_t others = (size <= 1024 ? info->capacity / 8u : at_most(info->capacity / 2u, 8));
+  CHECK_EQ(info->claim_at, size > 16 * 1024 ? info->claim_own_at : others);
 }
 
 static void check_classes(void) {
