@@ -40,8 +40,8 @@ typedef struct mi_class_info_s {
 } mi_class_info_t;
 
 // claim_own_at is 1/32 of the blocks, above 1 KiB a quarter up to 4.  To share a page and to adopt it again takes two locks and some
-// lines of other processors, so others wait until there is more: an eighth, above 1 KiB 8 blocks or half of the page, and above
-// 16 KiB no more than its home.  What is free in a parked page is of use to nobody until then (docs/decisions/056).
+// lines of other processors, so others wait until there is more: a quarter, above 1 KiB 3/8 up to 8, and above 16 KiB no more than
+// its home.  What is free in a parked page is of use to nobody until then (docs/decisions/056).
 
 extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 

@@ -75,8 +75,8 @@ static void check_class(size_t cls) {
   CHECK_EQ(info->outbox_limit, at_least(at_most(32, 4 * MI_KiB / size), 1));
   CHECK_EQ(info->bin_limit, at_least(at_most(64, 16 * MI_KiB / size), 1));
   CHECK_EQ(info->claim_own_at, at_least(info->capacity / 32u, size > 1024 ? at_most((info->capacity + 3u) / 4, 4) : 1));
-  size_t others = (size <= 1024 ? info->capacity / 8u : at_most(info->capacity / 2u, 8));
-  CHECK_EQ(info->claim_at, size > 16 * 1024 ? info->claim_own_at : others);
+  size_t others = (size <= 1024 ? info->capacity / 4u : at_most(info->capacity * 3u / 8, 8));
+  CHECK_EQ(info->claim_at, at_least(size > 16 * 1024 ? 0 : others, info->claim_own_at));
 }
 
 static void check_classes(void) {
