@@ -143,6 +143,7 @@ set(mi_sources
   src/page/page.c
   src/page/size_class.c
   src/page/verify.c
+  src/page/written.c
 
   src/heap/attach.c
   src/heap/background.c

@@ -143,6 +143,7 @@
 #include "page/page.c"
 #include "page/size_class.c"
 #include "page/verify.c"
+#include "page/written.c"
 
 #include "heap/attach.c"
 #include "heap/background.c"

@@ -66,19 +66,24 @@ static bool give_free_chunks(mi_region_t* region, size_t most, size_t* n_given) 
   return true;
 }
 
-static void give_bits(mi_region_t* region, size_t i, uint32_t bits, size_t* n_given) {
+static void give_bits(mi_region_t* region, size_t i, uint32_t bits, uint32_t dirty, size_t* n_given) {
   while (bits != 0) {
-    size_t at = mi_ctz32(bits);
-    size_t n = mi_low_ones64(bits >> at);
-    if (give_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += n;
-    bits &= ~(mi_mask32(n) << at);
+    size_t   at = mi_ctz32(bits), n = mi_low_ones64(bits >> at);
+    uint32_t run = mi_mask32(n) << at;
+    if (give_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += mi_popcount32(run & dirty);
+    bits &= ~run;
   }
+}
+
+// What goes of a chunk whose slices `dirty` are free and backed.  A huge page backs what was never handed out, too.
+static uint32_t give_bits_of(const mi_region_t* region, size_t i, uint32_t dirty) {
+  return region->is_huge && dirty != 0 ? region->chunks[i].free_bits : dirty;
 }
 
 // The same for a partly used chunk: one of those that have most to give.
 static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
   size_t   i = SIZE_MAX, best = 0;
-  uint32_t bits = 0;
+  uint32_t bits = 0, dirty = 0;
   _mi_lock_acquire(&_mi_region_lock);
   for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
     uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
@@ -87,12 +92,13 @@ static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
     i = _mi_chunk_most_backed(region, kind);
   }
   if (i != SIZE_MAX) {
-    bits = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
+    dirty = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
+    bits = give_bits_of(region, i, dirty);
     _mi_chunk_take(region, i, bits, MI_CHUNK_MIXED);
   }
   _mi_lock_release(&_mi_region_lock);
   if (bits != 0) _mi_hole_open(region, i);
-  give_bits(region, i, bits, n_given);
+  give_bits(region, i, bits, dirty, n_given);
   return bits != 0;
 }
 

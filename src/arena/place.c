@@ -47,6 +47,7 @@ mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_c
 
 // What a request of that kind takes in a region.
 static mi_chunk_kind_t place_kind(mi_chunk_kind_t kind, bool is_huge) {
+  if (kind == MI_CHUNK_MEDIUM_HUGE) return MI_CHUNK_MEDIUM;
   if (kind >= MI_CHUNK_KINDS) return MI_CHUNK_MIXED;
   return kind == MI_CHUNK_HUGE && !is_huge ? MI_CHUNK_SMALL : kind;
 }
@@ -143,22 +144,22 @@ static bool place_try_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_
 }
 
 // From wholly free chunks of other kinds that are backed.
-static bool place_try_backed(size_t n, mi_run_t* run) {
+static bool place_try_backed(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
     bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);
-    if (is_backed && place_try(region, n, 1, MI_CHUNK_SMALL, true, run)) return true;
+    if (is_backed && place_try(region, n, 1, kind, true, run)) return true;
   }
   return false;
 }
 
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
-// already comes first.
-static bool place_try_huge(size_t n, mi_run_t* run) {
+// already comes first.  `kind` is that of a chunk in a huge-page region, `plain` that of one in another.
+static bool place_try_huge(size_t n, mi_chunk_kind_t kind, mi_chunk_kind_t plain, mi_run_t* run) {
   if (_mi_region_all[0].n_used < PLACE_HUGE_FROM || !_mi_region_may_be_huge()) return false;
-  return place_try_each(true, n, 1, MI_CHUNK_HUGE, false, run) ||
-         place_try_each(false, n, 1, MI_CHUNK_SMALL, false, run) || place_try_backed(n, run) ||
+  return place_try_each(true, n, 1, kind, false, run) || place_try_each(false, n, 1, plain, false, run) ||
+         place_try_backed(n, plain, run) ||
          (_mi_limit_has_room(MI_CHUNK_SIZE) &&
-          (place_try_each(true, n, 1, MI_CHUNK_HUGE, true, run) || place_try_added(true, n, 1, MI_CHUNK_HUGE, run)));
+          (place_try_each(true, n, 1, kind, true, run) || place_try_added(true, n, 1, kind, run)));
 }
 
 typedef struct place_choice_s {
@@ -182,6 +183,13 @@ static size_t place_most_backed(const mi_region_t* region, size_t i, size_t n, s
   return best;
 }
 
+// What a run of n slices, from chunk i on, makes resident behind its end: in a huge page of which nothing is backed yet.
+static size_t place_n_behind(const mi_region_t* region, size_t i, size_t n) {
+  size_t n_last = n % MI_CHUNK_SLICES;
+  bool   is_backed = (n_last == 0 || region->chunks[i + n / MI_CHUNK_SLICES].dirty_bits != 0);
+  return is_backed ? 0 : MI_CHUNK_SLICES - n_last;
+}
+
 // Of the runs of free chunks of each region, or (`look` 0) of the lowest of each, the one where most of n slices is backed, if that is
 // more than `choice` has.
 static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* choice) {
@@ -189,6 +197,7 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
     if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
     size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
     if (i != SIZE_MAX) i = place_most_backed(region, i, n_chunks, look, n, &n_backed);
+    if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, place_n_behind(region, i, n));
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
   }
 }
@@ -213,12 +222,24 @@ static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
          (place_try_each(true, n, 1, MI_CHUNK_MIXED, true, run) || place_try_added(true, n, 1, MI_CHUNK_MIXED, run));
 }
 
-// Huge-page regions are for pages in huge-page chunks and for dense blocks, but what those have given back is for all; and when
-// nothing else is left, so is the rest of them.
-static bool place_try_any(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+// A large block in a huge page that is backed and free.
+static bool place_try_free_huge(size_t n, mi_run_t* run) {
+  for (mi_region_t* region = &_mi_region_all[MI_REGION_HUGE]; region != NULL; region = region->next) {
+    if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
+    size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
+    if (i == SIZE_MAX) continue;
+    place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, MI_CHUNK_MIXED, run);
+    return true;
+  }
+  return false;
+}
+
+// Huge-page regions are for pages in huge-page chunks and for dense blocks, but what those have given back is for all (`may_break`: a
+// huge page that is free, too); and when nothing else is left, so is the rest of them.
+static bool place_try_any(size_t n, size_t align, mi_chunk_kind_t kind, bool may_break, mi_run_t* run) {
   return place_try_each(false, n, align, kind, false, run) || place_try_each(true, n, align, kind, false, run) ||
-         place_try_each(false, n, align, kind, true, run) || place_try_added(false, n, align, kind, run) ||
-         place_try_each(true, n, align, kind, true, run);
+         (may_break && place_try_free_huge(n, run)) || place_try_each(false, n, align, kind, true, run) ||
+         place_try_added(false, n, align, kind, run) || place_try_each(true, n, align, kind, true, run);
 }
 
 // Where memory only grows all that is free is looked through before there is more.
@@ -240,15 +261,18 @@ void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) 
     place_try_grown(n, align, place_kind(kind, false), run);
     return;
   }
-  if (kind == MI_CHUNK_HUGE) {
-    if (place_try_huge(n, run)) return;
-    kind = MI_CHUNK_SMALL;
+  if (kind == MI_CHUNK_HUGE || kind == MI_CHUNK_MEDIUM_HUGE) {
+    mi_chunk_kind_t plain = place_kind(kind, false);
+    if (place_try_huge(n, place_kind(kind, true), plain, run)) return;
+    kind = plain;
   }
   if (n > MI_CHUNK_SLICES && align == 1 && kind != MI_CHUNK_THIN && place_try_large(n, kind, run)) return;
+  // A block that has grown, or may, needs room behind it.
+  bool may_break = (kind == MI_CHUNK_MIXED && n <= MI_CHUNK_SLICES && align == 1);
   kind = place_kind(kind, true);
-  if (place_try_any(n, align, kind, run)) return;
+  if (place_try_any(n, align, kind, may_break, run)) return;
   bool may_open = (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
-  if (may_open && _mi_shrink_regions()) place_try_any(n, align, kind, run);
+  if (may_open && _mi_shrink_regions()) place_try_any(n, align, kind, false, run);
 }
 
 // Only from that region.

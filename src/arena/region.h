@@ -51,9 +51,10 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_META,   // our own data
   MI_CHUNK_HUGE,   // pages of one slice that will be filled soon; in region 1
   MI_CHUNK_KINDS,
-  // What is asked for: MIXED, for a large block of which all or little is going to be written (dense.h), or one that has grown
-  // and may grow again.  Of no chunk.
-  MI_CHUNK_DENSE = MI_CHUNK_KINDS,
+  // What is asked for, of no chunk: MEDIUM, for pages that will be filled soon, in a huge-page region; MIXED, for a large block of
+  // which all or little is going to be written (dense.h), or one that has grown and may grow again.
+  MI_CHUNK_MEDIUM_HUGE = MI_CHUNK_KINDS,
+  MI_CHUNK_DENSE,
   MI_CHUNK_THIN,
   MI_CHUNK_GROWN
 } mi_chunk_kind_t;

@@ -14,8 +14,10 @@
 
 #define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
-// A class that has so many pages of one slice is growing: the next will be filled, and may lie in a huge-page chunk.
-#define REFILL_HUGE_FROM 4
+// A class that has so many pages is growing: the next will be filled, and may lie in a huge-page chunk.  If it has several slices that is
+// so only if the program fills its blocks, and as long as there are few pages nobody asks: then there is no such chunk (arena/place.c).
+#define REFILL_HUGE_FROM  4
+#define REFILL_HUGE_BYTES (4 * MI_MiB)
 
 // How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
 static size_t refill_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
@@ -41,14 +43,20 @@ static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_
   return _mi_page_take_free(page, (size_t)MI_REFILL_FIRST << state->n_fills);
 }
 
+static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
+  if (theap->classes[cls].n_pages < REFILL_HUGE_FROM) return false;
+  if (cls < MI_CLASS_SEVERAL) return true;
+  bool is_small = (mi_load_relaxed(&_mi_stat_live.page_committed.current) < (int64_t)REFILL_HUGE_BYTES);
+  return !is_small && _mi_written_is(&theap->written, cls);
+}
+
 static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
   _mi_trim_wide(theap, cls);
-  bool       is_huge = (theap->classes[cls].n_pages >= REFILL_HUGE_FROM);
   mi_heap_t* heap = _mi_theap_heap(theap);
   _mi_mapped_make_room(_mi_size_class_info[cls].n_slices * MI_SLICE_SIZE);
   if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
-  mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, is_huge, mi_load_relaxed(&heap->arena));
+  mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, refill_will_fill(theap, cls), mi_load_relaxed(&heap->arena));
   if (page == NULL) return NULL;
   if (!_mi_heap_add_page(heap, page)) {
     _mi_page_delete(page);
@@ -56,7 +64,9 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   }
   _mi_page_set_home(page, theap);
   theap->classes[cls].n_pages++;
-  if (_mi_page_has(page, MI_PAGE_IS_ZERO) && _mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
+  bool is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
+  _mi_written_note(&theap->written, page, is_zero);
+  if (is_zero && _mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
   return page;
 }
 

@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 #include "../page/page.h"
+#include "../page/written.h"
 #include "directory.h"
 #include "kept.h"
 
@@ -179,6 +180,7 @@ struct mi_theap_s {
   uint32_t            n_to_look;               // so many there are to be
   uint32_t            sparse_cls;              // ... and which class it looked at last
   uint32_t            n_page_misses;           // requests that no page had room for, since it looked at shared pages
+  mi_written_t        written;                 // which classes fill their pages of several slices
 };
 
 // What bin_offset of a page of a counted theap is above that of others (counted.h).

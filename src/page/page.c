@@ -101,7 +101,7 @@ static void page_clear_slices(mi_page_t* page) {
 }
 
 static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_huge) {
-  if (info->n_slices > 1) return MI_CHUNK_MEDIUM;
+  if (info->n_slices > 1) return is_huge ? MI_CHUNK_MEDIUM_HUGE : MI_CHUNK_MEDIUM;
   return is_huge ? MI_CHUNK_HUGE : MI_CHUNK_SMALL;
 }
 

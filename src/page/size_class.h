@@ -47,6 +47,9 @@ extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 
 #define MI_CLASS_4K (48 + 3 * MI_MIN_ALIGN_8) // the class of 4096 bytes; from there on four a doubling
 
+// From here on, above 8 KiB, a page has several slices.
+#define MI_CLASS_SEVERAL (MI_CLASS_4K + 5)
+
 // From here on, above 16 KiB, a bin holds one block unless it has grown.
 #define MI_CLASS_WIDE (MI_CLASS_4K + 9)
 

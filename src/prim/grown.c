@@ -144,6 +144,7 @@ MI_PRIM_DEFAULT int _mi_prim_decommit(void* start, size_t size)            { (vo
 MI_PRIM_DEFAULT int _mi_prim_protect(void* start, size_t size)             { (void)start, (void)size; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_populate(void* start, size_t size)            { (void)start, (void)size; return EINVAL; }
 MI_PRIM_DEFAULT int _mi_prim_populate_read(void* start, size_t size)       { (void)start, (void)size; return EINVAL; }
+MI_PRIM_DEFAULT bool _mi_prim_is_written(const void* word)                 { (void)word; return false; }
 MI_PRIM_DEFAULT int _mi_prim_advise_huge(void* start, size_t size, bool enable) { (void)start, (void)size, (void)enable; return ENOTSUP; }
 MI_PRIM_DEFAULT mi_remap_t _mi_prim_unremap(void* start, size_t size)      { (void)start, (void)size; return MI_REMAP_REFUSED; }
 MI_PRIM_DEFAULT mi_remap_t _mi_prim_remap(void* from, void* to, size_t size) { (void)from, (void)to, (void)size; return MI_REMAP_REFUSED; }

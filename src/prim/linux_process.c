@@ -176,8 +176,9 @@ mi_no_stack_protector bool _mi_prim_has_thread_storage(void) {
 }
 
 // The headers of the kernel may be missing beside a C library.
-#define PRIM_FUTEX_WAIT 128 // FUTEX_WAIT_PRIVATE
-#define PRIM_FUTEX_WAKE 129 // FUTEX_WAKE_PRIVATE
+#define PRIM_FUTEX_WAIT        128 // FUTEX_WAIT_PRIVATE
+#define PRIM_FUTEX_WAKE        129 // FUTEX_WAKE_PRIVATE
+#define PRIM_FUTEX_CMP_REQUEUE 132 // FUTEX_CMP_REQUEUE_PRIVATE
 
 // With pointers of 32 bits, a C library may have time of 64 bits; the kernel has a call for that.
 #if defined(SYS_futex_time64)
@@ -197,6 +198,14 @@ void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   int saved = errno;
   syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAKE, all ? 0x7fffffff : 1, NULL, NULL, 0);
   errno = saved;
+}
+
+// The call compares the word with 0, and is told to wake and to move nobody.  Filters of system calls know it: locks need it.
+bool _mi_prim_is_written(const void* word) {
+  int  saved = errno;
+  bool is = (syscall(PRIM_FUTEX, word, PRIM_FUTEX_CMP_REQUEUE, 0, 0L, word, 0) != 0 && errno == EAGAIN);
+  errno = saved;
+  return is;
 }
 
 // ---- guarded blocks: stacks -----------------------------------------------------------------------------------------

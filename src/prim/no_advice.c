@@ -13,6 +13,11 @@ int _mi_prim_populate_read(void* start, size_t size) {
   return EINVAL;
 }
 
+bool _mi_prim_is_written(const void* word) {
+  (void)word;
+  return false;
+}
+
 // Those that have huge pages for all use them by themselves.
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
   (void)start, (void)size, (void)enable;

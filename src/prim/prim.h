@@ -68,6 +68,9 @@ int         _mi_prim_populate(void* start, size_t size);
 // Makes sure that the range can be read: it is backed, or reads as zero.  EINVAL where the system cannot; EFAULT, ENOMEM where
 // reading it would be fatal.
 int         _mi_prim_populate_read(void* start, size_t size);
+// Does a word of 32 bits hold anything but 0?  False, too, if it cannot be read, and where the system cannot be asked.  The program may
+// have it, and may take its access or its memory away at the same time.
+bool        _mi_prim_is_written(const void* word);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
 int         _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.  ENOTSUP where the

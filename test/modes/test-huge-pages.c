@@ -138,6 +138,41 @@ static void check_huge(void) {
   mi_collect(true);
 }
 
+// Medium blocks that are written all over get huge pages, too, and those of which little is used get none, even after others that were
+// (src/page/written.h).
+enum { n_medium = 2048, medium_size = 30000, n_thin = 4096 };
+
+static char* medium[n_thin];
+
+static void malloc_medium(size_t n, size_t n_written) {
+  for (size_t i = 0; i < n; i++) {
+    medium[i] = (char*)mi_malloc(medium_size);
+    if (medium[i] != NULL) memset(medium[i], 0xAB, n_written);
+  }
+}
+
+static void free_medium(size_t n) {
+  for (size_t i = 0; i < n; i++) mi_free(medium[i]);
+  mi_collect(true);
+}
+
+static void check_medium(void) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), before = rss_now();
+  malloc_medium(n_medium, medium_size);
+  long huge = huge_kib();
+  printf("60 MiB of medium blocks: %ld KiB of huge pages\n", huge);
+  CHECK(rss_within("60 MiB of medium blocks", minus(rss_now(), before), n_medium * medium_size / 8 * 9 + 4 * MiB));
+  bool may_ask = (!MI_TRACK && !MI_HARDENED);
+  if (may_ask && rss_is_meaningful() && system_gives_huge_pages()) CHECK(huge >= 32 * 1024);
+  free_medium(n_medium);
+  before = rss_now();
+  malloc_medium(n_thin, 1);
+  size_t bound = n_thin * 2 * page + 8 * MiB; // what was written, and a link that was written when the block was made
+  bool   is_filled = (MI_FILL || MI_FILL_NEW);
+  if (!is_filled) CHECK(rss_within("120 MiB of blocks of which little is used", minus(rss_now(), before), bound));
+  free_medium(n_thin);
+}
+
 // Makes huge pages of those around these addresses, as an idle system does where they are asked for; how many times it did.
 static size_t collapse(char** blocks, size_t n, size_t step) {
   size_t n_collapsed = 0;
@@ -242,6 +277,7 @@ int main(int argc, char** argv) {
   mi_option_set(mi_option_allow_thp, 0);
   check_huge();
   mi_option_set(mi_option_allow_thp, 1);
+  check_medium();
   check_process_setting();
   check_large_heap();
   return check_result();

@@ -153,6 +153,91 @@ static void check_huge_policy(void) {
   _mi_purge_slices(SIZE_MAX);
 }
 
+static mi_run_t take_medium(mi_chunk_kind_t kind) {
+  return _mi_slices_alloc(3, 1, kind, MI_ARENA_ANY);
+}
+
+static size_t chunk_of(mi_run_t run) {
+  return run.slice / MI_CHUNK_SLICES;
+}
+
+// The same for pages of several slices, in chunks of their own.
+static void check_medium_policy(void) {
+  enum { n_taken = MI_CHUNK_SLICES / 3 };
+  mi_run_t taken[n_taken];
+  if (!_mi_region_may_be_huge()) return;
+  _mi_purge_slices(SIZE_MAX);
+  for (size_t i = 0; i < n_taken; i++) {
+    taken[i] = take_medium(i == 0 ? MI_CHUNK_MEDIUM : MI_CHUNK_MEDIUM_HUGE);
+    CHECK(taken[i].region == region && chunk_of(taken[i]) == chunk_of(taken[0]));
+  }
+  mi_run_t run = take_medium(MI_CHUNK_MEDIUM_HUGE), next = take_medium(MI_CHUNK_MEDIUM_HUGE), one = take_huge();
+  CHECK(run.region == dense && next.region == dense && chunk_of(next) == chunk_of(run));
+  CHECK_EQ(dense->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
+  CHECK(one.region != dense || chunk_of(one) != chunk_of(run));
+  free_run(next);
+  mi_run_t other = take_medium(MI_CHUNK_MEDIUM);
+  CHECK(other.region == dense && other.slice == next.slice); // it is backed
+  free_run(other);
+  free_run(one);
+  free_run(run);
+  _mi_purge_slices(SIZE_MAX);
+  mi_option_set(mi_option_allow_thp, 0);
+  run = take_medium(MI_CHUNK_MEDIUM_HUGE);
+  CHECK(run.region == region);
+  CHECK_EQ(region->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
+  free_run(run);
+  mi_option_set(mi_option_allow_thp, 1);
+  for (size_t i = 0; i < n_taken; i++) free_run(taken[i]);
+  _mi_purge_slices(SIZE_MAX);
+}
+
+// Where a large block lies if the first n chunks of the huge-page region are backed and free.
+static const mi_region_t* kind_region(mi_chunk_kind_t kind, size_t n, size_t n_slices) {
+  if (n > 0) {
+    mi_run_t backed = _mi_slices_alloc(n * MI_CHUNK_SLICES, 1, n == 1 ? MI_CHUNK_HUGE : MI_CHUNK_DENSE, MI_ARENA_ANY);
+    CHECK(backed.region == dense);
+    free_run(backed);
+  }
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, kind, MI_ARENA_ANY);
+  free_run(run);
+  _mi_purge_slices(SIZE_MAX);
+  return run.region;
+}
+
+// The same if it is not known to be dense.
+static const mi_region_t* large_region(size_t n, size_t n_slices) {
+  return kind_region(MI_CHUNK_MIXED, n, n_slices);
+}
+
+// In the huge-page region if more than half of it is backed there, less what its last huge page would back behind it.
+static void check_large_policy(void) {
+  enum { n_taken = 3 * MI_CHUNK_SLICES };
+  static mi_run_t taken[n_taken];
+  size_t          n = 0;
+  if (!_mi_region_may_be_huge()) return;
+  // What partly used chunks of the other region have comes first: they have nothing.
+  while (region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_MIXED] != 0 && n < n_taken)
+    taken[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  free_run(_mi_slices_alloc(6 * MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, MI_ARENA_ANY)); // so many chunks are there
+  _mi_purge_slices(SIZE_MAX);
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES) == dense);
+  CHECK(large_region(2, 3 * MI_CHUNK_SLICES) == dense);
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES + 8) == dense); // 64 - 24 > 36
+  CHECK(large_region(2, 2 * MI_CHUNK_SLICES + 2) == dense); // 64 - 30 > 33
+  CHECK(large_region(2, 5 * MI_CHUNK_SLICES) == region);
+  CHECK(large_region(1, MI_CHUNK_SLICES + 2) == region);  // 32 - 30
+  CHECK(large_region(1, MI_CHUNK_SLICES + 22) == region); // 32 - 10 < 27
+  CHECK(large_region(1, MI_CHUNK_SLICES + 28) == region); // 32 - 4 < 30
+  // What fits into one takes it if it is there, but for what has grown, or will not be written.
+  CHECK(large_region(0, 20) == region);
+  CHECK(large_region(1, 20) == dense);
+  CHECK(large_region(1, MI_CHUNK_SLICES) == dense);
+  CHECK(kind_region(MI_CHUNK_GROWN, 1, 20) == region);
+  CHECK(kind_region(MI_CHUNK_THIN, 1, 20) == region);
+  for (size_t i = 0; i < n; i++) free_run(taken[i]);
+}
+
 // Its buckets, with chunks of every kind in them.
 static void check_huge(rng_t* r) {
   region = dense;
@@ -188,6 +273,8 @@ int main(int argc, char** argv) {
     return check_result();
   }
   check_huge_policy();
+  check_medium_policy();
+  check_large_policy();
   check_huge(&r);
   return check_result();
 }

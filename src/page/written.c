@@ -1,0 +1,45 @@
+// Are the blocks of a class written all over?  Layer: page.  written.h has the invariants.
+#include "written.h"
+
+#include "../base/bits.h"
+#include "../base/mode.h"
+#include "../base/track.h"
+
+#define WRITTEN_PLACES    8
+#define WRITTEN_EMPTY_MAX 1
+#define WRITTEN_WORDS     4
+
+// WN3
+#define WRITTEN_PATIENCE 4
+#define WRITTEN_PERIOD   16
+
+// The first word, which who touches memory to back it touches, and others at random.
+static bool written_holds(uintptr_t start, size_t size, uint64_t random) {
+  for (int k = 0; k < WRITTEN_WORDS; k++) {
+    size_t offset = (k == 0 ? 0 : (random >> 16 * k) % (size / sizeof(uint32_t)) * sizeof(uint32_t));
+    if (_mi_prim_is_written((const void*)(start + offset))) return true;
+  }
+  return false;
+}
+
+static bool written_is(uintptr_t page, size_t cls) {
+  const mi_class_info_t* info = &_mi_size_class_info[cls];
+  size_t                 step = mi_min(_mi_prim_os_page_size(), info->block_size), n_empty = 0;
+  uint64_t               random = page;
+  for (size_t i = 0; i < WRITTEN_PLACES && n_empty <= WRITTEN_EMPTY_MAX; i++) {
+    random = mi_mix64(random);
+    uintptr_t block = page + i * info->capacity / WRITTEN_PLACES * info->block_size;
+    if (!written_holds(block + (random & 0xFFFF) % (info->block_size / step) * step, step, random)) n_empty++;
+  }
+  return n_empty <= WRITTEN_EMPTY_MAX;
+}
+
+bool _mi_written_is(mi_written_t* written, size_t cls) {
+  if (MI_TRACK || MI_HARDENED) return false;
+  mi_written_class_t* of = &written->classes[cls - MI_CLASS_SEVERAL];
+  if (of->before == 0) return false;
+  bool is_looked_at = (of->n_thin < WRITTEN_PATIENCE || of->n_thin % WRITTEN_PERIOD == 0);
+  bool is = (is_looked_at && _mi_region_may_be_huge() && written_is((uintptr_t)of->before << MI_SLICE_SHIFT, cls));
+  of->n_thin = (is ? 0 : of->n_thin + 1);
+  return is;
+}
