@@ -16,7 +16,7 @@
 // The first word, which who touches memory to back it touches, and others at random.
 static bool written_holds(uintptr_t start, size_t size, uint64_t random) {
   for (int k = 0; k < WRITTEN_WORDS; k++) {
-    size_t offset = (k == 0 ? 0 : (random >> 16 * k) % (size / sizeof(uint32_t)) * sizeof(uint32_t));
+    size_t offset = (k == 0 ? 0 : (size_t)(random >> 16 * k) % (size / sizeof(uint32_t)) * sizeof(uint32_t));
     if (_mi_prim_is_written((const void*)(start + offset))) return true;
   }
   return false;
@@ -29,7 +29,7 @@ static bool written_is(uintptr_t page, size_t cls) {
   for (size_t i = 0; i < WRITTEN_PLACES && n_empty <= WRITTEN_EMPTY_MAX; i++) {
     random = mi_mix64(random);
     uintptr_t block = page + i * info->capacity / WRITTEN_PLACES * info->block_size;
-    if (!written_holds(block + (random & 0xFFFF) % (info->block_size / step) * step, step, random)) n_empty++;
+    if (!written_holds(block + (size_t)(random & 0xFFFF) % (info->block_size / step) * step, step, random)) n_empty++;
   }
   return n_empty <= WRITTEN_EMPTY_MAX;
 }
