@@ -86,6 +86,22 @@ static void check_purge(void) {
   check_all();
 }
 
+// As much as is asked for, and less than a chunk more: one chunk by itself, and then some of six side by side.
+static void check_purge_amount(void) {
+  enum { n_run = 8 * MI_CHUNK_SLICES, n_asked = 2 * MI_CHUNK_SLICES + MI_CHUNK_SLICES / 2 };
+  purge(SIZE_MAX);
+  size_t run = take(n_run, 1, MI_CHUNK_MIXED);
+  give(run, n_run - 2 * MI_CHUNK_SLICES, false);
+  give(run + n_run - MI_CHUNK_SLICES, MI_CHUNK_SLICES, false);
+  size_t before = map_purgeable();
+  purge(n_asked);
+  size_t n_given = before - map_purgeable();
+  CHECK_FOR(n_given >= n_asked && n_given < n_asked + MI_CHUNK_SLICES, "%zu slices", n_given);
+  give(run + n_run - 2 * MI_CHUNK_SLICES, MI_CHUNK_SLICES, false);
+  purge(SIZE_MAX);
+  check_all();
+}
+
 // ---- region 1 -------------------------------------------------------------------------------------------------------
 
 static mi_region_t* const dense = &_mi_region_all[MI_REGION_HUGE];
@@ -268,6 +284,7 @@ int main(int argc, char** argv) {
   check_low();
   check_random(&r, 6000 * test_scale());
   check_purge();
+  check_purge_amount();
   if (dense->base == 0) {
     test_skip("huge-page chunks", "there are none on this system");
     return check_result();
