@@ -112,6 +112,15 @@ static bool place_try(mi_region_t* region, size_t n, size_t align, mi_chunk_kind
   return true;
 }
 
+// From the fullest chunk of kind `from` that has a run of them which is backed.
+static bool place_try_fullest(mi_region_t* region, mi_chunk_kind_t from, size_t n, mi_chunk_kind_t kind,
+                              mi_run_t* run) {
+  size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, from, n);
+  if (i == SIZE_MAX) return false;
+  place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, kind, run);
+  return true;
+}
+
 // From the library's own regions: huge-page regions or the others.
 static mi_always_inline bool place_try_each(bool is_huge, size_t n, size_t align, mi_chunk_kind_t kind, bool is_new,
                                             mi_run_t* run) {
@@ -225,11 +234,7 @@ static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
 // A large block in a huge page that is backed and free.
 static bool place_try_free_huge(size_t n, mi_run_t* run) {
   for (mi_region_t* region = &_mi_region_all[MI_REGION_HUGE]; region != NULL; region = region->next) {
-    if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
-    size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
-    if (i == SIZE_MAX) continue;
-    place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, MI_CHUNK_MIXED, run);
-    return true;
+    if (place_try_fullest(region, MI_CHUNK_NONE, n, MI_CHUNK_MIXED, run)) return true;
   }
   return false;
 }
@@ -324,11 +329,8 @@ void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run)
 bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
   kind = place_kind(kind, false);
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL && n <= MI_CHUNK_SLICES; region = region->next) {
-    size_t i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, kind, n);
-    if (i == SIZE_MAX) i = _mi_chunk_fullest(region, MI_CHUNK_BY_BACKED, MI_CHUNK_NONE, n);
-    if (i == SIZE_MAX) continue;
-    place_take_run(region, i * MI_CHUNK_SLICES + place_in_chunk(&region->chunks[i], n), n, 1, kind, run);
-    return true;
+    if (place_try_fullest(region, kind, n, kind, run)) return true;
+    if (place_try_fullest(region, MI_CHUNK_NONE, n, kind, run)) return true;
   }
   return false;
 }

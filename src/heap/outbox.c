@@ -20,6 +20,11 @@ static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
   }
 }
 
+// Does the home of the page free into it?  `theap` NULL: a thread without one.
+static bool outbox_is_home(const mi_theap_t* theap, const mi_page_t* page) {
+  return theap != NULL && mi_load_relaxed(&((mi_page_t*)page)->home) == theap;
+}
+
 // The caller has claimed the page: it decides what becomes of it.  `theap` NULL: a thread without one.
 static mi_noinline void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_page_state_t was) {
   if (was == MI_PAGE_SHARED) _mi_pool_remove(page);
@@ -30,7 +35,7 @@ static mi_noinline void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_pa
       return;
     }
     // The thread that used to own it, and frees into it again, is the one that will use it again.
-    if (theap != NULL && mi_load_relaxed(&page->home) == theap) {
+    if (outbox_is_home(theap, page)) {
       _mi_page_put_free(page, _mi_page_word_own(&page->word));
       _mi_queue_add(theap, page);
       _mi_theap_count(theap, MI_COUNT_CLAIMED, 1);
@@ -44,8 +49,7 @@ static mi_noinline void outbox_claimed(mi_theap_t* theap, mi_page_t* page, mi_pa
 static void outbox_push(mi_theap_t* theap, mi_page_t* page, mi_block_t* first, mi_block_t* last, size_t n) {
   mi_page_state_t        was;
   const mi_class_info_t* info = &_mi_size_class_info[page->cls];
-  bool                   is_home = (theap != NULL && mi_load_relaxed(&page->home) == theap);
-  size_t                 claim_at = (is_home ? info->claim_own_at : info->claim_at);
+  size_t                 claim_at = (outbox_is_home(theap, page) ? info->claim_own_at : info->claim_at);
   mi_page_state_t now = _mi_page_word_push(&page->word, first, last, n, claim_at, _mi_page_capacity_of(page), &was);
   MI_PROBE3(batch, page, n, now == MI_PAGE_CLAIMED);
   if (now == MI_PAGE_CLAIMED) outbox_claimed(theap, page, was);
