@@ -130,6 +130,7 @@ set(mi_sources
   src/arena/purge.c
   src/arena/range.c
   src/arena/recall.c
+  src/arena/trade.c
   src/arena/region.c
   src/arena/reserve.c
   src/arena/shrink.c

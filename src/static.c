@@ -130,6 +130,7 @@
 #include "arena/purge.c"
 #include "arena/range.c"
 #include "arena/recall.c"
+#include "arena/trade.c"
 #include "arena/region.c"
 #include "arena/reserve.c"
 #include "arena/shrink.c"

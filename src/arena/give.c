@@ -118,7 +118,7 @@ static size_t give_region(mi_recall_t* recall, mi_region_t* region, bool partial
     size_t now = _mi_chunk_purgeable();
     size_t n = mi_min(most - done, now - mi_min(now, stay));
     any = n > 0 && (partial ? give_partial_chunk(region, &n_given) : give_free_chunks(region, n, &n_given));
-    if (n_given > 0) _mi_recall_note(recall, _mi_prim_clock_ms(), n_given, _mi_place_fresh());
+    if (n_given > 0 && recall != NULL) _mi_recall_note(recall, _mi_prim_clock_ms(), n_given, _mi_place_fresh());
     _mi_lock_release(&_mi_region_purge_lock);
     done += n_given;
     if (n_given == 0 && any) n_refused++;

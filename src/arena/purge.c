@@ -11,6 +11,7 @@
 #include "place.h"
 #include "recall.h"
 #include "shrink.h"
+#include "trade.h"
 
 #define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
@@ -47,6 +48,7 @@ static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0
 static mi_atomic(int64_t) purge_refused_until;       // ... and until when
 static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
+static mi_trade_t         purge_trade;
 static int64_t            purge_cpu_before;     // what the process had computed, in ms, when this interval began
 static mi_atomic(size_t)  purge_n_high;         // used at most in this interval, as far as frees have seen
 static mi_atomic(size_t)  purge_n_most;         // PG6: ... and in the last two to four seconds
@@ -214,6 +216,28 @@ void _mi_purge_by_amount(void) {
   size_t stay = (is_held ? may_stay - PURGE_MIN_SLICES : may_stay / 2);
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
+}
+
+// TD1, TD3: gives n slices back.
+static size_t purge_in_trade(size_t n) {
+  bool   is_refused = false;
+  size_t n_given = _mi_give_slices(NULL, n, 0, false, &is_refused);
+  if (n_given > 0 || is_refused) purge_note(n_given);
+  if (n_given == 0) return 0;
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  _mi_recall_lessen(&purge_recall, n_given);
+  _mi_lock_release(&_mi_region_purge_lock);
+  return n_given;
+}
+
+void _mi_purge_at_peak(void) {
+  size_t n_free = _mi_chunk_purgeable(), n = _mi_place_n_taken() + n_free, n_given = 0;
+  if (mi_likely(!_mi_trade_is_peak(&purge_trade, n))) return;
+  if (_mi_purge_interval() > 0 && !purge_is_refused()) {
+    size_t n_allowed = _mi_trade_allows(&purge_trade, n, _mi_prim_clock_ms());
+    if (n_free >= MI_TRADE_MIN && n_allowed > 0) n_given = purge_in_trade(n_allowed);
+  }
+  _mi_trade_note(&purge_trade, n - mi_min(n, n_given), n_given);
 }
 
 // Of the interval that ends.

@@ -53,6 +53,10 @@ int64_t _mi_purge_interval(void);
 // To be called after slices were freed, without locks: by the amount.
 void _mi_purge_by_amount(void);
 
+// To be called after slices were taken that were not backed, before they are written, without locks: what is free goes back for them if
+// the process would become larger than ever (trade.h).
+void _mi_purge_at_peak(void);
+
 // By the clock: what was free all the time goes back if an interval is over, and all that is free if `is_idle`: nobody
 // allocates or frees.  Less than that if memory is held.  Takes locks.
 void _mi_purge_round(bool is_idle);

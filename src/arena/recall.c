@@ -54,12 +54,16 @@ static void recall_less(size_t* n_free, size_t n) {
   if (*n_free != SIZE_MAX) *n_free -= mi_min(*n_free, n);
 }
 
+void _mi_recall_lessen(mi_recall_t* recall, size_t n) {
+  recall_less(&recall->n_seen, n);
+  recall_less(&recall->halves[0], n);
+  recall_less(&recall->halves[1], n);
+}
+
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh) {
   recall_retake(recall, n_fresh);
   if (now - recall->last_give >= MI_RECALL_MS_MOST) recall->n_given = 0; // it would not lengthen the hold
   recall->n_given += n;
   recall->last_give = now;
-  recall_less(&recall->n_seen, n);
-  recall_less(&recall->halves[0], n);
-  recall_less(&recall->halves[1], n);
+  _mi_recall_lessen(recall, n);
 }

@@ -40,6 +40,9 @@ void _mi_recall_begin(mi_recall_t* recall, int64_t now, size_t n_fresh);
 // So many slices went back, for whatever reason.  What was taken in the same interval before that was not one of them.
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh);
 
+// So many slices went back that do not count if they are needed again (trade.h).
+void _mi_recall_lessen(mi_recall_t* recall, size_t n);
+
 // RC2, RC4: the end of a hold that begins then, for n slices and so many milliseconds a MiB.
 static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t n, size_t ms_mib) {
   int64_t until = from + (int64_t)(n * ms_mib / (MI_MiB / MI_SLICE_SIZE));

@@ -174,6 +174,7 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
     run = large_run(n, align, arena, zero);
   }
   if (run.region == NULL) return NULL;
+  _mi_purge_at_peak();
   if (zero && !run.is_zero) _mi_large_clear(&run);
   mi_page_t* page = _mi_page_new_large(run, offset, 0);
   if (zero && n * MI_SLICE_SIZE >= MI_THIN_MIN) _mi_page_set(page, MI_PAGE_ZEROED);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/dense.h"
+#include "../arena/purge.h"
 #include "../support/stat.h"
 #include "event.h"
 
@@ -53,6 +54,7 @@ static void* resize_mapped(mi_page_t* page, size_t n) {
 static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
   mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
   if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
+  _mi_purge_at_peak();
   if (more.region->is_huge) _mi_dense_grown(more.n_slices * MI_SLICE_SIZE);
   if (zero && !more.is_zero) _mi_large_clear(&more);
   resize_set_slices(page, n);

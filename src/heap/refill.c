@@ -2,6 +2,7 @@
 #include "refill.h"
 
 #include "../arena/mapped.h"
+#include "../arena/purge.h"
 #include "../base/probe.h"
 #include "drain.h"
 #include "gaps.h"
@@ -66,7 +67,9 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   theap->classes[cls].n_pages++;
   bool is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
   _mi_written_note(&theap->written, page, is_zero);
-  if (is_zero && _mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
+  if (!is_zero) return page;
+  if (_mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
+  _mi_purge_at_peak();
   return page;
 }
 

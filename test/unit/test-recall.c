@@ -1,6 +1,6 @@
 // Proves: by a clock of its own, that memory which swings is held and paid for at most once in a hundred times its cost, that a program
 // which stops has everything back after four seconds, that growth, single falls and what went back long before hold nothing,
-// and that what is free for long goes back even if other memory swings.
+// that what is free for long goes back even if other memory swings, and that what goes back in trade does not count.
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/recall.h"
@@ -205,6 +205,41 @@ static void check_random(rng_t* rng) {
   CHECK_EQ(stays(&p), 0);
 }
 
+// What went back in trade and is needed again was not recalled, neither when nothing is held nor during a hold.
+static void check_trade(void) {
+  for (int is_traded = 0; is_traded <= 1; is_traded++) {
+    program_t p = program_start();
+    use(&p, 50 * mib);
+    pass(&p, interval);
+    use(&p, 30 * mib);
+    if (is_traded) _mi_recall_lessen(&p.recall, 20 * mib);
+    else _mi_recall_note(&p.recall, p.now, 20 * mib, p.n_fresh);
+    p.backed -= 20 * mib;
+    use(&p, 50 * mib);
+    pass(&p, interval);
+    CHECK_EQ(_mi_recall_holds(&p.recall, p.now), !is_traded);
+  }
+  program_t p = program_start();
+  use(&p, 100 * mib);
+  pass(&p, interval);
+  use(&p, 50 * mib);
+  give(&p, 50 * mib);
+  use(&p, 100 * mib);
+  pass(&p, interval); // held for two seconds
+  use(&p, mib);
+  pass(&p, 2 * interval);
+  size_t n = p.recall.n_seen;
+  CHECK(_mi_recall_holds(&p.recall, p.now) && n > 90 * mib);
+  int64_t until = p.recall.until;
+  _mi_recall_lessen(&p.recall, n);
+  p.backed -= n;
+  p.low -= mi_min(p.low, n);
+  use(&p, p.used + n);
+  pass(&p, interval);
+  // But for a quarter of a MiB that went back by the clock.
+  CHECK_FOR(p.recall.until <= until + MI_RECALL_MS_MIB / 4, "%lld ms more", (long long)(p.recall.until - until));
+}
+
 int main(int argc, char** argv) {
   rng_t rng = rng_make(test_seed(argc, argv));
   watchdog(60);
@@ -221,6 +256,7 @@ int main(int argc, char** argv) {
   check_order();
   check_begin();
   check_rest();
+  check_trade();
   for (int i = 0; i < 100; i++) check_random(&rng);
   return check_result();
 }
