@@ -48,12 +48,18 @@ static void check_bounded(void) {
   release(blocks);
 }
 
+// Is what bins hold left there?  Where memory only grows it comes before more of that (arena/window.h, WI5).
+static bool stays(size_t n) {
+  return !MI_PRIM_VIRTUAL || bytes_in_bins() == n;
+}
+
 // TI4
 static void check_run(void) {
   grow_to(104832);
-  CHECK(bytes_in_bins() > 0);
+  size_t n = bytes_in_bins();
+  CHECK(n > 0);
   mi_free(mi_malloc(4 * MI_MiB - MI_PADDING_SIZE));
-  CHECK(bytes_in_bins() > 0);
+  CHECK(stays(n));
   mi_free(mi_malloc(4 * MI_MiB + 1));
   CHECK_EQ(bytes_in_bins(), 0);
 }
@@ -65,7 +71,7 @@ static void check_few(void) {
   size_t n = bytes_in_bins();
   CHECK(n > 0 && n <= MI_MiB);
   hold(blocks);
-  CHECK_EQ(bytes_in_bins(), n);
+  CHECK(stays(n));
   release(blocks);
 }
 

@@ -5,7 +5,7 @@
 #include "large.h"
 #include "mimalloc.h"
 
-enum { n_blocks_max = 1 << 18, n_rounds = 10, n_first = 3, live_max = 8 * MiB };
+enum { n_blocks_max = 1 << 18, n_rounds = 10, n_first = 6, live_max = 8 * MiB };
 
 static void*  blocks[n_blocks_max];
 static size_t n_blocks;
@@ -77,7 +77,7 @@ static void run_fixed(size_t first) {
 
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
-// The same again and again: what suffices for three rounds suffices for ever.
+// The same again and again: what suffices for six rounds suffices for ever.
 static void check_steady(void) {
   size_t before = memory_size(), early = 0;
   for (size_t round = 1; round <= n_rounds; round++) {
