@@ -366,9 +366,19 @@ static void check_kept_by_threads(void) {
   CHECK_EQ(slices_in_use(), before);
 }
 
+// Does the system say what can be read?  Linux does from 5.14 on; elsewhere what was freed is not looked at.
+static bool can_look(void) {
+  char* p = (char*)mi_malloc(4 * MiB);
+  p[0] = 1;
+  bool can = (_mi_prim_populate_read(p, _mi_prim_os_page_size()) == 0);
+  mi_free(p);
+  return can;
+}
+
 // DE4: the system clears zeros only while little of them is used; they are zeros in any case.
 static void check_thin(void) {
   const size_t size = 8 * MiB;
+  const bool   looks = can_look();
   for (int i = 0; i < 4; i++) {
     char* dirty = (char*)mi_malloc(size);
     memset(dirty, 1, size);
@@ -378,7 +388,7 @@ static void check_thin(void) {
     if (i % 2 == 0) zeros[size / 2] = 1;
     else memset(zeros, 1, size);
     mi_free(zeros);
-    CHECK_EQ(_mi_dense_is_thin(size), i % 2 == 0);
+    CHECK_EQ(_mi_dense_is_thin(size), looks && i % 2 == 0);
     CHECK(!_mi_dense_is_thin(MI_THIN_MIN - 1));
   }
 }
@@ -390,6 +400,7 @@ int main(int argc, char** argv) {
   mi_free(mi_malloc(1));
   check_free();
   check_offset(&r);
+  if (!can_look()) test_skip("large blocks of which little is used", "the system does not say what can be read");
   if (may_keep) {
     check_thin();
     check_kept();
