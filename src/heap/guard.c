@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../arena/purge.h"
 #include "../support/message.h"
 #include "../support/stat.h"
 
@@ -137,6 +138,7 @@ static bool guard_new_run(mi_guard_t* guard, const mi_guard_place_t* place) {
     guard_put_record(guard, &guard_unused, true);
     return false;
   }
+  _mi_purge_at_peak();
   size_t size = run.n_slices * MI_SLICE_SIZE;
   guard->start = _mi_region_slice_start(run.region, run.slice);
   guard->end = guard->start + size;

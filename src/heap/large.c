@@ -212,6 +212,7 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
   size_t   n = mi_div_up(size + adjust, MI_SLICE_SIZE);
   mi_run_t run = _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
+  _mi_purge_at_peak();
   bool       is_zero = large_purge_rest(&run, size + adjust);
   mi_page_t* page = _mi_large_add(heap, NULL, _mi_page_new_large(run, adjust, 0));
   if (page == NULL) return NULL;

@@ -129,14 +129,15 @@ static void check_blocks(size_t size) {
   size_t       n = 10 * n_chunks * MI_MiB / 8 / size;
   leave_holes();
   for (size_t i = 0; i < n; i++) CHECK((blocks[i] = mi_malloc(size)) != NULL);
-  // A large block that has a page of its own may lie in the holes.
-  CHECK_FOR(n_there() <= n_before + 3 * mib, "size %zu: %zu slices, then %zu", size, n_before, n_there());
+  // A large block may lie in the holes; where blocks are guarded, the runs of those that were freed are not backed.
+  CHECK_FOR(n_there() <= n_before + (MI_HARDENED ? 8 : 3) * mib, "size %zu: %zu slices, then %zu", size, n_before,
+            n_there());
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
   mi_collect(true);
   end_holes();
 }
 
-// The same for a block that grows where it is.
+// The same for a block that grows where it is: in builds that check blocks it does not.
 static void check_growth(void) {
   leave_holes();
   char* p = mi_malloc(4 * MI_MiB);
@@ -162,7 +163,8 @@ int main(int argc, char** argv) {
   check_blocks(256);
   check_blocks(24 * KiB);
   check_blocks(1800 * KiB);
-  check_growth();
+  if (!MI_HARDENED && !MI_TRACK) check_growth();
+  else test_skip("a block that grows", "in this build it is moved");
   check_none(); // last: it makes the highest higher
   return check_result();
 }
