@@ -8,6 +8,7 @@
 //                   what went back is held more for a while (recall.h).
 //   by the amount   Without the library's thread (heap/background.h) nobody comes by when the program sleeps after a free.  So the
 //                   free itself gives back what is more than the allowance.
+//   at a peak       In either case what is free goes back before the process becomes larger than it ever was (trade.h).
 //
 // PG1  The allowance is 1/16 of what was freed lately, or what the program swings by: what was taken and freed again
 //      during the last interval, and what had to be backed again after it was given back.  It is at least 1 MiB and at
