@@ -17,7 +17,7 @@
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
 // How many slices were ever handed out that were not backed, and that were; under the arena lock.
-static mi_atomic(size_t) place_n_fresh, place_n_reused;
+static mi_atomic(size_t) place_n_fresh, place_n_reused, place_n_taken;
 
 static void place_count(uint32_t bits, uint32_t dirty) {
   size_t n_reused = mi_popcount32(bits & dirty), n_fresh = mi_popcount32(bits) - n_reused;
@@ -27,6 +27,7 @@ static void place_count(uint32_t bits, uint32_t dirty) {
 
 bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
   bool is_zero = true;
+  mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) + n);
   for (size_t part; n > 0; slice += part, n -= part) {
     uint32_t bits = _mi_place_part(slice, n, &part);
     size_t   i = slice / MI_CHUNK_SLICES;
@@ -37,12 +38,16 @@ bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t
   return is_zero;
 }
 
-// Caller holds the arena lock.
-mi_noinline void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+mi_noinline void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
   for (size_t part; n > 0; slice += part, n -= part) {
     uint32_t bits = _mi_place_part(slice, n, &part);
     _mi_chunk_put(region, slice / MI_CHUNK_SLICES, bits, hold);
   }
+}
+
+void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+  mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) - n);
+  _mi_place_put_given(region, slice, n, hold);
 }
 
 // What a request of that kind takes in a region.
@@ -355,6 +360,5 @@ size_t _mi_place_n_backed(const mi_region_t* region, size_t slice, size_t n) {
 }
 
 size_t _mi_place_n_taken(void) {
-  size_t n_taken = _mi_place_fresh() + _mi_place_reused(), n_freed = _mi_chunk_freed();
-  return n_taken - mi_min(n_freed, n_taken);
+  return mi_load_relaxed(&place_n_taken);
 }

@@ -16,6 +16,9 @@ static inline uint32_t _mi_place_part(size_t slice, size_t n, size_t* n_part) {
 bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind);
 void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
 
+// Puts back what was taken of its chunk to be given back (give.h), and never counted as taken.
+void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+
 // The following take n slices, aligned to `align` slices, for that kind.
 
 // From what is ours; maps more of it if need be.

@@ -105,6 +105,22 @@ static void check_slices(void) {
   end_holes();
 }
 
+// What is not backed when it is freed (moved by the system, purged for a guard) is not taken any more, either: else each such round
+// would be a peak.
+static void check_clean(void) {
+  size_t before = _mi_place_n_taken();
+  for (int i = 0; i < 10; i++) {
+    mi_run_t run = _mi_slices_alloc(2 * mib, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+    CHECK(run.region != NULL);
+    CHECK_EQ(_mi_place_n_taken(), before + 2 * mib);
+    CHECK_EQ(_mi_prim_purge(_mi_region_slice_start(run.region, run.slice), 2 * MI_MiB), 0);
+    _mi_slices_free(run.region, run.slice, run.n_slices, true);
+    CHECK_EQ(_mi_place_n_taken(), before);
+  }
+  _mi_purge_to(0);
+  CHECK_EQ(_mi_place_n_taken(), before);
+}
+
 // Nothing goes back where memory is never to go back, nor below the highest that there was.
 static void check_none(void) {
   mi_option_set(mi_option_purge_delay, -1);
@@ -160,6 +176,7 @@ int main(int argc, char** argv) {
   mi_option_set(mi_option_purge_delay, 3600 * 1000); // an interval that does not end in this test
   mi_option_set(mi_option_arena_purge_mult, 1);
   check_slices();
+  check_clean();
   check_blocks(256);
   check_blocks(24 * KiB);
   check_blocks(1800 * KiB);
