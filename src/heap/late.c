@@ -2,6 +2,7 @@
 #include "late.h"
 
 #include "attach.h"
+#include "event.h"
 #include "refill.h"
 
 static mi_lock_t late_lock;
@@ -29,6 +30,7 @@ mi_block_t* _mi_late_malloc(mi_heap_t* heap, size_t cls, bool* is_zero) {
     if (block == NULL) block = _mi_refill(theap, cls, is_zero);
   }
   _mi_lock_release(&late_lock);
+  _mi_event_note(); // a round may be made: not under the lock
   return block;
 }
 

@@ -138,6 +138,5 @@ mi_block_t* _mi_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_block_t* block = was_closed ? _mi_theap_pop(theap, cls) : refill_entered(theap, cls, is_zero);
   _mi_trim_by_round(theap);
   _mi_presence_leave(theap);
-  _mi_event_note();
   return block;
 }

@@ -14,5 +14,5 @@
 
 // A block of the class, when its bin is empty; the rest of what was found goes into the bin.  *is_zero, which is false
 // before, becomes true if all of the block but its first word is zero; is_zero is NULL if nobody wants to know.  NULL: out of
-// memory.
+// memory.  The caller notes the event (_mi_event_note) once it holds no lock.
 mi_block_t* _mi_refill(mi_theap_t* theap, size_t cls, bool* is_zero);
