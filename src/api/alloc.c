@@ -48,7 +48,10 @@ static void* alloc_guarded(const mi_alloc_t* a, mi_heap_t* heap) {
 static mi_block_t* alloc_pop(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool* is_zero) {
   if (mi_unlikely(theap == NULL)) return _mi_late_malloc(heap, cls, is_zero);
   mi_block_t* block = _mi_theap_pop(theap, cls);
-  return block != NULL ? block : _mi_refill(theap, cls, is_zero);
+  if (mi_likely(block != NULL)) return block;
+  block = _mi_refill(theap, cls, is_zero);
+  _mi_event_note();
+  return block;
 }
 
 // While events are pending: bins may be closed, and who fills one is counted.
@@ -232,6 +235,13 @@ void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
   size_t     cls = (size > MI_CLASS_ASKED_MAX ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)));
   mi_alloc_t request = {heap, size, cls, 1, 0, growth, false};
   return alloc_request(&request);
+}
+
+mi_noinline void* _mi_alloc_quietly(size_t size) mi_attr_noexcept {
+  bool       is_large = (size > MI_CLASS_ASKED_MAX);
+  mi_alloc_t request = {NULL, size, is_large ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)), 1, 0, 0, false};
+  void*      p = (is_large ? alloc_kept(size, false) : NULL);
+  return p != NULL ? p : alloc_try(&request);
 }
 
 mi_noinline void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept {

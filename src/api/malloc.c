@@ -41,6 +41,13 @@ void* mi_malloc(size_t size) mi_attr_noexcept {
   return malloc_big(size);
 }
 
+void* _mi_malloc_quietly(size_t size) mi_attr_noexcept {
+  void* p = NULL;
+  if (mi_likely(size <= MI_CLASS_ASKED_MAX && !_mi_life_is_guarded(size)))
+    p = malloc_pop(_mi_theap_default, _mi_size_class_of(_mi_life_need(size)) << MI_BIN_SHIFT, size);
+  return mi_likely(p != NULL) ? p : _mi_alloc_quietly(size);
+}
+
 static mi_always_inline void* zalloc_default(size_t offset, size_t size) {
   void* p = _mi_theap_pop_fast(_mi_theap_default, offset);
   return mi_likely(p != NULL) ? _mi_life_issue_zero(p, size, offset >> MI_BIN_SHIFT) : _mi_alloc(size, true);

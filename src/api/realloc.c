@@ -92,8 +92,8 @@ static mi_noinline void* realloc_move(const mi_page_t* slice, void* p, size_t ne
     return realloc_slow(p, new_size, false, NULL);
   size_t old_size = _mi_page_block_size(slice);
   size_t ahead = realloc_ahead(old_size, new_size);
-  void*  q = mi_malloc(ahead);
-  if (mi_unlikely(q == NULL) && ahead > new_size) q = mi_malloc(new_size);
+  void*  q = (ahead > new_size ? _mi_malloc_quietly(ahead) : NULL);
+  if (q == NULL) q = mi_malloc(new_size);
   if (mi_unlikely(q == NULL)) return NULL;
   memcpy(q, p, mi_min(old_size, new_size));
   mi_free(p);
