@@ -118,6 +118,7 @@ static void gaps_unlink(mi_gaps_t* gaps, mi_gap_map_t* map) {
   if (map->next != NULL) map->next->prev = map->prev;
   if (map->prev != NULL) map->prev->next = map->next;
   else gaps->first = map->next;
+  if (gaps->turn == map) gaps->turn = map->next;
   gaps->n_pages--;
 }
 
@@ -187,12 +188,13 @@ static bool gaps_has_chain(const mi_page_t* page) {
   return _mi_page_word_chain(mi_load_relaxed(&((mi_page_t*)page)->word)).first != NULL;
 }
 
+// Each page has its turn: there may be more than are looked at in one go, for as long as the thread is busy.
 void _mi_gaps_collect(mi_theap_t* theap, size_t n) {
-  if (theap->gaps == NULL) return;
-  mi_gap_map_t* map = theap->gaps->first;
-  for (mi_gap_map_t* next; map != NULL && n > 0; map = next, n--) {
-    mi_page_t* page = map->page;
-    next = map->next;
+  mi_gaps_t* gaps = theap->gaps;
+  if (gaps == NULL) return;
+  for (n = mi_min(n, gaps->n_pages); n > 0 && gaps->n_pages > 0; n--) {
+    mi_page_t* page = (gaps->turn != NULL ? gaps->turn : gaps->first)->page;
+    gaps->turn = gaps_map(page)->next;
     if (!gaps_has_chain(page)) continue;
     mi_block_t* block = _mi_page_word_take(&page->word, MI_PAGE_OWNED).first;
     for (mi_block_t* after; block != NULL; block = after) {

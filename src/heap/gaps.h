@@ -41,6 +41,7 @@ typedef struct mi_gaps_s {
   mi_gap_t*     lists[MI_GAP_LISTS]; // by size
   uint64_t      nonempty;            // bit i: lists[i] is
   mi_gap_map_t* first;
+  mi_gap_map_t* turn; // of the next page that _mi_gaps_collect looks at; NULL: the first
   size_t        n_pages;
   size_t        n_free; // units in gaps
 } mi_gaps_t;

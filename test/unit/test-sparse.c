@@ -1,11 +1,14 @@
 // Proves: what ended threads leave in pages that hold little serves requests for blocks of other sizes before pages are made (SP3,
-// SP4), and none of these blocks are lost: when all are free no page is left.
+// SP4), and none of these blocks are lost: when all are free no page is left.  What others free there waits for no longer than until
+// each page has had its turn.
 #include <pthread.h>
 #include <stdint.h>
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/gaps.h"
 #include "heap/heap_stats.h"
+#include "heap/presence.h"
+#include "heap/thread.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -29,6 +32,36 @@ static void* leave(void* arg) {
   return arg;
 }
 
+// All that lies in gap pages.
+static void* free_taken(void* arg) {
+  for (size_t i = 0; i < n_taken_all; i++) {
+    if (!_mi_gaps_is(_mi_page_of(taken[i]))) continue;
+    mi_free(taken[i]);
+    taken[i] = NULL;
+  }
+  return arg;
+}
+
+static size_t waiting(const mi_gaps_t* gaps) {
+  size_t n = 0;
+  for (const mi_gap_map_t* map = gaps->first; map != NULL; map = map->next) n += _mi_gaps_chain(map->page).count;
+  return n;
+}
+
+// Another thread frees into pages of this one, which looks at one page at a time.
+static void check_turns(void) {
+  mi_theap_t* theap = _mi_thread_theap();
+  pthread_t   thread;
+  pthread_create(&thread, NULL, &free_taken, NULL);
+  pthread_join(thread, NULL);
+  CHECK_FOR(theap->gaps->n_pages > 64, "%zu pages", theap->gaps->n_pages);
+  CHECK_FOR(waiting(theap->gaps) > n_taken_all / 4, "%zu blocks wait", waiting(theap->gaps));
+  _mi_presence_enter(theap);
+  for (size_t n = theap->gaps->n_pages; n > 0; n--) _mi_gaps_collect(theap, 1);
+  _mi_presence_leave(theap);
+  CHECK_EQ(waiting(theap->gaps), 0);
+}
+
 static void check_shared(void) {
   pthread_t thread;
   pthread_create(&thread, NULL, &leave, NULL);
@@ -43,6 +76,7 @@ static void check_shared(void) {
   CHECK_FOR(n_in_gaps > n_taken_all / 2, "%zu of %d blocks are in gap pages", n_in_gaps, n_taken_all);
   // Without gaps they would take 200 pages more.
   CHECK_FOR(page_count() <= n_pages + 64, "%lld pages, then %lld", (long long)n_pages, (long long)page_count());
+  check_turns();
   for (size_t i = 0; i < n_left_all; i++) mi_free(left[i]);
   for (size_t i = 0; i < n_taken_all; i++) mi_free(taken[i]);
   mi_collect(true);
