@@ -265,8 +265,7 @@ static mi_page_t* guard_new_page(mi_heap_t* heap, mi_guard_t* guard) {
 static bool guard_open_data(mi_guard_t* guard) {
   if (guard->size == 0) return true; // GU6
   if (_mi_prim_commit(guard->data, (size_t)(guard->data_end - guard->data)) != 0) return false;
-  if (!guard->is_zero) memset(guard->block, 0, guard->size);
-  guard->is_zero = false;
+  if (!guard->is_zero) memset(guard->data, 0, (size_t)(guard->data_end - guard->data));
   guard_fill(guard);
   return true;
 }
@@ -283,6 +282,7 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   guard->freed.n_frames = guard->freed.thread = 0;
   _mi_trace_take(&guard->allocated);
   if (!guard_open_data(guard) || guard_new_page(heap, guard) == NULL) {
+    guard->is_zero = false; // it may be filled
     guard_release_run(guard, true);
     return NULL;
   }
@@ -301,7 +301,11 @@ void _mi_guard_populate(void* p, size_t size) {
 
 // Makes the OS pages up to `end` those of the block.
 static bool guard_move_end(mi_guard_t* guard, char* end) {
-  if (end > guard->data_end && _mi_prim_commit(guard->data_end, (size_t)(end - guard->data_end)) != 0) return false;
+  if (end > guard->data_end) {
+    size_t n = (size_t)(end - guard->data_end);
+    if (_mi_prim_commit(guard->data_end, n) != 0) return false;
+    if (!guard->is_zero) memset(guard->data_end, 0, n);
+  }
   if (end < guard->data_end) {
     size_t n = (size_t)(guard->data_end - end);
     if (_mi_prim_purge(end, n) != 0) memset(end, 0, n); // it is zero when the block grows again
@@ -351,7 +355,8 @@ void _mi_guard_free(mi_page_t* page) {
   if (guard->size > 0) guard_check_fill(page, guard);
   _mi_trace_take(&guard->freed);
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED); // from here on it may fault
-  guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
+  if (guard->is_zero) guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
+  else guard->is_zero = (_mi_prim_purge(guard->start, (size_t)(guard->end - guard->start)) == 0);
   _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed
   _mi_lock_acquire(&_mi_guard_lock);
   guard_n_live--;

@@ -34,7 +34,7 @@ typedef enum mi_guard_state_e { MI_GUARD_NONE, MI_GUARD_LIVE, MI_GUARD_FREED } m
 struct mi_guard_s {
   mi_guard_t*         next;    // in the list of those that are FREED, or not in use
   mi_atomic(uint32_t) state;   // mi_guard_state_t
-  bool                is_zero; // nothing is backed: it reads as zero once it is accessible
+  bool                is_zero; // nothing is backed, but for `data` while LIVE: it reads as zero once it is accessible
   size_t              n_slices;
   mi_page_t*          page;
   char *              start, *end;

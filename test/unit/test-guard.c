@@ -105,6 +105,31 @@ static void check_records(void) {
   CHECK_EQ(_mi_guard_count(MI_GUARD_FREED), 0);
 }
 
+// A run that could not be purged as its block was freed is not taken for zero when a smaller block has been in it since.
+static void check_not_purged(void) {
+  enum { large = 50000, small = 50 };
+  char* dirty = (char*)guard_malloc(large);
+  memset(dirty, 0xaa, large);
+  _mi_prim_fail_nth(1, true);
+  mi_free(dirty);
+  _mi_prim_fail_nth(0, false);
+  const mi_guard_t* guard = _mi_guard_find((uintptr_t)dirty);
+  CHECK(guard != NULL && !guard->is_zero);
+  bool was_small = false, was_large = false;
+  for (size_t i = 0; i < 2 * MI_GUARD_FREED_MAX + 2; i++) {
+    char* p = (char*)guard_malloc(small);
+    was_small |= (_mi_guard_find((uintptr_t)p) == guard);
+    mi_free(p);
+  }
+  for (size_t i = 0; i < 2 * MI_GUARD_FREED_MAX + 2; i++) {
+    char* p = (char*)guard_malloc(large);
+    was_large |= (_mi_guard_find((uintptr_t)p) == guard);
+    CHECK_FOR(is_zero(p, 0, large), "block %zu", i);
+    mi_free(p);
+  }
+  CHECK(was_small && was_large);
+}
+
 // ---- resizing -------------------------------------------------------------------------------------------------------
 
 static int last_error;
@@ -362,6 +387,7 @@ int main(void) {
   if (!MI_TRACK) { // a tool watches every block: none is guarded, and it is not told of guards' memory
     check_places();
     check_records();
+    check_not_purged();
     check_resize();
     check_failures();
     check_nesting();
