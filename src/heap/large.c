@@ -197,14 +197,13 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   return _mi_page_large_block(page);
 }
 
-// Only the OS pages of the block are to be backed, and what is zero then need not be cleared.
-static bool large_purge_rest(const mi_run_t* run, size_t size) {
+// Only the OS pages of the block are to be backed.  If it is to be zero all of the run is: it may grow there.
+static void large_prepare_alone(const mi_run_t* run, size_t size, bool zero) {
+  if (run->is_zero) return;
   char*  start = _mi_region_slice_start(run->region, run->slice);
-  size_t kept = mi_align_up(size, _mi_prim_os_page_size());
-  if (!run->is_zero && kept < run->n_slices * MI_SLICE_SIZE) {
-    _mi_prim_purge(start + kept, run->n_slices * MI_SLICE_SIZE - kept);
-  }
-  return run->is_zero;
+  size_t all = run->n_slices * MI_SLICE_SIZE, kept = mi_align_up(size, _mi_prim_os_page_size());
+  if (kept < all && _mi_prim_purge(start + kept, all - kept) != 0) kept = all;
+  if (zero) memset(start, 0, kept);
 }
 
 void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
@@ -213,10 +212,9 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
   mi_run_t run = _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
   _mi_purge_at_peak();
-  bool       is_zero = large_purge_rest(&run, size + adjust);
+  large_prepare_alone(&run, size + adjust, zero);
   mi_page_t* page = _mi_large_add(heap, NULL, _mi_page_new_large(run, adjust, 0));
   if (page == NULL) return NULL;
-  if (zero && !is_zero) memset(_mi_page_large_block(page), 0, size);
   if (!MI_PADDING) {
     page->asked = size;
     _mi_page_set(page, MI_PAGE_SAMPLED);

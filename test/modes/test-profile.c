@@ -304,6 +304,23 @@ static void check_usable(void) {
   CHECK_FOR(n_sampled > 300, "%zu samples", n_sampled);
 }
 
+// What a sampled block of zeros gets as it grows is zero, too.
+static void check_growing(void) {
+  enum { large = 700000 };
+  static const size_t sizes[] = {100, 1000, 5376, 10880, 13056, 21760, 87296};
+  CHECK_EQ(mi_profile_start(1), 0);
+  for (size_t i = 0; i < 200; i++) {
+    size_t size = sizes[i % COUNT_OF(sizes)];
+    char*  p = (char*)mi_zalloc(size);
+    size_t usable = mi_usable_size(p);
+    p = (char*)mi_rezalloc(p, large);
+    CHECK_FOR(is_zero(p, usable, large), "%zu bytes", size);
+    memset(p, 0xaa, large); // for the next one
+    mi_free(p);
+  }
+  mi_profile_stop();
+}
+
 static void check_fork(void) {
   int status = -1;
   begin();
@@ -398,5 +415,6 @@ int main(void) {
   if (!TEST_TSAN) check_fork();
   check_switch();
   check_errors();
+  check_growing();
   return check_result();
 }
