@@ -218,6 +218,13 @@ static bool fork_had_others(const mi_theap_t* mine) {
   return mi_load_relaxed(&_mi_registry_has_others) || mi_load_relaxed(&_mi_registry_n_threads) > (mine != NULL ? 1 : 0);
 }
 
+// Of all threads the child has one.
+static void fork_count_threads(const mi_theap_t* mine) {
+  size_t n = (mine != NULL ? 1 : 0);
+  mi_store_relaxed(&_mi_registry_n_threads, n);
+  _mi_stat_decrease(&_mi_stat_live.threads, mi_load_relaxed(&_mi_stat_live.threads.current) - (int64_t)n);
+}
+
 static void fork_child(void) {
   mi_theap_t* mine = _mi_theap_backing();
   bool        had_others = fork_had_others(mine);
@@ -238,7 +245,7 @@ static void fork_child(void) {
   }
   _mi_warm_forget();
   _mi_registry_visit(&fork_orphan, mine);
-  mi_store_relaxed(&_mi_registry_n_threads, mine != NULL ? 1 : 0);
+  fork_count_threads(mine);
   _mi_ended_after_fork(mine);
   _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }

@@ -149,12 +149,20 @@ mi_page_t* _mi_page_pop_all(mi_atomic(mi_page_t*)* stack) {
   return mi_load_relaxed(stack) == NULL ? NULL : mi_exchange_acq_rel(stack, (mi_page_t*)NULL);
 }
 
+// For all others it is no page any more: in the child of a fork, too, it is in the stack only.
+static void page_close(mi_page_t* page) {
+  page_clear_slices(page);
+  mi_store_relaxed(&page->block_size, 0u);
+  mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
+  _mi_page_push(&page_closed, page);
+}
+
 static void page_open(mi_page_t* page) {
   page->next = _mi_page_pop_all(&page_closed);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
     if (page_unguard(page)) page_give_back(page);
-    else _mi_page_push(&page_closed, page);
+    else page_close(page);
   }
 }
 
