@@ -209,6 +209,11 @@ static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
 
+// Does its memory read as zero when the system has taken back what is in it?
+static inline bool _mi_region_purges_to_zero(const mi_region_t* region) {
+  return region->origin == MI_REGION_OWN && !region->is_pinned && region->uncommitted == NULL;
+}
+
 // Does what it hands out count towards limits (limit.h, LI4)?  Our own memory has been counted already where it only grows (WI6).
 static inline bool _mi_region_is_counted(const mi_region_t* region) {
   if (region->origin == MI_REGION_OWN) return MI_PRIM_VIRTUAL;

@@ -58,8 +58,7 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena, bool zero) {
 
 // False if it has to be cleared by us.
 static bool large_clear_by_system(const mi_region_t* region, char* start, size_t size) {
-  bool may_purge = (region->origin == MI_REGION_OWN && !region->is_pinned && region->uncommitted == NULL);
-  return _mi_dense_is_thin(size) && may_purge && _mi_prim_purge(start, size) == 0;
+  return _mi_dense_is_thin(size) && _mi_region_purges_to_zero(region) && _mi_prim_purge(start, size) == 0;
 }
 
 void _mi_large_clear(const mi_run_t* run) {
@@ -202,7 +201,9 @@ static void large_prepare_alone(const mi_run_t* run, size_t size, bool zero) {
   if (run->is_zero) return;
   char*  start = _mi_region_slice_start(run->region, run->slice);
   size_t all = run->n_slices * MI_SLICE_SIZE, kept = mi_align_up(size, _mi_prim_os_page_size());
-  if (kept < all && _mi_prim_purge(start + kept, all - kept) != 0) kept = all;
+  bool   is_purged =
+      (kept < all && _mi_region_purges_to_zero(run->region) && _mi_prim_purge(start + kept, all - kept) == 0);
+  if (!is_purged) kept = all;
   if (zero) memset(start, 0, kept);
 }
 

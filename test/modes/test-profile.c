@@ -4,6 +4,7 @@
 #include "../check.h"
 #include <mimalloc-profile.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include "base/mode.h"
 #include "support.h"
@@ -305,20 +306,31 @@ static void check_usable(void) {
 }
 
 // What a sampled block of zeros gets as it grows is zero, too.
-static void check_growing(void) {
+static void check_growing(mi_heap_t* heap) {
   enum { large = 700000 };
   static const size_t sizes[] = {100, 1000, 5376, 10880, 13056, 21760, 87296};
   CHECK_EQ(mi_profile_start(1), 0);
   for (size_t i = 0; i < 200; i++) {
     size_t size = sizes[i % COUNT_OF(sizes)];
-    char*  p = (char*)mi_zalloc(size);
+    char*  p = (char*)mi_heap_zalloc(heap, size);
     size_t usable = mi_usable_size(p);
-    p = (char*)mi_rezalloc(p, large);
+    p = (char*)mi_heap_rezalloc(heap, p, large);
     CHECK_FOR(is_zero(p, usable, large), "%zu bytes", size);
     memset(p, 0xaa, large); // for the next one
     mi_free(p);
   }
   mi_profile_stop();
+}
+
+// Shared memory keeps its contents when it is purged.
+static void check_growing_shared(void) {
+  const size_t  size = 64 * MiB;
+  mi_arena_id_t id;
+  void*         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  memset(memory, 0xaa, size);
+  CHECK(mi_manage_os_memory_ex(memory, size, true, false, false, -1, true, &id));
+  check_growing(mi_heap_new_in_arena(id));
 }
 
 static void check_fork(void) {
@@ -415,6 +427,7 @@ int main(void) {
   if (!TEST_TSAN) check_fork();
   check_switch();
   check_errors();
-  check_growing();
+  check_growing(NULL);
+  check_growing_shared();
   return check_result();
 }
