@@ -53,13 +53,22 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
   return p;
 }
 
+// Where the system refuses to resize a mapping, what we hold may be what is missing; to copy takes more of it.
+static void* realloc_resize(mi_page_t* page, size_t need, bool zero) {
+  void* q = _mi_large_resize(page, need, zero);
+  bool  is_refused = (q == NULL && _mi_page_has(page, MI_PAGE_MAPPED) && need > _mi_page_large_size(page));
+  if (mi_likely(!is_refused)) return q;
+  mi_collect(true);
+  return _mi_large_resize(page, need, zero);
+}
+
 // A large block that can be made to fit without copying; NULL if not.
 static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
   if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
-  void* q = _mi_large_resize(page, _mi_life_need(new_size), zero); // what it adds is zero
+  void* q = realloc_resize(page, _mi_life_need(new_size), zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
   if (q != p) {

@@ -158,6 +158,20 @@ static void check_data_limit(void) {
 }
 
 // As a user who may lock so much.
+// What is free, but still ours, makes room for a block that grows.
+static void check_growth_limit(void) {
+  const size_t size = 150 * MiB;
+  link_t*      list = NULL;
+  char*        p = (char*)mi_malloc(size);
+  set_limit(RLIMIT_AS, vm_size() + 106 * MiB);
+  CHECK(allocate(&list, 1000 * KiB, 83 * MiB) >= 83 * MiB);
+  release(&list);
+  p[0] = p[size - 1] = 1;
+  char* q = (char*)mi_realloc(p, size + 50 * MiB);
+  CHECK(q != NULL && q[0] == 1 && q[size - 1] == 1);
+  mi_free(q);
+}
+
 static void check_lock(void) {
   struct rlimit r;
   link_t*       list = NULL;
@@ -290,6 +304,7 @@ int main(int argc, char** argv) {
   in_child(&check_address_limit);
   if (!MI_HARDENED)
     in_child(&check_data_limit); // freed large blocks are inaccessible for a while, and then may stay so
+  if (!MI_HARDENED) in_child(&check_growth_limit);
   in_child(&check_lock);
   check_mapping_count();
   in_child(&check_child_count);
