@@ -619,7 +619,9 @@ mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_
      is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
    With a commit_fun (mi_manage_memory) that function is called, instead of the system, to make a part usable (commit)
    and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-   as zero.  It returns whether it succeeded.  Any thread may call it, and it must not allocate from this allocator. */
+   as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library, and it
+   must not allocate from this allocator or wait for a thread that does: it takes no lock under which the program allocates
+   or frees. */
 typedef bool (mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
 mi_decl_export bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
                                         int numa_node) mi_attr_noexcept;

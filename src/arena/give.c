@@ -20,16 +20,17 @@ static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n
     if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
     return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
   }
-  int err = _mi_prim_purge(start, size);
-  if (region->origin == MI_REGION_GIVEN) return MI_CHUNK_HOLDS_STALE;
-  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+  bool is_given = (region->origin == MI_REGION_GIVEN);
+  int  err = (is_given && MI_PRIM_PURGE_MAPS_ANEW ? _mi_prim_discard(start, size) : _mi_prim_purge(start, size));
+  if (is_given) return MI_CHUNK_HOLDS_STALE;
+  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_AS_IT_IS;
 }
 
 // False if the system refuses.
 static bool give_run(mi_region_t* region, size_t slice, size_t n) {
   mi_chunk_hold_t hold = give_contents(region, slice, n);
   _mi_slices_put(region, slice, n, hold);
-  return hold != MI_CHUNK_HOLDS_DIRTY;
+  return hold != MI_CHUNK_HOLDS_DIRTY && hold != MI_CHUNK_HOLDS_AS_IT_IS;
 }
 
 #define GIVE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
@@ -102,7 +103,7 @@ static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
   return bits != 0;
 }
 
-// What the system does not take is dirty again when it is put back, and may be found again.  After so many refusals it is left
+// What the system does not take is as dirty as before when it is put back, and may be found again.  After so many refusals it is left
 // alone: a system that refuses memory which is locked, or the call, does so with all of it.
 #define GIVE_REFUSALS 8
 
@@ -127,6 +128,11 @@ static size_t give_region(mi_recall_t* recall, mi_region_t* region, bool partial
   return done;
 }
 
+// No function of the program is called for a trade, which any malloc may make; and nothing is left of a region that is lost.
+static bool give_may(const mi_recall_t* recall, const mi_region_t* region) {
+  return !region->is_pinned && region->origin != MI_REGION_LOST && (recall != NULL || region->commit == NULL);
+}
+
 size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_huge, bool* is_refused) {
   size_t done = 0;
   n = mi_min(n, _mi_chunk_purgeable());
@@ -134,7 +140,7 @@ size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_h
     for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
       mi_region_t* region = &_mi_region_all[i];
       bool         is_huge = region->is_huge && _mi_option_get_fast(mi_option_allow_thp) != 0;
-      bool         is_spared = region->is_pinned || (partial != 0 && is_huge && !splits_huge);
+      bool         is_spared = !give_may(recall, region) || (partial != 0 && is_huge && !splits_huge);
       if (!is_spared) done += give_region(recall, region, partial != 0, n - done, stay, is_refused);
     }
   }

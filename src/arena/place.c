@@ -25,9 +25,14 @@ static void place_count(uint32_t bits, uint32_t dirty) {
   if (n_fresh > 0) mi_store_relaxed(&place_n_fresh, mi_load_relaxed(&place_n_fresh) + n_fresh);
 }
 
+// What is pinned is there whether it is in use or not.
+static void place_count_taken(const mi_region_t* region, size_t n) {
+  if (!region->is_pinned) mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) + n);
+}
+
 bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind) {
   bool is_zero = true;
-  mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) + n);
+  place_count_taken(region, n);
   for (size_t part; n > 0; slice += part, n -= part) {
     uint32_t bits = _mi_place_part(slice, n, &part);
     size_t   i = slice / MI_CHUNK_SLICES;
@@ -46,7 +51,7 @@ mi_noinline void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n
 }
 
 void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
-  mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) - n);
+  place_count_taken(region, 0 - n);
   _mi_place_put_given(region, slice, n, hold);
 }
 

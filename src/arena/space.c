@@ -203,6 +203,8 @@ void _mi_space_start(mi_region_t* region, size_t n) {
 static void space_lose(mi_region_t* region) {
   region->origin = MI_REGION_LOST;
   region->n_usable = region->n_used = 0;
+  memset(region->nonempty, 0, sizeof(region->nonempty));
+  region->nonempty_long = 0;
 }
 
 // Nobody finds it any more.  If the system does not take its address space back (it has too many mappings to split one), it

@@ -108,6 +108,9 @@
 // Can a part of what was reserved or mapped be given back, or be mapped anew?
 #define MI_PRIM_HAS_PARTS (!MI_SYSTEM_WINDOWS)
 
+// Does a purge map memory anew?  Then it is not for memory that the program has mapped.
+#define MI_PRIM_PURGE_MAPS_ANEW MI_SYSTEM_UNIX
+
 // Is memory charged from when it is committed, used or not, and not when it is not?  Then a purge decommits slices, and they
 // are committed again before they are used.
 #define MI_PRIM_CHARGES MI_SYSTEM_WINDOWS

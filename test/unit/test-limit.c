@@ -181,8 +181,24 @@ static void check_stays_backed(void) {
   mi_limit_set(0, 0);
   mi_collect(true);
 }
+
+// ... and what was never backed does not count as if it were.
+static void check_stays_clean(void) {
+  mi_collect(true);
+  mi_run_t run = take(3, MI_CHUNK_MIXED);
+  CHECK(run.region != NULL);
+  give(run);
+  size_t used = mi_limit_used();
+  _mi_prim_fail_nth(1, true);
+  mi_collect(true);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(mi_limit_used(), used);
+  check_counted("a purge that was refused");
+  mi_collect(true);
+}
 #else
 static void check_stays_backed(void) {}
+static void check_stays_clean(void) {}
 #endif
 
 // ---- arenas --------------------------------------------------------------------------------------------------------------
@@ -239,6 +255,7 @@ int main(int argc, char** argv) {
   check_retained_comes_first();
   check_refused();
   check_stays_backed();
+  check_stays_clean();
   check_faults();
   check_arenas();
   return check_result();

@@ -6,6 +6,7 @@
 #include "arena/place.h"
 #include "arena/purge.h"
 #include "arena/trade.h"
+#include "heap/heap.h"
 #include "mimalloc.h"
 
 enum { mib = MI_TRADE_MIN, n_chunks = 16 };
@@ -139,6 +140,48 @@ static void check_none(void) {
   _mi_purge_to(0);
 }
 
+static size_t n_decommits;
+
+static bool on_commit(bool commit, void* start, size_t size, bool* is_zero, void* arg) {
+  (void)start, (void)size, (void)arg;
+  n_decommits += !commit;
+  if (is_zero != NULL) *is_zero = false;
+  return true;
+}
+
+// A run of an arena.
+static mi_run_t take_in(mi_arena_id_t id, size_t n) {
+  mi_heap_t* heap = mi_heap_new_in_arena(id);
+  mi_run_t   run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
+  CHECK(run.region != NULL && run.region->origin == MI_REGION_GIVEN);
+  mi_heap_delete(heap);
+  return run;
+}
+
+// Memory that the program commits is no part of a trade, and pinned memory no part of what a process has.
+static void check_arenas(void) {
+  enum { size = 33 * MI_MiB };
+  static char   memory[2][size];
+  mi_arena_id_t ids[2];
+  CHECK(mi_manage_memory(memory[0], size, false, false, true, -1, true, &on_commit, NULL, &ids[0]));
+  CHECK(mi_manage_os_memory_ex(memory[1], size, true, true, true, -1, true, &ids[1]));
+  leave_holes();
+  mi_run_t run = take_in(ids[0], 8 * mib);
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
+  size_t before = _mi_place_n_taken();
+  run = take_in(ids[1], 4 * mib);
+  CHECK_EQ(_mi_place_n_taken(), before);
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
+  CHECK_EQ(_mi_place_n_taken(), before);
+  run = _mi_slices_alloc(32 * mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  _mi_purge_at_peak();
+  CHECK(n_calls() > n_given_before);
+  CHECK_EQ(n_decommits, 0);
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
+  end_holes();
+  CHECK(n_decommits > 0);
+}
+
 // As the heap does it.
 static void check_blocks(size_t size) {
   static void* blocks[80 * 1024];
@@ -182,6 +225,7 @@ int main(int argc, char** argv) {
   check_blocks(1800 * KiB);
   if (!MI_HARDENED && !MI_TRACK) check_growth();
   else test_skip("a block that grows", "in this build it is moved");
-  check_none(); // last: it makes the highest higher
+  check_none(); // these make the highest higher
+  check_arenas();
   return check_result();
 }
