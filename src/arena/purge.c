@@ -355,8 +355,9 @@ void _mi_purge_unlend(size_t n) {
   mi_fetch_sub_relaxed(&purge_n_lent, n);
 }
 
-void _mi_purge_set_lent(size_t n) {
-  mi_store_relaxed(&purge_n_lent, n);
+void _mi_purge_set_kept(size_t n, size_t n_lent) {
+  mi_store_relaxed(&purge_n_kept, n);
+  mi_store_relaxed(&purge_n_lent, n_lent);
 }
 
 void _mi_purge_unkeep(size_t n) {

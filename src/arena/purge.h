@@ -84,8 +84,9 @@ void _mi_purge_unkeep(size_t n);
 // Of what may be kept n slices are in use, or are kept again: until then they do not count as free.
 void _mi_purge_lend(size_t n);
 void _mi_purge_unlend(size_t n);
-// In the child of a fork: n slices are lent, whatever a thread was about to count that the child does not have.
-void _mi_purge_set_lent(size_t n);
+// In the child of a fork: n slices may be kept, and n_lent of these are lent, whatever a thread was about to count that the child does
+// not have.
+void _mi_purge_set_kept(size_t n, size_t n_lent);
 
 // The same for n slices that were in use until now, and that wait for their next use.  Under a lock of the caller.
 bool _mi_purge_wait(size_t n);

@@ -201,6 +201,17 @@ static void fork_forget_kept(mi_theap_t* theap, void* mine) {
   if (theap != mine) _mi_kept_forget(&theap->kept);
 }
 
+static void fork_add_kept(mi_theap_t* theap, void* sum) {
+  *(size_t*)sum += mi_load_relaxed(&theap->kept.n_allowed) + theap->n_grown_slices;
+}
+
+// Threads that are lost may have been changing these numbers.
+static void fork_count_kept(const mi_theap_t* mine) {
+  size_t n = 0;
+  _mi_registry_visit(&fork_add_kept, &n);
+  _mi_purge_set_kept(n, mine == NULL ? 0 : mine->kept.n_room);
+}
+
 static void fork_orphan(mi_theap_t* theap, void* mine) {
   if (mi_load_relaxed(&theap->thread) == mine || !_mi_theap_is_live(theap) || mi_load_relaxed(&theap->is_late)) return;
   mi_store_relaxed(&theap->is_live, false);
@@ -241,7 +252,7 @@ static void fork_child(void) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
     _mi_registry_visit(&fork_forget_kept, mine);
-    _mi_purge_set_lent(mine == NULL ? 0 : mine->kept.n_room);
+    fork_count_kept(mine);
   }
   _mi_warm_forget();
   _mi_registry_visit(&fork_orphan, mine);

@@ -139,13 +139,15 @@ static void check_kept_by_nobody(void) {
   CHECK(!_mi_kept_any(&ended_theap->kept));
 }
 
-// A thread that is lost was about to count a block that had come into its set: what the child keeps counts as free all the same.
+// A thread that is lost was about to count a block that had come into its set, another one what it may keep: what the child keeps counts
+// as free all the same.
 static void check_lent_by_nobody(void) {
   mi_free(mi_malloc(MiB));
   const mi_kept_t* kept = &_mi_theap_backing()->kept;
   size_t           n_kept = mi_load_relaxed(&((mi_kept_t*)kept)->n_allowed) - kept->n_room;
   CHECK(n_kept >= MiB / MI_SLICE_SIZE);
   _mi_purge_lend(n_kept / 2);
+  CHECK(_mi_purge_keep(3));
   pid_t child = fork();
   if (child == 0) {
     CHECK_EQ(_mi_purge_n_backed() - _mi_chunk_purgeable(), n_kept);
@@ -154,6 +156,7 @@ static void check_lent_by_nobody(void) {
   int status = -1;
   CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
   _mi_purge_unlend(n_kept / 2);
+  _mi_purge_unkeep(3);
 }
 
 // ---- what cannot be given back ------------------------------------------------------------------------------------------
