@@ -3,7 +3,7 @@
 
   test/schedule/faults.py                all faults, at most 200000 interleavings each
   test/schedule/faults.py NAME ...       these
-  test/schedule/faults.py --preemptions  those that test-preemptions.c must find (4 minutes)
+  test/schedule/faults.py --preemptions  those that test-preemptions.c must find (30 minutes)
   test/schedule/faults.py --count 50000  at most so many
   test/schedule/faults.py --check        does each fault still fit the sources, and can both programs be made?  (4 seconds)
 
@@ -136,7 +136,8 @@ PREEMPTIONS = ("claim-stays-in-pool", "park-with-chain", "share-with-chain", "ad
                "spare-page-without-lock", "large-freed-twice", "kind-read-twice", "bin-taken-without-counting",
                "bin-settled-without-rest", "fork-keeps-what-it-gave-back", "fork-overlooks-who-only-frees",
                "fork-overlooks-the-only-theap", "fork-overlooks-claimed-gaps", "fork-settles-nothing", "fork-trusts-free-lists",
-               "thread-counted-late", "exit-leaves-the-outbox")
+               "thread-counted-late", "exit-leaves-the-outbox", "claimer-forgets-late-frees", "push-claims-twice",
+               "pool-of-the-home", "spare-page-taken-twice", "round-does-not-look-inside", "round-lets-go-silently")
 NOT_BY_CHANCE = ("fork-overlooks-who-only-frees", "fork-overlooks-the-only-theap", "thread-counted-late")
 
 
@@ -203,7 +204,9 @@ def make(compiler, name, test, others):
 
 def arguments(name, test, options):
     only = scenario(name)
-    return [*(["--only", only] if only else []), str(options.count), str(options.seed)] if test == PROTOCOLS else []
+    if test == PAIRS:
+        return ["--twice", str(options.twice)]
+    return [*(["--only", only] if only else []), str(options.count), str(options.seed)]
 
 
 def run(command):
@@ -227,6 +230,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--count", type=int, default=200000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--twice", type=int, default=2000)
     parser.add_argument("--cc", default=os.environ.get("CC", "gcc"))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--preemptions", action="store_true")

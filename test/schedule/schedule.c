@@ -138,6 +138,7 @@ static struct {
   size_t      gap, gap_max;         // UNIFORM
   size_t      changes[changes_max]; // CHANGES: at these steps
   size_t      preempted_at;         // ... or at this one, of those of all tasks together; 0: by chance
+  size_t      preempted_for;        // ... and so many later again
   size_t      n_changes;            // ... and HOLD: so many at most
   uint64_t    salt;                 // SITES, HOLD: which places
   size_t      one_in;               // ... and how many
@@ -336,10 +337,11 @@ void schedule_begin(uint64_t seed, size_t n, schedule_body_fun* body) {
   }
 }
 
-void schedule_preempt(size_t first, size_t n) {
+void schedule_preempt(size_t first, size_t n, size_t n_others) {
   turn.policy = POLICY_CHANGES;
   turn.preempted_at = n;
-  turn.n_changes = 1;
+  turn.preempted_for = n_others;
+  turn.n_changes = (n_others == SIZE_MAX ? 1 : 2);
   for (size_t i = 1; i <= n_tasks; i++) tasks[i].priority = (i == first ? 1 : 0);
 }
 
@@ -351,7 +353,10 @@ void schedule_alone(size_t task) {
 void schedule_together(void) {
   size_t first = turn.n_steps;
   for (size_t i = 0; i < turn.n_changes; i++) turn.changes[i] = first + 1 + rng_below(&turn.rng, usual_length);
-  if (turn.preempted_at != 0) turn.changes[0] = first + turn.preempted_at;
+  if (turn.preempted_at != 0) {
+    turn.changes[0] = first + turn.preempted_at;
+    turn.changes[1] = turn.changes[0] + turn.preempted_for;
+  }
   for (size_t i = 1; i <= n_tasks; i++) {
     if (tasks[i].state == TASK_STOPPED) tasks[i].state = TASK_READY;
   }

@@ -21,8 +21,9 @@ void schedule_init(void);
 
 // One run begins: tasks 1 to n, which are new threads.  The seed decides how threads take turns.
 void schedule_begin(uint64_t seed, size_t n, schedule_body_fun* body);
-// Instead of by chance: in schedule_together this task takes n steps, then the others go on for as long as they can, and then it does.
-void schedule_preempt(size_t first, size_t n);
+// Instead of by chance: in schedule_together this task takes n steps, then the others do n_others (SIZE_MAX: all that they can), then it
+// goes on for as long as it can, and then they do.
+void schedule_preempt(size_t first, size_t n, size_t n_others);
 // Runs one task until it calls schedule_barrier or ends; nobody interrupts it.
 void schedule_alone(size_t task);
 // Runs all tasks until each has called schedule_barrier or ended.

@@ -1,11 +1,12 @@
 // Proves, for pairs of threads, that it does not matter where one of them is stopped: for each step of either there is a run in which it
 // is stopped there, the other one does all that it can, and the first one goes on.  After each no block may be lost or be there twice,
-// no page may be left, and a child that was forked there can use what it has.
+// no page may be left, and a child that was forked there can use what it has.  Then both are stopped once, at some of all pairs of steps.
 //
 // The pairs are those in which chance (test-protocols.c) or people have found faults; faults.py plants these again.
 //
-//   test-preemptions                      all pairs
-//   test-preemptions NUMBER [TASK STEP]   one of them; or one of its runs, with its switches
+//   test-preemptions                              all pairs
+//   test-preemptions --twice N                    so many runs in which both are stopped, for each thread of a pair (else 100)
+//   test-preemptions NUMBER [TASK STEP [STEPS]]   one of them; or one of its runs, with its switches: the other one takes STEPS
 #include <sys/wait.h>
 
 #include "../check.h"
@@ -20,6 +21,8 @@
 #define STEPS_NEVER ((size_t)1 << 40)
 
 enum { n_threads = 2, runs_max = 400 };
+
+static size_t n_twice = 100;
 
 typedef void act_fun(void);
 
@@ -195,6 +198,28 @@ static void share_pages(void) {
   begin_thread(SCHEDULE_END_SEEN);
 }
 
+// Pages that nobody has, full but for what others free.
+static void leave_pages(void) {
+  allocate(40, 8 * KiB);
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_SEEN);
+}
+
+// Pages that are empty, which wait for whoever wants one.
+static void empty_pages(void) {
+  allocate(40, 8 * KiB);
+  allocate(8, 4 * KiB);
+  free_last(48);
+  mi_collect(false);
+}
+
+static void use_pages(void) {
+  for (size_t i = 0; i < 3; i++) {
+    allocate(20, 8 * KiB);
+    free_last(20);
+  }
+}
+
 static void allocate_and_end(void) {
   allocate(20, 8 * KiB);
   schedule_thread_exit();
@@ -220,6 +245,18 @@ static void use_large(void) {
   allocate(2, 600 * KiB);
   free_last(2);
   allocate(1, 700 * KiB);
+}
+
+// The other thread keeps what it frees of these.
+static void hold_and_keep_large(void) {
+  use_large();
+  use_large();
+  hold_last();
+}
+
+static void free_held_and_use(void) {
+  free_held();
+  use_large();
 }
 
 static void hold_in_heap(void) {
@@ -264,6 +301,13 @@ static const pair_t pairs[] = {
     {"rounds, and a thread that is at work", {NULL, &fill_bins}, {&make_rounds, &use_bins}, NULL},
     {"rounds, and a fork", {&fill_bins, NULL}, {&make_rounds, &fork_now}, NULL},
     {"gap pages are made, and a fork", {&hold_sparse, NULL}, {&make_gap_pages, &fork_now}, &free_held},
+    {"frees by two threads in pages that nobody has", {NULL, &leave_pages}, {&free_pages, &free_pages}, NULL},
+    {"two threads ask for pages that wait", {NULL, &empty_pages}, {&use_pages, &use_pages}, NULL},
+    {"rounds, and a thread that asks for pages", {NULL, &fill_bins}, {&make_rounds, &use_pages}, NULL},
+    {"a large block goes to its thread, which uses others",
+     {NULL, &hold_and_keep_large},
+     {&free_held_and_use, &use_large},
+     NULL},
     {"large blocks come and go, and a fork", {NULL, NULL}, {&use_large, &fork_now}, NULL},
     {"a heap is deleted, and frees of its blocks", {&hold_in_heap, NULL}, {&delete_heap, &free_pages}, NULL},
     {"a heap is deleted, and a fork", {&hold_in_heap, NULL}, {&delete_heap, &fork_now}, NULL},
@@ -308,13 +352,13 @@ static void tear_down(void) {
   library_check();
 }
 
-// The thread is stopped at its n-th step, if it takes so many.
-static void run(size_t thread, size_t n) {
+// The thread is stopped at its n-th step, if it takes so many, and the other one n_others steps later.
+static void run(size_t thread, size_t n, size_t n_others) {
   n_errors = n_errors_expected = 0;
   preempted = thread;
   schedule_set_place(thread, n, pair->name);
   schedule_begin(1, n_threads, &task_main);
-  schedule_preempt(thread, n);
+  schedule_preempt(thread, n, n_others);
   for (size_t t = n_threads; t > 0; t--) schedule_alone(t);
   mi_store_relaxed(&_mi_registry_has_others, false); // as if there had been none
   schedule_together();
@@ -323,18 +367,36 @@ static void run(size_t thread, size_t n) {
   tear_down();
 }
 
+// How many steps the thread takes if nobody stops it.
+static size_t count_steps(size_t thread) {
+  run(thread, STEPS_NEVER, SIZE_MAX);
+  return n_steps;
+}
+
 // Each step of it, or of many as many as there is time for.
-static size_t run_all(size_t thread) {
-  run(thread, STEPS_NEVER);
-  size_t n_all = n_steps, n_runs = 0, stride = n_all / runs_max + 1;
-  for (size_t n = 1; n <= n_all; n += stride, n_runs++) run(thread, n);
+static size_t run_all(size_t thread, size_t n_all) {
+  size_t n_runs = 0, stride = n_all / runs_max + 1;
+  for (size_t n = 1; n <= n_all; n += stride, n_runs++) run(thread, n, SIZE_MAX);
   return n_runs;
+}
+
+// The i-th of points that lie evenly in a square, however many there are: multiples of two numbers without a common measure.
+static size_t spread(size_t i, double number, size_t n_all) {
+  double at = (double)(i + 1) * number;
+  return 1 + (size_t)((at - (double)(size_t)at) * (double)n_all);
+}
+
+static void run_twice(size_t thread, const size_t* n_all) {
+  size_t n = n_all[thread - 1], n_others = n_all[n_threads - thread];
+  for (size_t i = 0; i < n_twice; i++) run(thread, spread(i, 0.7548776662, n), spread(i, 0.5698402910, n_others));
 }
 
 static int run_pair(void) {
   pid_t child = fork();
   if (child == 0) {
-    size_t n_first = run_all(1), n_second = run_all(2);
+    const size_t n_all[n_threads] = {count_steps(1), count_steps(2)};
+    size_t       n_first = run_all(1, n_all[0]), n_second = run_all(2, n_all[1]);
+    for (size_t thread = 1; thread <= n_threads; thread++) run_twice(thread, n_all);
     printf("%s: stopped at %zu steps, and at %zu of the other thread\n", pair->name, n_first, n_second);
     CHECK_FOR(n_first > 4 && n_second > 4, "%s: too few steps", pair->name);
     exit(check_result());
@@ -355,13 +417,16 @@ static void begin_library(void) {
 }
 
 int main(int argc, char** argv) {
-  size_t only = (argc > 1 ? strtoull(argv[1], NULL, 0) : SIZE_MAX);
+  bool   is_twice = (argc == 3 && strcmp(argv[1], "--twice") == 0);
+  size_t only = (argc > 1 && !is_twice ? strtoull(argv[1], NULL, 0) : SIZE_MAX);
+  if (is_twice) n_twice = strtoull(argv[2], NULL, 0);
   begin_library();
   for (size_t i = 0; i < COUNT_OF(pairs); i++) {
     pair = &pairs[i];
     if (only != SIZE_MAX && only != i) continue;
     schedule_show(argc > 3);
-    if (argc > 3) run(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0));
+    if (argc > 3)
+      run(strtoull(argv[2], NULL, 0), strtoull(argv[3], NULL, 0), argc > 4 ? strtoull(argv[4], NULL, 0) : SIZE_MAX);
     else run_pair();
   }
   return check_result();
