@@ -53,13 +53,7 @@ class mi_heap_memory_resource : public std::pmr::memory_resource {
 
  protected:
   void* do_allocate(std::size_t size, std::size_t alignment) override {
-    for (;;) {
-      void* p = mi_heap_malloc_aligned(heap_, size, alignment);
-      if (p != nullptr) return p;
-      std::new_handler handler = std::get_new_handler();
-      if (handler == nullptr) throw std::bad_alloc();
-      handler();
-    }
+    return _mi_heap_new_aligned(heap_, size, alignment);
   }
 
   void do_deallocate(void* p, std::size_t size, std::size_t alignment) override {

@@ -1015,9 +1015,18 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
 #if (__cplusplus >= 201103L) || (defined(_MSC_VER) && _MSC_VER >= 1900)
   #define MI_HAS_HEAP_STL_ALLOCATOR 1
   #include <cstdint>
+  #include <cstdlib>
   #include <memory>
   #include <type_traits>
   #include <utility>
+#endif
+
+#if defined(MI_HAS_HEAP_STL_ALLOCATOR)
+  #define _mi_stl_alignof(T) alignof(T)
+#elif defined(_MSC_VER)
+  #define _mi_stl_alignof(T) __alignof(T)
+#else
+  #define _mi_stl_alignof(T) __alignof__(T)
 #endif
 
 /* Allocators for the containers of the standard library:
@@ -1029,6 +1038,7 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
                                     does nothing: for containers that are dropped as a whole
 
    An allocator that is constructed with a heap never ends that heap.  Allocators for heaps are equal if their heaps are.
+   Elements have the alignment of their type, also one that mi_malloc does not give.  Failures are those of mi_new.
    mimalloc-pmr.h has a std::pmr::memory_resource.
 
    The common base of all three; not for direct use. */
@@ -1062,6 +1072,10 @@ struct _mi_stl_allocator_common {
   size_type     max_size() const mi_attr_noexcept { return (~static_cast<size_type>(0) >> 1) / sizeof(value_type); }
   pointer       address(reference x) const { return &x; }
   const_pointer address(const_reference x) const { return &x; }
+
+ protected:
+  /* Is it for mi_new_n?  It aligns to 8 bytes, and says so if there are too many. */
+  bool is_plain(size_type count) const mi_attr_noexcept { return _mi_stl_alignof(T) <= 8 || count > max_size(); }
 };
 
 template <class T>
@@ -1086,7 +1100,8 @@ struct mi_stl_allocator : public _mi_stl_allocator_common<T> {
   mi_stl_allocator select_on_container_copy_construction() const { return *this; }
 
   mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
-    return static_cast<T*>(mi_new_n(count, sizeof(value_type)));
+    if (this->is_plain(count)) return static_cast<T*>(mi_new_n(count, sizeof(value_type)));
+    return static_cast<T*>(mi_new_aligned(count * sizeof(value_type), _mi_stl_alignof(T)));
   }
   void deallocate(T* p, size_type = 0) { mi_free(p); }
 };
@@ -1102,6 +1117,21 @@ bool operator!=(const mi_stl_allocator<T1>&, const mi_stl_allocator<T2>&) mi_att
 
 #if defined(MI_HAS_HEAP_STL_ALLOCATOR)
 
+/* mi_new_aligned from a heap; not for direct use. */
+inline void* _mi_heap_new_aligned(mi_heap_t* heap, std::size_t size, std::size_t alignment) {
+  for (;;) {
+    void* p = mi_heap_malloc_aligned(heap, size, alignment);
+    if (p != nullptr) return p;
+    std::new_handler handler = std::get_new_handler();
+    if (handler != nullptr) handler();
+#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
+    else throw std::bad_alloc();
+#else
+    else std::abort();
+#endif
+  }
+}
+
 template <class T, bool _mi_destroy>
 struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
   using typename _mi_stl_allocator_common<T>::size_type;
@@ -1110,7 +1140,9 @@ struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
   using is_always_equal = std::false_type;
 
   mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
-    return static_cast<T*>(mi_heap_alloc_new_n(this->heap.get(), count, sizeof(value_type)));
+    mi_heap_t* hp = this->heap.get();
+    if (this->is_plain(count)) return static_cast<T*>(mi_heap_alloc_new_n(hp, count, sizeof(value_type)));
+    return static_cast<T*>(_mi_heap_new_aligned(hp, count * sizeof(value_type), alignof(T)));
   }
   void collect(bool force) { mi_heap_collect(this->heap.get(), force); }
   template <class U>

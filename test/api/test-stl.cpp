@@ -1,5 +1,6 @@
 // Proves: the allocators of mimalloc.h serve the containers of the standard library: they rebind, compare and propagate as
-// they say, a heap of their own lasts as long as the last copy, and with the destroying one everything goes at its end.
+// they say, elements have the alignment of their type, a heap of their own lasts as long as the last copy, and with the
+// destroying one everything goes at its end.
 #include "../check.h"
 #include "entries.h"
 #include <deque>
@@ -120,6 +121,93 @@ static void check_containers(const A<element>& a, mi_heap_t* heap, uint64_t seed
   CHECK(moved.vector.data() == data && moved.count_bad() == 0);
   std::swap(moved, copy);
   CHECK(copy.vector.data() == data && copy.count_bad() == 0 && moved.count_bad() == 0);
+}
+
+// ---- alignment ------------------------------------------------------------------------------------------------------
+
+template <size_t alignment>
+struct alignas(alignment) aligned_element {
+  uint64_t value;
+};
+
+static int n_handler_calls;
+
+static void count_calls() {
+  if (++n_handler_calls == 3) std::set_new_handler(nullptr);
+}
+
+template <class A>
+static bool throws_bad_alloc(A& a, size_t count) {
+  try {
+    a.deallocate(a.allocate(hidden(count)), count);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+  return false;
+}
+
+// Counts whose bytes overflow, also to what could be had, and more bytes than there can be.
+template <class A>
+static void check_failures(A& a) {
+  const size_t size = sizeof(typename A::value_type);
+  CHECK(throws_bad_alloc(a, SIZE_MAX));
+  CHECK(throws_bad_alloc(a, SIZE_MAX / size + 1) && throws_bad_alloc(a, SIZE_MAX / size + 2));
+  CHECK(throws_bad_alloc(a, a.max_size() + 1));
+  n_handler_calls = 0;
+  std::set_new_handler(&count_calls);
+  CHECK(throws_bad_alloc(a, a.max_size()));
+  CHECK_EQ(n_handler_calls, 3);
+}
+
+template <template <class> class A, size_t alignment>
+static void check_alignment(mi_heap_t* heap, const A<element>& a) {
+  typedef aligned_element<alignment> aligned;
+  A<aligned>                         allocator(a);
+  static_assert(sizeof(aligned) == alignment || alignment < 8, "elements lie one behind another");
+  for (size_t n = 1; n <= 30; n++) {
+    aligned* p[4];
+    for (aligned*& q : p) {
+      q = allocator.allocate(n);
+      CHECK_FOR(is_aligned(q, alignment) && mi_heap_of(q) == heap, "%zu of %zu bytes", n, alignment);
+      memset(static_cast<void*>(q), 0xAB, n * sizeof(aligned));
+    }
+    for (aligned* q : p) allocator.deallocate(q, n);
+  }
+  check_failures(allocator);
+  std::vector<aligned, A<aligned>> vector(allocator);
+  std::list<aligned, A<aligned>>   list(allocator);
+  for (uint64_t i = 0; i < 100; i++) {
+    vector.push_back(aligned{i});
+    list.push_back(aligned{i});
+    CHECK(is_aligned(vector.data(), alignment) && is_aligned(&list.back(), alignment));
+  }
+  CHECK(vector[99].value == 99 && list.front().value == 0);
+}
+
+template <template <class> class A>
+static void check_alignments(mi_heap_t* heap, const A<element>& a) {
+  check_alignment<A, 8>(heap, a);
+  check_alignment<A, 16>(heap, a);
+  check_alignment<A, 32>(heap, a);
+  check_alignment<A, 256>(heap, a);
+  check_alignment<A, 4096>(heap, a);
+  check_alignment<A, 64 * KiB>(heap, a);
+  check_alignment<A, 128 * KiB>(heap, a);
+}
+
+// One block in two is guarded.
+template <template <class> class A>
+static void check_guarded(const A<element>& a, mi_heap_t* heap) {
+  mi_heap_guarded_set_sample_rate(heap, 2, 1);
+  check_alignments<A>(heap, a);
+  mi_heap_guarded_set_sample_rate(heap, 0, 0);
+}
+
+template <template <class> class A>
+static void check_all_alignments(const A<element>& a, mi_heap_t* heap) {
+  mi_option_disable(mi_option_show_errors);
+  check_alignments<A>(heap, a);
+  check_guarded<A>(a, heap);
 }
 
 // ---- allocators with a heap -----------------------------------------------------------------------------------------
@@ -252,8 +340,10 @@ template <template <class> class A>
 static void check_all_of_heap(uint64_t seed) {
   A<element> a;
   element*   p = a.allocate(1);
-  check_containers<A>(a, mi_heap_of(p), seed);
+  mi_heap_t* heap = mi_heap_of(p);
+  check_containers<A>(a, heap, seed);
   a.deallocate(p, 1);
+  check_all_alignments<A>(a, heap);
   check_equality<A>();
   check_propagation<A>();
   check_life<A>(seed);
@@ -265,6 +355,7 @@ int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   size_t   n_heaps = heap_count();
   check_containers<mi_stl_allocator>(mi_stl_allocator<element>(), mi_heap_main(), seed);
+  check_all_alignments<mi_stl_allocator>(mi_stl_allocator<element>(), mi_heap_main());
   check_threads<mi_stl_allocator>();
   check_all_of_heap<mi_heap_stl_allocator>(seed);
   check_all_of_heap<mi_heap_destroy_stl_allocator>(seed);
