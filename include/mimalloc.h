@@ -560,8 +560,9 @@ mi_decl_export int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name
 
 /* ---- as operator new --------------------------------------------------------------------------------------------- */
 
-/* On failure these functions call the handler of std::set_new_handler and try again, as long as there is a handler.  After
-   that, those without _nothrow throw std::bad_alloc, or abort if there is no C++ runtime; the others return NULL. */
+/* When memory is missing these functions call the handler of std::set_new_handler and try again, as long as there is a
+   handler.  After that, or at once if the alignment or the pointer is invalid (EINVAL), those without _nothrow throw
+   std::bad_alloc, or abort if there is no C++ runtime; the others return NULL. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new(size_t size) mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_aligned(size_t size, size_t alignment)
   mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
@@ -1119,10 +1120,11 @@ bool operator!=(const mi_stl_allocator<T1>&, const mi_stl_allocator<T2>&) mi_att
 
 /* mi_new_aligned from a heap; not for direct use. */
 inline void* _mi_heap_new_aligned(mi_heap_t* heap, std::size_t size, std::size_t alignment) {
+  bool is_valid = (alignment != 0 && (alignment & (alignment - 1)) == 0);
   for (;;) {
     void* p = mi_heap_malloc_aligned(heap, size, alignment);
     if (p != nullptr) return p;
-    std::new_handler handler = std::get_new_handler();
+    std::new_handler handler = (is_valid ? std::get_new_handler() : nullptr);
     if (handler != nullptr) handler();
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
     else throw std::bad_alloc();

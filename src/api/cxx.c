@@ -54,8 +54,9 @@ static void new_throw(void) {}
 
 #endif
 
+// After a failure.  Only if memory is missing: no handler helps with an invalid alignment or pointer.
 static bool new_call_handler(void) {
-  new_handler_t handler = new_handler();
+  new_handler_t handler = (errno == ENOMEM ? new_handler() : NULL);
   if (handler != NULL) handler();
   return handler != NULL;
 }

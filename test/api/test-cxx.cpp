@@ -1,5 +1,5 @@
-// Proves: from C++ the new-wrappers throw std::bad_alloc, call and obey the new-handler, and mi_stl_allocator serves the
-// standard containers.
+// Proves: from C++ the new-wrappers throw std::bad_alloc, call and obey the new-handler, unless what is wrong is the alignment
+// or the pointer, and mi_stl_allocator serves the standard containers.
 #include "../check.h"
 #include "entries.h"
 #include <cstdint>
@@ -114,6 +114,31 @@ static void check_handler() {
   std::set_new_handler(nullptr);
 }
 
+// ---- what no handler can help ---------------------------------------------------------------------------------------
+
+static void count_only() {
+  if (++n_handler_calls == 1000) std::set_new_handler(nullptr); // the test ends, at least
+}
+
+// An alignment that is none, or a pointer to no block, stays what it is: the handler is not called.
+static void check_invalid() {
+  alignas(16) static char foreign[64];
+  mi_register_error([](int, void*) {}, nullptr); // builds that check blocks abort otherwise
+  n_handler_calls = 0;
+  std::set_new_handler(count_only);
+  for (size_t alignment : {(size_t)0, (size_t)24, (size_t)SIZE_MAX}) {
+    errno = 0;
+    CHECK(mi_new_aligned_nothrow(100, hidden(alignment)) == nullptr && errno == EINVAL);
+    CHECK(throws_bad_alloc([alignment] { return mi_new_aligned(100, hidden(alignment)); }));
+  }
+  char* p = foreign + hidden(16);
+  CHECK(throws_bad_alloc([p] { return mi_new_realloc(p, 100); }));
+  CHECK(throws_bad_alloc([p] { return mi_new_reallocn(p, 100, 2); }));
+  CHECK_EQ(n_handler_calls, 0);
+  std::set_new_handler(nullptr);
+  mi_register_error(nullptr, nullptr);
+}
+
 #if defined(MI_HAS_HEAP_STL_ALLOCATOR)
 
 struct element {
@@ -176,6 +201,7 @@ int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   check_throwing();
   check_handler();
+  check_invalid();
 #if defined(MI_HAS_HEAP_STL_ALLOCATOR)
   check_containers(seed);
   check_allocator();

@@ -113,6 +113,16 @@ static void check_failure() {
     is_thrown = true;
   }
   CHECK(is_thrown && n_handler_calls == 3);
+  is_thrown = false;
+  n_handler_calls = 0;
+  std::set_new_handler(&count_calls);
+  try {
+    resource.deallocate(resource.allocate(100, hidden(24)), 100, 8); // no handler makes that an alignment
+  } catch (const std::bad_alloc&) {
+    is_thrown = true;
+  }
+  CHECK(is_thrown && n_handler_calls == 0);
+  std::set_new_handler(nullptr);
 }
 
 static void check_threads() {
