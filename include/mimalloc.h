@@ -1015,6 +1015,7 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
 #include <new>
 #if (__cplusplus >= 201103L) || (defined(_MSC_VER) && _MSC_VER >= 1900)
   #define MI_HAS_HEAP_STL_ALLOCATOR 1
+  #include <cerrno>
   #include <cstdint>
   #include <cstdlib>
   #include <memory>
@@ -1121,9 +1122,13 @@ bool operator!=(const mi_stl_allocator<T1>&, const mi_stl_allocator<T2>&) mi_att
 /* mi_new_aligned from a heap; not for direct use. */
 inline void* _mi_heap_new_aligned(mi_heap_t* heap, std::size_t size, std::size_t alignment) {
   bool is_valid = (alignment != 0 && (alignment & (alignment - 1)) == 0);
+  int  before = errno;
   for (;;) {
     void* p = mi_heap_malloc_aligned(heap, size, alignment);
-    if (p != nullptr) return p;
+    if (p != nullptr) {
+      errno = before;
+      return p;
+    }
     std::new_handler handler = (is_valid ? std::get_new_handler() : nullptr);
     if (handler != nullptr) handler();
 #if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)

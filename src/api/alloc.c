@@ -272,8 +272,15 @@ mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
 
 // ---- failures -------------------------------------------------------------------------------------------------------
 
+static MI_LOCAL(int, alloc_errno_before);
+
+mi_cold int _mi_alloc_errno_before(void) {
+  return mi_local(alloc_errno_before);
+}
+
 mi_cold void* _mi_alloc_failed(size_t size) {
   bool absurd = (size > PTRDIFF_MAX);
+  mi_local(alloc_errno_before) = errno;
   MI_PROBE1(out_of_memory, size);
   _mi_message_error(
       absurd ? EOVERFLOW : ENOMEM,

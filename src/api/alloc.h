@@ -36,6 +36,9 @@ void _mi_alloc_resized(void* p, size_t size);
 mi_cold void* _mi_alloc_failed(size_t size);
 mi_cold void* _mi_alloc_failed_align(size_t alignment); // it is no power of two
 
+// errno as it was before the last _mi_alloc_failed of the thread: for who tries again, and may succeed.
+mi_cold int _mi_alloc_errno_before(void);
+
 // count * size into *total; false (errno, and a report as below) when that is too much.
 bool _mi_alloc_count(size_t count, size_t size, size_t* total);
 

@@ -74,14 +74,16 @@ typedef struct new_s {
   size_t     align; // 0: any
 } new_t;
 
-// A handler is to free memory, throw, or end the program; with none, new fails.
+// A handler is to free memory, throw, or end the program; with none, new fails.  It may change errno.
 static void* new_retry(size_t request, size_t unused) {
   const new_t* n = (const new_t*)request;
   void*        p = NULL;
+  int          before = _mi_alloc_errno_before();
   (void)unused;
   while (p == NULL && new_call_handler()) {
     p = (n->align == 0 ? _mi_malloc_in(n->heap, n->size, false) : mi_malloc_aligned(n->size, n->align));
   }
+  if (p != NULL) errno = before;
   return p;
 }
 
@@ -121,10 +123,18 @@ void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
   return mi_heap_try_new(heap, size, false);
 }
 
+static mi_cold void* new_realloc_slow(void* p, size_t newsize) {
+  void* q = NULL;
+  int   before = _mi_alloc_errno_before();
+  while (q == NULL && new_call_handler()) q = mi_realloc(p, newsize);
+  if (q == NULL) return new_failed(newsize);
+  errno = before;
+  return q;
+}
+
 void* mi_new_realloc(void* p, size_t newsize) {
   void* q = mi_realloc(p, newsize);
-  while (mi_unlikely(q == NULL) && new_call_handler()) q = mi_realloc(p, newsize);
-  return mi_likely(q != NULL) ? q : new_failed(newsize);
+  return mi_likely(q != NULL) ? q : new_realloc_slow(p, newsize);
 }
 
 void* mi_new_n(size_t count, size_t size) {

@@ -153,7 +153,7 @@ mi_theap_t* _mi_thread_backing(void) {
 }
 
 mi_theap_t* _mi_thread_for_first_frees(void) {
-  static MI_LOCAL(uint32_t, n_frees);
+  static MI_LOCAL(uint16_t, n_frees);
   bool gets_none = (_mi_theap_default == &_mi_theap_dead);
   if (!gets_none) gets_none = (++mi_local(n_frees) < THREAD_FREES_MIN && !_mi_prim_thread_exit_is_armed());
   if (!gets_none) return _mi_thread_backing();
