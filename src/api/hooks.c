@@ -1,6 +1,8 @@
 // The deferred-free hook.  Layer: api.
 #include "hooks.h"
 
+#include <errno.h>
+
 #include "../heap/event.h"
 #include "../heap/attach.h"
 #include "../support/hook.h"
@@ -19,7 +21,9 @@ void _mi_hooks_deferred_free(bool force) {
   _mi_attach_drop_retired();
   _mi_event_poll();
   if (mi_likely(fun == NULL) || mi_local(hooks_busy)) return;
+  int saved = errno;
   mi_local(hooks_busy) = true; // the hook may allocate
   fun(force, (unsigned long long)beat, arg);
   mi_local(hooks_busy) = false;
+  errno = saved; // who has called us may succeed
 }

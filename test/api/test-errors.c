@@ -130,11 +130,13 @@ static void run_deferred(bool force, unsigned long long heartbeat, void* arg) {
   mi_free(d->kept);
   d->kept = mi_malloc(500);
   for (size_t i = 0; i < 300; i++) mi_free(mi_malloc(i * 100));
+  errno = EINTR;
   d->is_inside = false;
 }
 
 static void check_deferred_hook(void) {
   static deferred_t d;
+  errno = 4711;
   mi_register_deferred_free(&run_deferred, &d);
   mi_collect(true);
   CHECK(d.n_calls >= 1 && d.n_forced >= 1);
@@ -145,6 +147,7 @@ static void check_deferred_hook(void) {
   static void* kept[60000];
   for (size_t i = 0; i < COUNT_OF(kept); i++) kept[i] = mi_malloc(2000);
   CHECK_FOR(d.n_calls > before, "%zu allocations", COUNT_OF(kept));
+  CHECK_EQ(errno, 4711); // whatever the function has done
   for (size_t i = 0; i < COUNT_OF(kept); i++) mi_free(kept[i]);
   mi_register_deferred_free(NULL, NULL);
   before = d.n_calls;
