@@ -761,7 +761,8 @@ mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
 
 /* ---- visiting blocks --------------------------------------------------------------------------------------------- */
 
-/* A range of memory with blocks of one size. */
+/* A range of memory with blocks of one size.  Of a page with blocks of several sizes each block in use is an area of its own;
+   what is free there is in no area. */
 typedef struct mi_heap_area_s {
   void*  blocks;          /* where the blocks begin */
   size_t reserved;        /* bytes that they may occupy */

@@ -55,7 +55,23 @@ static mi_heap_area_t visit_area(const mi_view_t* view) {
   return area;
 }
 
+// Each block of a gap page is an area of its own: there are blocks of several sizes.
+static bool visit_gaps(const visit_t* v, const mi_view_t* view) {
+  mi_heap_area_t area = visit_area(view);
+  area.used = 1;
+  for (size_t i = 0; i < view->n_blocks; i++) {
+    if (!_mi_view_is_live(view, i)) continue;
+    size_t size = _mi_view_block_size(view, i);
+    area.blocks = view->start + i * view->block_size;
+    area.reserved = area.committed = area.block_size = area.full_block_size = size;
+    if (!v->visitor(view->heap, &area, NULL, size, v->arg)) return false;
+    if (v->blocks && !v->visitor(view->heap, &area, area.blocks, size, v->arg)) return false;
+  }
+  return true;
+}
+
 static bool visit_page(const visit_t* v, const mi_view_t* view) {
+  if (view->has_gaps) return visit_gaps(v, view);
   mi_heap_area_t area = visit_area(view);
   if (!v->visitor(view->heap, &area, NULL, area.block_size, v->arg)) return false;
   if (!v->blocks) return true;
@@ -63,7 +79,7 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
     if (!_mi_view_is_live(view, i)) continue;
     void* block = view->start + i * view->block_size;
     if (MI_TAGS) block = _mi_prim_tag_pointer(block);
-    if (!v->visitor(view->heap, &area, block, _mi_view_block_size(view, i), v->arg)) return false;
+    if (!v->visitor(view->heap, &area, block, area.block_size, v->arg)) return false;
   }
   return true;
 }

@@ -1,7 +1,7 @@
 // Proves: a cache whose values change their size needs no more than twice what is live, while sizes grow, shrink, and go back
 // and forth; all of its memory goes back afterwards.  Blocks in gap pages are like others: they have their size, their contents
-// and their alignment, are visited, counted, resized and freed, by any thread, after the end of theirs, and in the child of a
-// fork.  A program whose sizes stay as they are has no gap pages.
+// and their alignment, are visited (each as an area), counted, resized and freed, by any thread, after the end of theirs, and in
+// the child of a fork.  A program whose sizes stay as they are has no gap pages.
 #include "../check.h"
 #include "../modes/support.h"
 #include "base/compiler.h"
@@ -78,21 +78,42 @@ static void turn(rng_t* r, size_t mean, size_t n) {
 }
 
 typedef struct found_s {
-  size_t n, bytes, n_in_gaps;
+  size_t    n, bytes;           // blocks that were visited
+  size_t    n_used, used_bytes; // as the areas say
+  size_t    n_in_gaps;
+  uintptr_t slice; // of the last area
 } found_t;
+
+// A page has slices of its own: areas in the same slice are blocks of a gap page.
+static void visit_area(const mi_heap_area_t* area, found_t* found) {
+  uintptr_t slice = (uintptr_t)area->blocks / SLICE;
+  CHECK(area->block_size <= area->full_block_size && area->used * area->full_block_size <= area->committed);
+  CHECK(area->committed <= area->reserved);
+  found->n_used += area->used;
+  found->used_bytes += area->used * area->block_size;
+  if (slice == found->slice) {
+    CHECK(area->used == 1 && area->block_size == area->full_block_size && area->block_size == area->reserved);
+    found->n_in_gaps++;
+  }
+  found->slice = slice;
+}
 
 static bool visit(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
   found_t* found = (found_t*)arg;
+  size_t   offset = (size_t)((char*)block - (char*)area->blocks);
   (void)heap;
-  if (block == NULL) return true;
+  if (block == NULL) {
+    visit_area(area, found);
+    return true;
+  }
+  CHECK(size == area->block_size && offset < area->reserved && offset % area->full_block_size == 0);
   found->n++;
   found->bytes += size;
-  found->n_in_gaps += (size != area->block_size);
   return true;
 }
 
 static void check_all(size_t n_before) {
-  found_t found = {0, 0, 0};
+  found_t found = {0, 0, 0, 0, 0, 0}, areas = {0, 0, 0, 0, 0, 0};
   size_t  bytes = 0;
   CHECK(mi_heap_check(NULL));
   for (size_t i = 0; i < n_blocks; i++) {
@@ -102,18 +123,21 @@ static void check_all(size_t n_before) {
   mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
   CHECK_EQ(found.n, n_blocks + n_before);
   CHECK(found.bytes >= bytes);
+  CHECK(found.n_used == found.n && found.used_bytes == found.bytes);
+  mi_heap_visit_blocks(mi_heap_get_default(), false, &visit, &areas);
+  CHECK(areas.n == 0 && areas.n_used == found.n && areas.used_bytes == found.bytes);
 }
 
 static size_t count_visited(void) {
-  found_t found = {0, 0, 0};
+  found_t found = {0, 0, 0, 0, 0, 0};
   mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
   return found.n;
 }
 
 // Blocks that lie in pages with blocks of other sizes.
 static size_t in_gap_pages(void) {
-  found_t found = {0, 0, 0};
-  mi_heap_visit_blocks(mi_heap_get_default(), true, &visit, &found);
+  found_t found = {0, 0, 0, 0, 0, 0};
+  mi_heap_visit_blocks(mi_heap_get_default(), false, &visit, &found);
   return found.n_in_gaps;
 }
 

@@ -406,11 +406,13 @@ enum { n_objects = 100000, object_size = 120, keep_every = 16 };
 static void*  objects[n_objects];
 static size_t n_areas_of_objects;
 
+// An area of one block is no page of objects, but one of those in a gap page.
 static bool count_areas(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t block_size, void* arg) {
+  bool is_page = (area->used > 0 && area->reserved > area->full_block_size);
   (void)heap;
   (void)block;
   (void)arg;
-  n_areas_of_objects += (block_size >= object_size && block_size < 2 * object_size && area->used > 0);
+  n_areas_of_objects += (is_page && block_size >= object_size && block_size < 2 * object_size);
   return true;
 }
 
