@@ -2,6 +2,7 @@
 mean."""
 
 import ctypes
+import glob
 import os
 import pathlib
 import signal
@@ -42,7 +43,7 @@ def _send(pid, number, value):
 def _files(base, pid):
     """The profiles of the process."""
     try:
-        return set(base.parent.glob(f"{base.name}.{pid}.*.pb"))
+        return set(base.parent.glob(f"{glob.escape(base.name)}.{pid}.*.pb"))
     except OSError:
         return set()
 

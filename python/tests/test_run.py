@@ -200,6 +200,13 @@ def test_profile_of_a_process(command, works, tmp_path, has, started):
     command("diff", first, second)
 
 
+def test_profile_with_signs_of_patterns_in_its_name(command, works, tmp_path, has, started):
+    has("profile_signal")
+    pid = started(sys.executable, "-m", "mimalloc", "run", "--profile", tmp_path / "live[1]*", "--profile-signal", "USR2", "--", works)
+    command("profile", pid, "--start")
+    assert command("profile", pid).stdout.startswith(f"{tmp_path}/live[1]*.{pid}.")
+
+
 def test_profile_refuses_what_would_end_the_process(command, works, started):
     pid = started(works, MIMALLOC_PROFILE_SIGNAL="12")
     assert "has no handler for SIGUSR2, which would end it" in command("profile", pid, status=2).stderr
