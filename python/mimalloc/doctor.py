@@ -46,7 +46,7 @@ def check_preload():
         if "/" in part and not pathlib.Path(part).is_file():
             yield BAD, "LD_PRELOAD", part, "There is no such file: the loader warns, and programs run without it."
         else:
-            yield OK, "LD_PRELOAD", part, "Programs started here use this library, unless they are static or setuid."
+            yield OK, "LD_PRELOAD", part, "Programs started here use this library, unless they are static or setuid, or have capabilities."
     if not ours:
         yield NOTE, "LD_PRELOAD", value, "It has no mimalloc."
 

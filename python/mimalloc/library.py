@@ -107,6 +107,13 @@ ELF_HEADER = {1: (struct.Struct("<16sHHIIIIIHHHHHH"), struct.Struct("<IIIIIIII")
 PT_INTERP = 3
 
 
+def _has_capabilities(path):
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except (AttributeError, OSError):   # there are none elsewhere, nor on every file system
+        return False
+
+
 def obstacle(program):
     """Why a program cannot have the library preloaded, as a sentence; None: nothing is known against it."""
     path = pathlib.Path(program)
@@ -118,6 +125,8 @@ def obstacle(program):
         return None
     if info.st_mode & 0o6000 and os.getuid() != 0:
         return f"{path} runs with the rights of another user, and the system preloads nothing into such programs."
+    if os.getuid() != 0 and _has_capabilities(path):
+        return f"{path} has capabilities of its own, and the system preloads nothing into such programs."
     if head[:4] != b"\x7fELF" or head[4] not in ELF_HEADER or head[5] != 1:
         return None
     header, segment = ELF_HEADER[head[4]]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -86,6 +88,19 @@ def test_static_program_is_refused(command, tmp_path):
     except subprocess.CalledProcessError:
         pytest.skip("nothing can be linked statically here")
     assert "linked statically" in command("run", "--", program, status=2).stderr
+
+
+def test_program_with_rights_of_its_own_is_refused(tmp_path, monkeypatch):
+    program = pathlib.Path(shutil.copy("/bin/true", tmp_path / "true"))
+    monkeypatch.setattr(os, "getuid", lambda: 65534)
+    assert finder.obstacle(program) is None
+    program.chmod(0o4755)
+    assert "rights of another user" in finder.obstacle(program)
+    program.chmod(0o755)
+    monkeypatch.setattr(os, "getxattr", lambda path, name: {"security.capability": b"some"}[name])
+    assert "capabilities" in finder.obstacle(program)
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    assert finder.obstacle(program) is None
 
 
 def test_missing_library_is_named(command):
