@@ -142,10 +142,16 @@ mi_page_t* _mi_life_find(const void* p, const char* what) {
   return NULL;
 }
 
+// Is the padding behind p, which may be no block, as it was written?
+static bool life_is_whole(const mi_page_t* page, const void* p) {
+  bool is_readable = (!MI_HARDENED || _mi_page_kind(page) == MI_PAGE_LARGE || _mi_verify_is_within(page, p));
+  return is_readable && _mi_padding_read_any(page, p) != SIZE_MAX;
+}
+
 bool _mi_life_is_right(const void* p, size_t size, size_t alignment) {
   mi_page_t* page = _mi_page_of(p);
   if (!MI_CHECKED || page == NULL) return true; // mi_free knows what to say
-  bool has_padding = (_mi_padding_read_any(page, p) != SIZE_MAX);
+  bool has_padding = life_is_whole(page, p);
   if (!_mi_verify_block(page, p, "free")) return false;
   if (!mi_is_aligned(p, alignment)) {
     _mi_message_error(EINVAL, "free of the block %p with the wrong alignment: it is no multiple of %zu\n", p,

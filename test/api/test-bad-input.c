@@ -310,6 +310,32 @@ static const bad_t bad_checked[] = {
     {"free with the wrong alignment", bad_wrong_alignment, kept, EINVAL, "wrong alignment"},
 };
 
+// Frees that name a size or an alignment, of a pointer that is no block of a page, or may lie behind all of them.
+static void free_wrongly(uint8_t* p, size_t size) {
+  n_codes = 0;
+  code = 0;
+  mi_free_size((void*)hidden_pointer(p), size);
+  mi_free_aligned((void*)hidden_pointer(p), 8);
+  mi_free_size_aligned((void*)hidden_pointer(p), size, 8);
+  CHECK_FOR(n_codes == 3 && code == EINVAL, "%p, %zu bytes: %zu reports, code %d", (void*)p, size, n_codes, code);
+}
+
+// Into each block of at least a page; behind the last one memory may be inaccessible.
+static void check_whole_pages(size_t size) {
+  static uint8_t* blocks[2 * 64 * KiB / 40];
+  size_t          n = 2 * 64 * KiB / size;
+  for (size_t i = 0; i < n; i++) blocks[i] = (uint8_t*)mi_malloc(size);
+  for (size_t i = 0; i < n; i++) {
+    free_wrongly(blocks[i] + 8, size);
+    free_wrongly(blocks[i] + size - 8, size);
+    if (MI_HARDENED) free_wrongly((uint8_t*)((uintptr_t)blocks[i] | (64 * KiB - 1)) - 7, size); // behind the last
+  }
+  sink_clear(&said);
+  n_codes = 0;
+  for (size_t i = 0; i < n; i++) mi_free_size(blocks[i], size);
+  CHECK_EQ(n_codes, 0);
+}
+
 // ---- heaps, arenas, subprocesses, options, statistics -------------------------------------------------------------------
 
 static bool bad_null_heap(void) {
@@ -418,6 +444,7 @@ static void check_all(void) {
   CHECK_ROWS(bad_alignments);
   CHECK_ROWS(bad_pointers);
   if (MI_CHECKED) CHECK_ROWS(bad_checked);
+  for (size_t size = 40; MI_CHECKED && size <= 5000; size *= 5) check_whole_pages(size);
   CHECK_ROWS(bad_handles);
 }
 
