@@ -3,13 +3,20 @@
 
 #include "gaps.h"
 
+static mi_noinline void free_leave_deleted(mi_theap_t* theap) {
+  const void* wrong_free = _mi_gaps_wrong_free(theap);
+  _mi_presence_leave(theap);
+  _mi_event_freed();
+  if (mi_unlikely(wrong_free != NULL)) _mi_gaps_report(wrong_free);
+}
+
 // Leaves, and then does what must not be done inside.
 static mi_always_inline void free_leave(mi_theap_t* theap) {
   bool has_deleted = theap->has_deleted;
   bool has_trimmed = theap->has_trimmed;
   theap->has_deleted = theap->has_trimmed = false;
-  _mi_presence_leave(theap);
-  if (mi_unlikely(has_deleted)) _mi_event_freed();
+  if (mi_unlikely(has_deleted)) free_leave_deleted(theap);
+  else _mi_presence_leave(theap);
   if (mi_unlikely(has_trimmed)) _mi_event_poll();
 }
 

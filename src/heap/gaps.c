@@ -170,7 +170,8 @@ static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   mi_gap_map_t* map = gaps_map(page);
   size_t        n = _mi_gaps_size(page, block) / MI_GAP_UNIT, used = _mi_page_used(page);
   if (mi_unlikely(n == 0)) {
-    _mi_message_error(EAGAIN, "double free, or free of an invalid pointer: there is no block at %p\n", (void*)block);
+    theap->wrong_free = block;
+    theap->has_deleted = true; // so that the next slow free looks
     return true;
   }
   size_t at = gaps_merge(theap->gaps, map, gaps_unit(block), &n);
@@ -182,6 +183,16 @@ static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
 
 void _mi_gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   gaps_free(theap, page, block);
+}
+
+const void* _mi_gaps_wrong_free(mi_theap_t* theap) {
+  const void* p = theap->wrong_free;
+  theap->wrong_free = NULL;
+  return p;
+}
+
+mi_cold void _mi_gaps_report(const void* wrong_free) {
+  _mi_message_error(EAGAIN, "double free, or free of an invalid pointer: there is no block at %p\n", wrong_free);
 }
 
 static bool gaps_has_chain(const mi_page_t* page) {

@@ -17,6 +17,8 @@
 //      those, so that the free of the last one claims it.  No page of a class has so high a count: who frees reads the word, then
 //      `capacity`, and never takes the one before the page became a gap page for the one after.
 // GP5  All gap pages are of the main heap.
+// GP6  A free of what is no block is found between enter and leave, where nobody may be told: who listens may allocate.  It is
+//      reported at the end of that slow free, or of the next one if something else has found it, or a round.
 #pragma once
 
 #include "gap_map.h"
@@ -85,10 +87,16 @@ bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page);
 // Lets go of all.
 void _mi_gaps_release(mi_theap_t* theap);
 
+// GP6: what is to be reported, once; NULL: nothing.
+const void* _mi_gaps_wrong_free(mi_theap_t* theap);
+
 // ---- else ---------------------------------------------------------------------------------------------------------------
 
 // Makes one without blocks, which the caller holds, an ordinary page that can be deleted.
 void _mi_gaps_unmake(mi_page_t* page);
+
+// Outside of enter and leave.
+mi_cold void _mi_gaps_report(const void* wrong_free);
 
 // In the child of a fork.  As _mi_gaps_unmake, of a page that a thread had claimed which the child does not have: whether that has given
 // back its map nobody knows.

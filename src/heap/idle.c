@@ -29,7 +29,7 @@ static void idle_take(mi_theap_t* theap) {
   _mi_queue_release_all(theap);
   _mi_gaps_release(theap);
   _mi_large_drop_kept(theap);
-  theap->has_deleted = false;
+  theap->has_deleted = (theap->wrong_free != NULL); // gaps.h, GP6
   theap->was_emptied = true;
 }
 

@@ -176,11 +176,12 @@ struct mi_theap_s {
   mi_drain_t          drains[MI_DRAINS];       // by the lowest bits of the class
   mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
   mi_gaps_t*          gaps;                    // NULL: it never had any
-  uint32_t            n_page_requests;         // since it looked at its pages (sparse.h)
-  uint32_t            n_to_look;               // so many there are to be
-  uint32_t            sparse_cls;              // ... and which class it looked at last
-  uint32_t            n_page_misses;           // requests that no page had room for, since it looked at shared pages
-  mi_written_t        written;                 // which classes fill their pages of several slices
+  const void*         wrong_free;      // what was freed into a gap page and is no block: to be reported (gaps.h, GP6)
+  uint32_t            n_page_requests; // since it looked at its pages (sparse.h)
+  uint32_t            n_to_look;       // so many there are to be
+  uint32_t            sparse_cls;      // ... and which class it looked at last
+  uint32_t            n_page_misses;   // requests that no page had room for, since it looked at shared pages
+  mi_written_t        written;         // which classes fill their pages of several slices
 };
 
 // What bin_offset of a page of a counted theap is above that of others (counted.h).

@@ -1,0 +1,135 @@
+// Proves: a block that is freed twice in a gap page is reported when its thread is outside of its theap, so that who listens may
+// allocate and free, whether the second free is the thread's own or another's (GP6).
+#include <errno.h>
+#include <pthread.h>
+
+#include "../check.h"
+#include "../modes/support.h"
+#include "heap/drain.h"
+#include "heap/gaps.h"
+#include "heap/thread.h"
+#include "mimalloc.h"
+#include "support/stat.h"
+
+enum { n_blocks = 4 * 1024, size = 64, n_kept = 3 };
+
+static void*      blocks[n_blocks];
+static void*      kept[n_kept]; // those of the gap page that are not free, next to each other
+static mi_page_t* page;
+
+static int64_t page_count(void) {
+  return mi_load_relaxed(&_mi_stat_live.pages.current);
+}
+
+// ---- a gap page -----------------------------------------------------------------------------------------------------
+
+static bool is_kept(const void* p) {
+  for (size_t i = 0; i < n_kept; i++) {
+    if (p == kept[i]) return true;
+  }
+  return false;
+}
+
+// Frees all blocks but a few in the middle of a page.
+static void leave_some(void) {
+  for (size_t i = 0; i < n_blocks; i++) blocks[i] = mi_malloc(size);
+  page = _mi_page_of(blocks[n_blocks / 2]);
+  for (size_t i = 0; i < n_kept; i++) kept[i] = _mi_page_start(page) + (100 + i) * size;
+  for (size_t i = 0; i < n_blocks; i++) {
+    if (!is_kept(blocks[i])) mi_free(blocks[i]);
+  }
+}
+
+static mi_theap_t* enter(void) {
+  mi_theap_t* theap = _mi_theap_default;
+  _mi_presence_enter(theap);
+  return theap;
+}
+
+static void make_gap_page(void) {
+  leave_some();
+  mi_theap_t* theap = enter();
+  _mi_drain_end_all(theap);
+  _mi_outbox_return_bin(theap, page->cls);
+  CHECK(_mi_gaps_make(theap, page));
+  _mi_presence_leave(theap);
+  CHECK(_mi_gaps_is(page) && _mi_gaps_is_valid(page));
+  CHECK_EQ(_mi_page_used(page), n_kept);
+}
+
+static void check_all_is_free(void) {
+  CHECK(mi_heap_check(NULL));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
+// ---- double frees ---------------------------------------------------------------------------------------------------
+
+static size_t n_reports;
+
+static void use_allocator(void) {
+  static void* some[2000];
+  for (size_t i = 0; i < COUNT_OF(some); i++) some[i] = mi_malloc(i % 500);
+  for (size_t i = 0; i < COUNT_OF(some); i++) mi_free(some[i]);
+}
+
+static void on_error(int err, void* arg) {
+  CHECK_EQ(err, EAGAIN);
+  CHECK(arg == kept);
+  CHECK_EQ(mi_load_relaxed(&_mi_theap_default->presence), MI_THEAP_OUTSIDE);
+  n_reports++;
+  use_allocator();
+  CHECK_EQ(mi_load_relaxed(&_mi_theap_default->presence), MI_THEAP_OUTSIDE);
+}
+
+static void check_own(void) {
+  make_gap_page();
+  n_reports = 0;
+  mi_free(kept[0]);
+  CHECK_EQ(n_reports, 0);
+  mi_free(hidden_pointer(kept[0]));
+  CHECK_EQ(n_reports, 1);
+  CHECK(_mi_gaps_is_valid(page));
+  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
+  CHECK_EQ(n_reports, 1);
+  check_all_is_free();
+}
+
+static void* free_in_thread(void* p) {
+  mi_free(p);
+  return NULL;
+}
+
+// It comes by the chain of the page, which the thread takes in a slow path; the next slow free reports it.
+static void check_of_others(void) {
+  pthread_t thread;
+  make_gap_page();
+  n_reports = 0;
+  mi_free(kept[0]);
+  mi_free(kept[1]);
+  CHECK_EQ(pthread_create(&thread, NULL, &free_in_thread, hidden_pointer(kept[1])), 0); // in the middle of a gap
+  pthread_join(thread, NULL);
+  mi_theap_t* theap = enter();
+  _mi_gaps_collect(theap, 1000);
+  CHECK_EQ(n_reports, 0);
+  _mi_presence_leave(theap);
+  mi_free(kept[2]);
+  CHECK_EQ(n_reports, 1);
+  check_all_is_free();
+}
+
+int main(void) {
+  watchdog(60);
+  if (!MI_GAPS) {
+    test_skip("gap pages", "this build has none");
+    return skip_code;
+  }
+  mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
+  mi_free(mi_malloc(1));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+  mi_register_error(&on_error, kept);
+  check_own();
+  check_of_others();
+  return check_result();
+}
