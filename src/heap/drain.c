@@ -2,6 +2,7 @@
 #include "drain.h"
 
 #include "bin.h"
+#include "gaps.h"
 
 // Fewer frees are not worth it.
 #define DRAIN_MIN 8
@@ -14,12 +15,18 @@ static bool drain_is_of(mi_block_t* block, const mi_page_t* page, size_t n) {
   return block == NULL && n == 0;
 }
 
+// Is it the theap's, with a list of its own?  A drain whose thread was stopped may outlive that: the page was shared, became a gap
+// page of another thread, and the theap has adopted it again (gaps.h, GP3).
+static bool drain_owns(const mi_theap_t* theap, mi_page_t* page) {
+  return _mi_queue_owns(theap, page) && !_mi_gaps_is(page);
+}
+
 // True if the blocks are in the page's list; what becomes of the page is up to the caller.
 static bool drain_close(mi_theap_t* theap, mi_drain_t* drain) {
   mi_page_t*  page = drain->page;
   mi_block_t* first = drain->bin.head;
   size_t      n = (size_t)(drain->book.total - drain->bin.slots);
-  bool        is_owned = (page != NULL && _mi_queue_owns(theap, page));
+  bool        is_owned = (page != NULL && drain_owns(theap, page));
   mi_assert_expensive(page == NULL || drain->last == NULL || drain_is_of(first, page, n));
   drain->bin.slots = drain->book.total = 0; // H1
   mi_compiler_fence();
@@ -49,7 +56,7 @@ void _mi_drain_take_all(mi_theap_t* theap) {
     mi_drain_t* drain = &theap->drains[i];
     mi_page_t*  page = drain->page;
     if (page == NULL) continue;
-    if (_mi_queue_owns(theap, page)) _mi_queue_set_bin(theap, page);
+    if (drain_owns(theap, page)) _mi_queue_set_bin(theap, page);
     mi_block_t* list = _mi_bin_take(&drain->bin, &drain->book, page->cls);
     if (list != NULL) drain->page = NULL;
     _mi_outbox_return_list(theap, list);

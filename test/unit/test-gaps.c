@@ -1,10 +1,12 @@
 // Proves: a block that is freed twice in a gap page is reported when its thread is outside of its theap, so that who listens may
-// allocate and free, whether the second free is the thread's own or another's (GP6).
+// allocate and free, whether the second free is the thread's own or another's (GP6); a drain that outlives its page's being made
+// a gap page leaves it one, and its blocks are gaps there (GP3).
 #include <errno.h>
 #include <pthread.h>
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/bin.h"
 #include "heap/drain.h"
 #include "heap/gaps.h"
 #include "heap/thread.h"
@@ -118,6 +120,43 @@ static void check_of_others(void) {
   check_all_is_free();
 }
 
+// ---- drains ---------------------------------------------------------------------------------------------------------
+
+// A drain that has `block` of the page, as if its thread had been stopped since the page was of one class.
+static mi_drain_t* drain_late(mi_theap_t* theap, mi_block_t* block) {
+  mi_drain_t* drain = _mi_theap_drain(theap, page->cls);
+  _mi_block_set_next(block, NULL);
+  drain->page = page;
+  drain->last = drain->bin.head = block;
+  drain->bin.slots = 10;
+  drain->book.total = drain->bin.slots + 1;
+  return drain;
+}
+
+static void check_gap_page_stays(size_t n_used) {
+  CHECK(_mi_gaps_is_valid(page));
+  CHECK_EQ(mi_load_relaxed(&page->bin_offset), MI_NO_SLOTS_OFFSET);
+  CHECK_EQ(_mi_page_used(page), n_used);
+}
+
+static void check_drain(void) {
+  make_gap_page();
+  mi_theap_t* theap = enter();
+  mi_drain_t* drain = drain_late(theap, (mi_block_t*)kept[0]);
+  CHECK_EQ(_mi_drain_end(theap, drain), 0);
+  CHECK(drain->page == NULL && drain->bin.head == NULL);
+  check_gap_page_stays(n_kept - 1);
+  drain_late(theap, (mi_block_t*)kept[1]);
+  _mi_bin_close_all(theap); // as a round does
+  _mi_drain_take_all(theap);
+  CHECK(drain->page == NULL);
+  check_gap_page_stays(n_kept - 2);
+  _mi_bin_settle_all(theap);
+  _mi_presence_leave(theap);
+  mi_free(kept[2]);
+  check_all_is_free();
+}
+
 int main(void) {
   watchdog(60);
   if (!MI_GAPS) {
@@ -131,5 +170,6 @@ int main(void) {
   mi_register_error(&on_error, kept);
   check_own();
   check_of_others();
+  check_drain();
   return check_result();
 }
