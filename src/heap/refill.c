@@ -7,6 +7,7 @@
 #include "drain.h"
 #include "gaps.h"
 #include "grow.h"
+#include "outbox.h"
 #include "pool.h"
 #include "queue.h"
 #include "spare.h"
@@ -117,6 +118,14 @@ static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   return chain.first;
 }
 
+// The same for a bin that may keep none.
+static mi_block_t* refill_alone(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
+  mi_bin_t* bin = &theap->bins[cls];
+  bin->limit = bin->slots = theap->classes[cls].book.total = 0;
+  _mi_outbox_return_list(theap, _mi_page_next_block(chain.first));
+  return chain.first;
+}
+
 static mi_block_t* refill_entered(mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_class_state_t* state = &theap->classes[cls];
   uint32_t          round = mi_load_relaxed(&_mi_event_round);
@@ -128,7 +137,8 @@ static mi_block_t* refill_entered(mi_theap_t* theap, size_t cls, bool* is_zero) 
   state->round = round;
   if (mi_likely(state->n_refills < UINT16_MAX)) state->n_refills++;
   if (mi_unlikely(state->n_fills < REFILL_FILLS_MAX)) state->n_fills++;
-  return mi_likely(chain.first != NULL) ? refill_bin(theap, cls, chain) : NULL;
+  if (mi_unlikely(chain.first == NULL)) return NULL;
+  return _mi_trim_may_keep(theap, cls) ? refill_bin(theap, cls, chain) : refill_alone(theap, cls, chain);
 }
 
 mi_block_t* _mi_refill(mi_theap_t* theap, size_t cls, bool* is_zero) {

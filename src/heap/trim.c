@@ -16,6 +16,9 @@
 #define TRIM_WIDE_SHARE 4
 #define TRIM_ALL_SHARE  16
 
+// TI5
+#define TRIM_WIDE_ALL (8 * MI_MiB)
+
 // Classes among which a new page is the occasion to look for grown bins.
 #define TRIM_GROWN 8
 
@@ -80,6 +83,14 @@ void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   if (n_idle <= mi_max(TRIM_WIDE_MIN, n_held / TRIM_WIDE_SHARE)) return;
   if (n_idle <= (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current) / TRIM_ALL_SHARE) return;
   for (uint32_t rest = classes; rest != 0; rest &= rest - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(rest));
+}
+
+mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls) {
+  size_t n_idle = _mi_size_class_block(cls);
+  theap->wide_classes |= (uint32_t)1 << (cls - MI_CLASS_WIDE);
+  for (uint32_t rest = theap->wide_classes; rest != 0; rest &= rest - 1)
+    n_idle += trim_bin_bytes(theap, MI_CLASS_WIDE + mi_ctz32(rest));
+  return n_idle <= TRIM_WIDE_ALL / mi_load_relaxed(&_mi_registry_n_threads);
 }
 
 // Of the bin that takes what is freed.

@@ -12,11 +12,18 @@
 // TI4  Before a thread takes a run of more slices than large blocks have that are kept (kept.h), it empties the bins of its wide
 //      classes: a few blocks of each keep pages, and whole chunks, from becoming parts of the run.
 //
+// TI5  More than 8 threads share 8 MiB for what they have in bins of wide classes.  A bin that is filled when its thread has its part
+//      keeps none: what is freed goes to its page, and when that is empty to whichever thread wants it (spare.h).  One block
+//      of each of these classes is 3 MiB, and a thread that uses all of them in turn has no other occasion to give them up.
+//
 // Between enter and leave, but for TI4.
 #pragma once
 
 #include "event.h"
 #include "presence.h"
+#include "registry.h"
+
+#define MI_TRIM_THREADS 8 // TI5
 
 void _mi_trim_some(mi_theap_t* theap);
 
@@ -25,6 +32,14 @@ void _mi_trim_grown(mi_theap_t* theap);
 
 // A page of a class is about to be made (TI3).
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls);
+
+// TI5: is there room for a block of the wide class, whose bin is empty?
+bool _mi_trim_has_part(mi_theap_t* theap, size_t cls);
+
+static inline bool _mi_trim_may_keep(mi_theap_t* theap, size_t cls) {
+  if (mi_likely(cls < MI_CLASS_WIDE || mi_load_relaxed(&_mi_registry_n_threads) <= MI_TRIM_THREADS)) return true;
+  return _mi_trim_has_part(theap, cls);
+}
 
 mi_cold void _mi_trim_all(mi_theap_t* theap);
 
