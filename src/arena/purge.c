@@ -230,11 +230,22 @@ static size_t purge_in_trade(size_t n) {
   return n_given;
 }
 
+// Processor time of the process.  To look at it is a system call, which is made once in a millisecond at most.
+static int64_t purge_cpu_ms(void) {
+  static mi_atomic(int64_t) seen, seen_at;
+  int64_t                   now = _mi_prim_clock_ms();
+  if (mi_load_relaxed(&seen_at) != now) {
+    mi_store_relaxed(&seen_at, now);
+    mi_store_relaxed(&seen, _mi_prim_cpu_time_ms());
+  }
+  return mi_load_relaxed(&seen);
+}
+
 void _mi_purge_at_peak(void) {
   size_t n_free = _mi_chunk_purgeable(), n = _mi_place_n_taken() + n_free, n_given = 0;
   if (mi_likely(!_mi_trade_is_peak(&purge_trade, n))) return;
   if (_mi_purge_interval() > 0 && !purge_is_refused()) {
-    size_t n_allowed = _mi_trade_allows(&purge_trade, n, _mi_prim_clock_ms());
+    size_t n_allowed = _mi_trade_allows(&purge_trade, n, purge_cpu_ms());
     if (n_free >= MI_TRADE_MIN && n_allowed > 0) n_given = purge_in_trade(n_allowed);
   }
   _mi_trade_note(&purge_trade, n - mi_min(n, n_given), n_given);

@@ -6,6 +6,7 @@ size_t _mi_trade_allows(mi_trade_t* trade, size_t n, int64_t now) {
   int64_t spent = mi_load_relaxed(&trade->spent);
   if (mi_unlikely(spent == 0)) spent = now;
   if (spent < now - MI_TRADE_MS_SAVED) spent = now - MI_TRADE_MS_SAVED;
+  if (spent > now + MI_TRADE_MS_SAVED) spent = now; // the child of a fork begins anew
   mi_store_relaxed(&trade->spent, spent);
   if (now <= spent) return 0;
   size_t n_affordable = (size_t)(now - spent) * MI_TRADE_MIN / MI_TRADE_MS_MIB;

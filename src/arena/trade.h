@@ -6,12 +6,12 @@
 // TD1  When slices are handed out that are not backed, and what is taken and what is free and backed are more than ever before, as
 //      much of what is free goes back: the process grows when nothing else is left.  That is a MiB at least, so that not each request
 //      asks.
-// TD2  Each MiB that goes back in trade takes 10 ms of the time that passed, of which a second at most is saved: to give a MiB back and
-//      to take it again costs 0.4 ms, and so no more than a twenty-fifth of the time is spent.  When there is no time left, the
-//      process grows.
+// TD2  Each MiB that goes back in trade takes 10 ms of the time that the process has run, of which a second at most is saved: to give a
+//      MiB back and to take it again costs 0.4 ms, and so no more than a twenty-fifth of its processor time is spent, also if it
+//      sleeps most of the time.  When there is no time left, the process grows.
 // TD3  What went back in trade and is needed again was not recalled (recall.h): more would be held for it, and traded next.
 //
-// Times are milliseconds on the caller's clock.
+// Times are milliseconds of processor time.
 #pragma once
 
 #include "region.h"

@@ -69,8 +69,16 @@ static size_t n_calls(void) {
   return (size_t)mi_load_relaxed(&_mi_prim_calls.purge);
 }
 
-// Three of four runs of half a MiB are free and backed, in chunks where no page may lie, and there is time to trade all of them.
-static void leave_holes(void) {
+// Time that is slept through is not to be spent.
+static void work_ms(int64_t ms) {
+  sleep_ms(2); // the clock of the processor is looked at once in a millisecond
+  for (int64_t end = _mi_prim_cpu_time_ms() + ms; _mi_prim_cpu_time_ms() < end;) {
+  }
+  sleep_ms(2);
+}
+
+// Three of four runs of half a MiB are free and backed, in chunks where no page may lie.
+static void make_holes(void) {
   for (size_t i = 0; i < COUNT_OF(runs); i++) {
     runs[i] = _mi_slices_alloc(MI_CHUNK_SLICES / 4, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
     CHECK(runs[i].region != NULL);
@@ -79,10 +87,14 @@ static void leave_holes(void) {
   for (size_t i = 0; i < COUNT_OF(runs); i++) {
     if (i % 4 != 0) _mi_slices_free(runs[i].region, runs[i].slice, runs[i].n_slices, false);
   }
-  sleep_ms(20 + MI_TRADE_MS_MIB * 3 * n_chunks / 2);
   n_before = n_there();
   n_given_before = n_calls();
   CHECK_FOR(_mi_chunk_purgeable() >= 24 * n_chunks, "%zu", _mi_chunk_purgeable());
+}
+
+static void leave_holes(void) {
+  make_holes();
+  work_ms(20 + MI_TRADE_MS_MIB * 3 * n_chunks / 2);
 }
 
 static void end_holes(void) {
@@ -106,6 +118,36 @@ static void check_slices(void) {
   end_holes();
 }
 
+enum { n_growths = 12, n_more = 3 * n_chunks / 2 };
+
+static mi_run_t more[n_growths][n_more];
+
+// Calls that give something back while 24 MiB more than ever are asked for, MiB by MiB.
+static size_t calls_to_grow(mi_run_t* growth) {
+  make_holes();
+  for (size_t i = 0; i < n_more; i++) {
+    growth[i] = _mi_slices_alloc(mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+    CHECK(growth[i].region != NULL);
+    _mi_purge_at_peak();
+  }
+  size_t n = n_calls() - n_given_before;
+  end_holes();
+  return n;
+}
+
+// A process that has slept has no more to spend.
+static void check_asleep(void) {
+  size_t n = 1, i = 0;
+  while (i < n_growths - 1 && n > 0) n = calls_to_grow(more[i++]); // until all time is spent
+  CHECK_FOR(n <= 2, "%zu calls", n);
+  sleep_ms(400);
+  n = calls_to_grow(more[i++]);
+  CHECK_FOR(n <= 4, "%zu calls after a sleep", n);
+  for (size_t k = 0; k < i * n_more; k++)
+    _mi_slices_free(more[k / n_more][k % n_more].region, more[k / n_more][k % n_more].slice, mib, false);
+  _mi_purge_to(0);
+}
+
 // What is not backed when it is freed (moved by the system, purged for a guard) is not taken any more, either: else each such round
 // would be a peak.
 static void check_clean(void) {
@@ -126,17 +168,17 @@ static void check_clean(void) {
 static void check_none(void) {
   mi_option_set(mi_option_purge_delay, -1);
   leave_holes();
-  mi_run_t more = _mi_slices_alloc(4 * mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(4 * mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   _mi_purge_at_peak();
   CHECK_EQ(n_calls(), n_given_before);
-  _mi_slices_free(more.region, more.slice, more.n_slices, false);
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
   end_holes();
   mi_option_set(mi_option_purge_delay, 3600 * 1000);
-  more = _mi_slices_alloc(mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  run = _mi_slices_alloc(mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
   n_given_before = n_calls();
   _mi_purge_at_peak();
   CHECK_EQ(n_calls(), n_given_before);
-  _mi_slices_free(more.region, more.slice, more.n_slices, false);
+  _mi_slices_free(run.region, run.slice, run.n_slices, false);
   _mi_purge_to(0);
 }
 
@@ -227,5 +269,6 @@ int main(int argc, char** argv) {
   else test_skip("a block that grows", "in this build it is moved");
   check_none(); // these make the highest higher
   check_arenas();
+  check_asleep();
   return check_result();
 }
