@@ -93,7 +93,8 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   _mi_posix_process_usage(&usage, info);
   info->elapsed_ms = prim_elapsed_ms();
   info->rss_current = prim_resident();
-  info->rss_peak = (size_t)usage.ru_maxrss * 1024;
+  // The kernel sums the counters of all processors up for statm, but not for the peak.
+  info->rss_peak = mi_max((size_t)usage.ru_maxrss * 1024, info->rss_current);
   info->major_faults = (size_t)usage.ru_majflt;
   info->minor_faults = (size_t)usage.ru_minflt;
   errno = saved;

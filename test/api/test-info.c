@@ -41,6 +41,20 @@ static void check_process_info(void) {
   CHECK(only >= block_size);
 }
 
+// The system counts the peak less exactly than what is resident now.  Before all else, so that each step is the peak.
+static void check_peak(void) {
+  enum { n_steps = 1000, step = 20 * KiB };
+  char* p = (char*)mi_malloc((size_t)n_steps * step);
+  CHECK(p != NULL);
+  for (size_t i = 0; i < n_steps; i++) {
+    size_t rss = 0, peak_rss = 0;
+    memset(p + i * step, 0xAB, step);
+    mi_process_info(NULL, NULL, NULL, &rss, &peak_rss, NULL, NULL, NULL);
+    CHECK_FOR(peak_rss >= rss, "step %zu: rss %zu, peak %zu", i, rss, peak_rss);
+  }
+  mi_free(p);
+}
+
 static void check_stats_text(void) {
   static const char* const words[] = {"reserved", "committed", "threads", "elapsed", "process", "peak", "total"};
   static sink_t            sink;
@@ -106,6 +120,7 @@ static void check_after_done(void) {
 int main(int argc, char** argv) {
   test_seed(argc, argv);
   check_version();
+  check_peak();
   check_process_info();
   check_stats_text();
   check_manual_life_cycle();
