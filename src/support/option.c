@@ -125,7 +125,7 @@
   /* our own */ \
   X("background_thread", !MI_TRACK, SWITCH, EFFECT, NULL) \
   X("show_leaks", 0, SWITCH, EFFECT, NULL) \
-  X("guarded_before", -1, OPTIONAL, EFFECT, NULL) \
+  X("guarded_before", -1, PERCENT, EFFECT, NULL) \
   X("debug_stacks", 0, SWITCH, EFFECT, NULL) \
   X("keep_deepbind", 0, SWITCH, EFFECT, NULL) \
   X("memory_tagging", MI_TAGS, SWITCH, EFFECT, NULL) \

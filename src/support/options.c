@@ -95,8 +95,11 @@ static void options_warn_unknown(void) {
 void _mi_options_settle(void) {
   if (!_mi_option_settle()) return;
   options_warn();
-  if (_mi_option_get_fast(mi_option_guarded_min) > _mi_option_get_fast(mi_option_guarded_max)) {
-    mi_option_set(mi_option_guarded_max, _mi_option_get_fast(mi_option_guarded_min));
+  long guarded_min = _mi_option_get_fast(mi_option_guarded_min);
+  if (guarded_min > _mi_option_get_fast(mi_option_guarded_max)) {
+    _mi_message_warning(
+        "environment option mimalloc_guarded_max is less than mimalloc_guarded_min: it is raised to %ld.", guarded_min);
+    mi_option_set(mi_option_guarded_max, guarded_min);
   }
   if (MI_GUARDED && _mi_option_get_fast(mi_option_guarded_sample_rate) > 0) {
     mi_option_set(mi_option_allow_large_os_pages, 0); // a guard page needs OS pages of the usual size

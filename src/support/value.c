@@ -10,6 +10,7 @@ bool _mi_value_is_valid(mi_value_kind_t kind, long value) {
     case MI_VALUE_STEP: return value >= 0 && value <= 2;
     case MI_VALUE_COUNT: return value >= 0 && value <= INT32_MAX;
     case MI_VALUE_OPTIONAL: return value >= -1 && value <= INT32_MAX;
+    case MI_VALUE_PERCENT: return value >= -1 && value <= 100;
     case MI_VALUE_LIMIT: return value >= -100;
     default: return value >= 0;
   }
