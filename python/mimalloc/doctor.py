@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import resource
 
 from . import library, options, output, page, proc
@@ -61,6 +62,25 @@ def check_variables(environment):
             yield BAD, name, problem, "No option has a similar name."
 
 
+ABOUT = re.compile(r"environment option mimalloc_(\w+) (?:has an invalid value\. )?(.*)")
+
+
+def check_values(environment):
+    """What the library itself says about them."""
+    names = {name.lower(): name for name in environment}
+    try:
+        lib = library.find()
+    except ToolError:
+        return      # it was said before
+    for line in dict.fromkeys(line for env in options.trials(environment) for line in library.warnings(lib, env)):
+        about = ABOUT.fullmatch(line)
+        name = about and names.get("mimalloc_" + about[1])
+        if name:
+            yield NOTE if "is deprecated" in line else BAD, name, environment[name], about[2]
+        elif not line.endswith("is not known."):     # options.check has the nearest name
+            yield BAD, "library", "warns", line
+
+
 def check_process(pid):
     if page.started_of(pid) is None:
         raise ToolError(f"There is no process {pid}.")
@@ -76,7 +96,9 @@ def check_process(pid):
     published = page.live_pages(pids=[pid])
     yield ((OK, f"process {pid}", str(published[0].path), f"It publishes: {output.size(published[0].stats['malloc_requested']['current'])} in use.")
            if published else (NOTE, f"process {pid}", "no page", "It does not publish its statistics."))
-    yield from check_variables(proc.environment(pid) or {})
+    environment = proc.environment(pid) or {}
+    yield from check_variables(environment)
+    yield from check_values(environment)
 
 
 # ---- the system -----------------------------------------------------------------------------------------------------
@@ -178,7 +200,7 @@ def check_pages():
 
 def doctor(pid, as_json):
     """The exit status: 1 if something is bad."""
-    found = [*check_library(), *check_preload(), *check_variables(os.environ)]
+    found = [*check_library(), *check_preload(), *check_variables(os.environ), *check_values(os.environ)]
     if pid is not None:
         found += check_process(pid)
     found += [*check_memory(), *check_limits(), *check_container(), *check_pages()]

@@ -61,15 +61,31 @@ def preload(environment, library):
 PROBE = "MIMALLOC_VERBOSE"
 
 
+def _run_true(library, environment):
+    """What /bin/true with the library preloaded ends with and says."""
+    return subprocess.run(["/bin/true"], env=preload(environment, library), capture_output=True, text=True, timeout=30, check=False)
+
+
 def probe(library, environment=None):
     """(does the library load and serve, what the loader or the library said)."""
-    env = {**preload(dict(os.environ if environment is None else environment), library), PROBE: "1"}
     try:
-        run = subprocess.run(["/bin/true"], env=env, capture_output=True, text=True, timeout=30, check=False)
+        run = _run_true(library, {**(os.environ if environment is None else environment), PROBE: "1"})
     except (OSError, subprocess.TimeoutExpired) as error:
         return False, str(error)
     said = run.stderr.strip()
     return run.returncode == 0 and "process init" in said, said
+
+
+WARNING = "mimalloc: warning: "
+
+
+def warnings(library, environment):
+    """The lines in which the library warns when a program starts in this environment."""
+    try:
+        said = _run_true(library, environment).stderr
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return [line.removeprefix(WARNING) for line in said.splitlines() if line.startswith(WARNING)]
 
 
 def check_loads(library):

@@ -86,6 +86,20 @@ def known():
     return {*EFFECTIVE, *TEXTS, *WITHOUT_EFFECT, *OLDER, *OURS}
 
 
+# Without these the library may be silent about the others.
+LOUD = {variable(RUN_ERRORS): "1", variable("max_warnings"): "-1"}
+
+
+def trials(environment):
+    """Environments in which the library warns of every value that is none.  It writes no profile in them."""
+    ours = {name.upper(): value for name, value in environment.items() if name.upper().startswith(PREFIX)}
+    if ours.get(variable(RUN_PROFILE)):
+        del ours[variable(RUN_PROFILE)]
+    rest = {name: value for name, value in environment.items() if not name.upper().startswith(PREFIX)}
+    yield {**rest, **ours, **LOUD}
+    yield from ({**rest, name: ours[name], variable("verbose"): "1"} for name in LOUD if name in ours)
+
+
 def check(environment):
     """What is wrong with the variables MIMALLOC_...: (variable, problem, the nearest name or None)."""
     names, found = known(), []

@@ -110,6 +110,31 @@ def test_doctor_names_misspelt_variables(command):
     assert re.search(r"bad\s+MIMALLOC_PURGE_DELLAY\s+is no option\s+The nearest name is MIMALLOC_PURGE_DELAY\.", run.stdout)
 
 
+def test_doctor_names_values_that_are_none(command):
+    run = command("doctor", "--json", status=1, env={
+        "MIMALLOC_PURGE_DELAY": "soon", "mimalloc_limit": "150%", "MIMALLOC_SHOW_ERRORS": "maybe", "MIMALLOC_MAX_WARNINGS": "0",
+        "MIMALLOC_VERBOSE": "loud", "MIMALLOC_ALLOW_THP": "2", "MIMALLOC_PURGE_DELEY": "1"})
+    rows = json.loads(run.stdout)
+    said = {row["what"]: (row["state"], row["meaning"]) for row in rows}
+    assert said["MIMALLOC_PURGE_DELAY"] == ("bad", "'soon' is not a number: it stays 10.")
+    assert said["mimalloc_limit"] == ("bad", "'150%' is not between 1% and 100%: it stays 0 (none).")
+    assert said["MIMALLOC_SHOW_ERRORS"] == ("bad", "'maybe' is not a number: it stays 0.")
+    assert said["MIMALLOC_VERBOSE"] == ("bad", "'loud' is not a number: it stays 0.")
+    assert [row["value"] for row in rows if row["what"] == "MIMALLOC_PURGE_DELEY"] == ["is no option"]
+    assert "MIMALLOC_ALLOW_THP" not in said and "MIMALLOC_MAX_WARNINGS" not in said
+
+
+def test_doctor_names_values_that_do_not_fit_together(command):
+    run = command("doctor", env={"MIMALLOC_GUARDED_MIN": "200", "MIMALLOC_GUARDED_MAX": "100"}, status=1)
+    assert re.search(r"bad\s+MIMALLOC_GUARDED_MAX\s+100\s+.*it is raised to 200", run.stdout)
+
+
+def test_doctor_writes_no_profile(command, tmp_path):
+    rows = json.loads(command("doctor", "--json", env={"MIMALLOC_PROFILE": str(tmp_path / "heap"), "MIMALLOC_RESET_DELAY": "5"}).stdout)
+    assert [row["state"] for row in rows if row["what"] == "MIMALLOC_RESET_DELAY"] == ["note"]
+    assert not list(tmp_path.glob("heap*"))
+
+
 def test_doctor_sees_a_library_that_does_not_serve(command, tmp_path):
     (tmp_path / "libmimalloc.so").write_bytes(b"\x7fELF no library")
     run = command("doctor", env={"MIMALLOC_LIBRARY": str(tmp_path / "libmimalloc.so")}, status=1)
@@ -117,11 +142,12 @@ def test_doctor_sees_a_library_that_does_not_serve(command, tmp_path):
 
 
 def test_doctor_looks_at_a_process(command, start_victim):
-    victim = start_victim(MIMALLOC_PURGE_DELEY="1")
+    victim = start_victim(MIMALLOC_PURGE_DELEY="1", MIMALLOC_RETAIN="much")
     rows = json.loads(command("doctor", "--pid", victim.pid, "--json", status=1).stdout)
     about = [row for row in rows if row["what"] == f"process {victim.pid}"]
     assert [row["state"] for row in about] == ["ok", "ok"]
     assert any(row["what"] == "MIMALLOC_PURGE_DELEY" for row in rows)
+    assert [row["state"] for row in rows if row["what"] == "MIMALLOC_RETAIN"] == ["bad"]
     rows = json.loads(command("doctor", "--pid", os.getpid(), "--json", status=1).stdout)
     assert any(row["value"] == "no libmimalloc" for row in rows)
 
@@ -154,3 +180,21 @@ def test_bench(command, victim_program):
     assert "medians of 1 runs" in command("bench", "--rounds", "1", "--", "true").stdout
     assert "ended with status 3 with the malloc of the system" in command("bench", "--", "sh", "-c", "exit 3", status=2).stderr
     assert "There is no program" in command("bench", status=2).stderr
+
+
+def test_bench_of_a_small_program(command, tmp_path):
+    """Its peak is its own, without the much larger image of the process that starts it."""
+    result = json.loads(command("bench", "--rounds", "2", "--json", "--", "true").stdout)
+    assert result["allocators"]["system"]["peak_bytes"]["max"] < 8 << 20
+    code = "x = bytearray(b'1') * (100 << 20)"
+    result = json.loads(command("bench", "--rounds", "1", "--json", "--", sys.executable, "-c", code).stdout)
+    assert result["allocators"]["system"]["peak_bytes"]["max"] > 100 << 20
+    (tmp_path / "script").write_text("#!/bin/sh\nread line && test \"$line $1\" = 'given argument' || exit 9\nexec true\n")
+    (tmp_path / "script").chmod(0o755)
+    for end in ("", "exit"):
+        command("bench", "--rounds", "1", "--", "sh", "-c", f"test \"$1\" = 'a  b' || exit 9; {end}", "sh", "a  b")
+    assert "was ended by signal 9" in command("bench", "--", "sh", "-c", "kill -9 $$", status=2).stderr
+    given = tmp_path / "given"
+    given.write_text("given\n" * 10)
+    with given.open("rb") as file:
+        command("bench", "--rounds", "1", "--", tmp_path / "script", "argument", stdin=file)
