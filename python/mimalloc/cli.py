@@ -49,19 +49,25 @@ def with_json(command):
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-class SizeType(click.ParamType):
-    name = "size"
+class LimitType(click.ParamType):
+    """A size in bytes, or a share as the library takes it."""
+    name = "limit"
 
     def convert(self, value, param, ctx):
+        if str(value).strip().endswith("%"):
+            share = str(value).strip().removesuffix("%")
+            if not share.isdecimal() or not 1 <= int(share) <= 100:
+                self.fail(f"{value!r} is no limit: a share is between 1% and 100%.", param, ctx)
+            return f"{int(share)}%"
         units = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
         text = str(value).strip().upper().removesuffix("IB").removesuffix("B")
         number, unit = (text[:-1], text[-1]) if text[-1:] in units and text[-1:] else (text, "")
         try:
             n = int(float(number) * units[unit])
         except (ValueError, KeyError):
-            self.fail(f"{value!r} is no size: write a number of bytes, or one with K, M, G or T behind it.", param, ctx)
+            self.fail(f"{value!r} is no limit: write a number of bytes, one with K, M, G or T behind it, or a share such as 80%.", param, ctx)
         if n <= 0:
-            self.fail(f"{value!r} is no size: it must be more than 0.", param, ctx)
+            self.fail(f"{value!r} is no limit: it must be more than 0.", param, ctx)
         return n
 
 
@@ -99,7 +105,7 @@ def cli():
 @click.option("--guard", type=click.IntRange(min=1), metavar="N", help="Guard one block in N: report overflows and uses after free.")
 @click.option("--profile", metavar="PREFIX", help="Write a heap profile at the end, to PREFIX.PID.NUMBER.pb.")
 @click.option("--profile-signal", type=SignalType(), metavar="SIGNAL", help="Start and write the profile on this signal (`mimalloc profile`).")
-@click.option("--limit", type=SizeType(), metavar="SIZE", help="Let the program have so much memory: 512M, 2G.")
+@click.option("--limit", type=LimitType(), metavar="SIZE", help="Let the program have so much memory: 512M, 2G, or 80% of what there is.")
 @click.option("--publish", type=click.Choice(["process", "forks", "off"]), default="off", show_default=True,
               help="Publish statistics for `top` and `export`.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
@@ -147,15 +153,18 @@ def export(once, address, port, dashboard, as_json):
 
 @cli.command()
 @click.argument("pid", type=int)
-@click.option("--start", "action", flag_value="start", help="Start the profile.")
-@click.option("--stop", "action", flag_value="stop", help="Take no samples any more.")
-@click.option("--write", "action", flag_value="write", default="write", help="Write the profile (the default).")
+@click.option("--start", is_flag=True, help="Start the profile.")
+@click.option("--stop", is_flag=True, help="Take no samples any more.")
+@click.option("--write", is_flag=True, help="Write the profile (the default).")
 @click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Seconds to wait for the file.")
 @with_json
-def profile(pid, action, wait, as_json):
+def profile(pid, wait, as_json, **actions):
     """Makes a running process write its heap profile.  It was started by `run --profile-signal`."""
     from .trigger import trigger
-    trigger(pid, action or "write", wait, as_json)
+    asked = [name for name, is_set in actions.items() if is_set]
+    if len(asked) > 1:
+        raise ToolError("Ask for only one of --start, --stop and --write.")
+    trigger(pid, *(asked or ["write"]), wait, as_json)
 
 
 def _with_profile(command):

@@ -52,6 +52,8 @@ def _check_profile_prefix(prefix):
     """The program writes its profile when it ends: too late to learn that there is no such directory."""
     if prefix is None:
         return
+    if not prefix:
+        raise ToolError("The profile needs a prefix for the names of its files: --profile PREFIX.")
     directory = pathlib.Path(prefix).resolve().parent
     if not directory.is_dir():
         raise ToolError(f"The profile cannot be written: there is no directory {directory}.")

@@ -108,7 +108,7 @@ def test_missing_library_is_named(command):
 
 
 def test_bad_values(command):
-    assert "is no size" in command("run", "--limit", "many", "true", status=2).stderr
+    assert "is no limit" in command("run", "--limit", "many", "true", status=2).stderr
     assert "must be more than 0" in command("run", "--limit", "0", "true", status=2).stderr
     command("run", "--guard", "0", "true", status=2)
     command("run", status=2)
@@ -248,3 +248,5 @@ def test_limit(command, works, has):
     code = "import sys\ntry:\n    x = bytearray(400 << 20)\nexcept MemoryError:\n    sys.exit(33)"
     command("run", "--limit", "100M", "--", sys.executable, "-c", code, status=33)
     command("run", "--limit", "1G", "--", sys.executable, "-c", code, status=0)
+    seen = command("run", "--limit", "80%", "--", "/usr/bin/env").stdout
+    assert "MIMALLOC_LIMIT=80%\n" in seen

@@ -137,6 +137,20 @@ def test_profile_without_a_directory(command, tmp_path):
     assert "there is no directory" in refusal(command, "run", "--profile", tmp_path / "gone/heap", "true")
 
 
+def test_profile_without_a_prefix(command):
+    assert "needs a prefix" in refusal(command, "run", "--profile", "", "true")
+
+
+@pytest.mark.parametrize("flags", [("--start", "--stop"), ("--stop", "--start"), ("--start", "--write")])
+def test_two_requests_to_a_profile(command, flags):
+    assert "one of --start, --stop and --write" in refusal(command, "profile", *flags, NO_PROCESS)
+
+
+@pytest.mark.parametrize("limit", ["0%", "101%", "-5%", "%", "50%%", "1.5%", "0", "much"])
+def test_limit_that_is_none(command, limit):
+    assert f"'{limit}' is no limit" in refusal(command, "run", f"--limit={limit}", "true")
+
+
 def test_library_that_is_none(command, tmp_path):
     (tmp_path / "libmimalloc.so").write_text("no library")
     assert "cannot be preloaded" in refusal(command, "run", "true", env={"MIMALLOC_LIBRARY": str(tmp_path / "libmimalloc.so")})
