@@ -24,6 +24,7 @@
      MIMALLOC_LIMIT_SOFT=70%    the same
      MIMALLOC_RETAIN=16M        so much free memory is kept for later use at most; a share of the same
 
+   off, no, false and 0 mean none.  An empty value and other words are refused with a warning.
    A share is of what the container allows (mi_limit_container), or where that is nothing, of the memory of the machine.
 
    What is counted.  Of the process: all pages and large blocks, wholly, whether the program has touched them or not; the

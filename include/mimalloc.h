@@ -338,7 +338,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new(void);
 
 /* The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
-   allow_destroy, mi_heap_destroy acts as mi_heap_delete.  A heap in an arena allocates from that arena only. */
+   allow_destroy, mi_heap_destroy acts as mi_heap_delete.  A heap in an arena allocates from that arena only.
+   An id of no arena, such as that of a failed reservation, gives a heap without an arena. */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id)
   mi_decl_level(mi_heap_new_ex);
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id)
@@ -847,7 +848,7 @@ mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_no
    Numbers are decimal; on, yes, true and an empty value mean 1, and off, no and false mean 0.  Options in KiB take a
    number of bytes, or a number followed by K, M, G or T (and B or iB): MIMALLOC_ARENA_RESERVE=2G.  A value that is not
    a number, is longer than 64 characters or is out of range has no effect, and a warning names it.  A warning also names a
-   variable that begins with MIMALLOC_ and is no option.
+   variable that begins with MIMALLOC_ and is no option.  Options that only the environment sets follow the table.
 
    Options with "no effect here" exist for programs that set them, and verbose output names those that are set.  They tune
    parts that this allocator does not have, or are for other systems (os_tag, retry_on_oom).  Memory that a thread does not
@@ -883,7 +884,7 @@ typedef enum mi_option_e {
 #else
   mi_option_deprecated_eager_commit_delay,   /*  - 14  no effect here                                               1 */
 #endif
-  mi_option_purge_delay,                     /* 15 15  ms until free memory is purged: 0 at once, -1 never   10, 1000 */
+  mi_option_purge_delay,                     /* 15 15  ms until a purge, 0 once 1 MiB is free, -1 never      10, 1000 */
   mi_option_use_numa_nodes,                  /* 16 16  assume this many NUMA nodes, 0 those that exist              0 */
   mi_option_disallow_os_alloc,               /* 17 17  use only memory that was reserved or given before            0 */
   mi_option_os_tag,                          /* 18 18  no effect here                                             100 */
@@ -952,6 +953,27 @@ typedef enum mi_option_e {
      mimalloc-<pid>-<number of the pid namespace>.stats, readable by this user.  Linux only.  Default 0 */
   mi_option_publish              = 1000
 } mi_option_t;
+
+/* These have no number, and only the environment sets them: MIMALLOC_LIMIT=512M.  limit, limit_soft and retain take a size or a
+   share such as 80%; off, no, false and 0 mean none; an empty value and other words are refused.  The default of
+   background_thread is 0 in builds for Valgrind and sanitizers, that of memory_tagging 0 without MI_MEMORY_TAGGING.
+
+     background_thread  purge on a thread of the library, in programs that start threads                             1
+     show_leaks         print at exit what was not freed, by size                                                    0
+     guarded_before     percentage of guarded blocks that begin at the guard page; -1: 25, 0 with rate 1 or precise -1
+     debug_stacks       in debug builds, reports say who allocated and who freed the block                           0
+     keep_deepbind      leave RTLD_DEEPBIND in calls of dlopen                                                       0
+     memory_tagging     tag memory where the processor can, in builds with MI_MEMORY_TAGGING                         1
+     limit              memory that the process may have (mimalloc-limit.h)                                    0, none
+     limit_soft         memory beyond which free memory is given back and the hook is called                   0, none
+     retain             free memory that is kept at most                                                       0, none
+     profile_rate       mean distance of the samples of the heap profile, bytes                                 524288
+     profile_signal     number of the signal that starts and writes the heap profile                           0, none
+     profile_leaks      print this many stacks with the most bytes in use at exit                                    0
+     profile            text: start of the names of heap profiles (mimalloc-profile.h)                            none
+     publish_dir        text: the directory of published statistics (mi_option_publish)                           none
+     redirect           text, on Windows: iat or inline, how malloc is replaced                                    iat
+     disable_redirect   on Windows: 1 replaces nothing                                                               0 */
 
 /* Reading.  mi_option_get gives options in KiB as they are, mi_option_get_size in bytes, and 0 for a negative value.
    An option that does not exist is 0, with a warning. */

@@ -12,6 +12,7 @@ extern "C" {
 
     /// The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
     /// allow_destroy, [`mi_heap_destroy`](super::mi_heap_destroy) acts as [`mi_heap_delete`](super::mi_heap_delete).  A heap in an arena allocates from that arena only.
+    /// An id of no arena, such as that of a failed reservation, gives a heap without an arena.
     pub fn mi_heap_new_ex(
         heap_tag: c_int,
         allow_destroy: bool,

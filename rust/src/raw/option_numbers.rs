@@ -62,7 +62,7 @@ pub const mi_option_eager_commit_delay: mi_option_t = 14;
 #[cfg(feature = "level3")]
 pub const mi_option_deprecated_eager_commit_delay: mi_option_t = 14;
 
-/// Ms until free memory is purged: 0 at once, -1 never. Default: 10, 1000.
+/// Ms until a purge, 0 once 1 MiB is free, -1 never. Default: 10, 1000.
 pub const mi_option_purge_delay: mi_option_t = 15;
 
 /// Assume this many NUMA nodes, 0 those that exist. Default: 0.
