@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures a real Rust program under global allocators: jaq, a query language for JSON with its own compiler, from the registry.  It
 is built without a global allocator (the system's malloc), with the crate `mimalloc` as it comes (v3) and with its feature v2, and
-with the crate in rust/ under the name of that one, which changes Cargo.toml alone.  Prints what docs/rust.md has under "Figures".
+with the crate in rust/ under the name of that one, which changes Cargo.toml alone.  Prints a table.
 
   bench/rust.py [--rounds N] [--version 3.1.2] [--keep]
 
