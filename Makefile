@@ -93,7 +93,7 @@ test-%: ## run the tests of one platform, under its emulator: scripts/run-tests.
 	@scripts/need.sh python3
 	@scripts/run-tests.py --jobs $(JOBS) $*
 
-test-programs: ## run 77 real programs under LD_PRELOAD; BUILDS=release,secure-full,debug-full compares builds, JSON=FILE keeps the results (installs much; an hour)
+test-programs: ## run 77 real programs under LD_PRELOAD, of which 76 are in the published matrix; BUILDS=release,secure-full,debug-full compares builds, JSON=FILE keeps the results (installs much; an hour)
 	@scripts/need.sh $(NEED_BUILD) python3
 	@$(foreach b,$(programs-builds),$(call build,$(b),mimalloc) &&) true
 	@test/programs/run.py --all $(foreach b,$(programs-builds),--lib $(b)=$(BUILD)/$(b)) \
