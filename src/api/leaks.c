@@ -1,8 +1,9 @@
 // What is in use, and at the end of a program: what it has not freed.  Layer: api.
 #include <string.h>
 
-#include "../heap/view.h"
 #include "../heap/heap_stats.h"
+#include "../heap/idle.h"
+#include "../heap/view.h"
 #include "../heap/walk.h"
 #include "../support/format.h"
 #include "line.h"
@@ -64,11 +65,22 @@ static bool leaks_is_main(mi_heap_t* heap, void* arg) {
   return heap == &_mi_heap_main;
 }
 
+// False at the end of the process, if the thread may have been interrupted under a lock.
+static bool leaks_can_look(void) {
+  if (!_mi_idle_look_begin()) return false;
+  _mi_idle_look_end();
+  return true;
+}
+
 void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   leaks_t leaks;
+  _mi_line_begin(&leaks.line, out, arg);
+  if (!leaks_can_look()) {
+    _mi_line_add(&leaks.line, "%10s: not known, the process ends within a call of the allocator\n", "not freed");
+    return;
+  }
   leaks.has_heaps = !_mi_heap_visit(NULL, &leaks_is_main, NULL);
   leaks.n_blocks = leaks.n_bytes = 0;
-  _mi_line_begin(&leaks.line, out, arg);
   _mi_line_add(&leaks.line, "%10s:%12s%12s%16s\n", "not freed", "blocks", "size", "bytes");
   _mi_heap_visit(NULL, &leaks_print_heap, &leaks);
   _mi_line_add(&leaks.line, "%10s:%12zu%12s%16zu\n", "total", leaks.n_blocks, "", leaks.n_bytes);

@@ -66,6 +66,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   bool expected = false;
   if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
+  _mi_lock_hurry(true); // it may be a handler of a signal that ends the process, and has interrupted us under a lock
   if (process_prints_stats()) {
     _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
   }
@@ -73,6 +74,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_publish_done();
   _mi_message_print(1, "process done\n");
+  _mi_lock_hurry(false);
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------

@@ -102,15 +102,16 @@ static mi_mostly_unused mi_snapshot_t publish_snapshot;  // too large for the st
 
 // ---- writing --------------------------------------------------------------------------------------------------------
 
+// The values stay what they were if they are not known, at the end of the process.
 static void publish_update(publish_state_t state) {
   publish_header_t* header = &publish_page->header;
   int64_t           start = _mi_prim_clock_ns();
-  _mi_stats_take(&publish_snapshot, NULL, NULL, false);
-  uint32_t sequence = mi_load_relaxed(&header->sequence);
+  bool              is_known = _mi_stats_take(&publish_snapshot, NULL, NULL, false);
+  uint32_t          sequence = mi_load_relaxed(&header->sequence);
   mi_store_relaxed(&header->sequence, sequence + 1);
   mi_fence_seq_cst();
-  publish_page->values.stats = publish_snapshot.stats;
-  header->updated_ms = _mi_prim_clock_ms();
+  if (is_known) publish_page->values.stats = publish_snapshot.stats;
+  if (is_known) header->updated_ms = _mi_prim_clock_ms();
   header->n_updates++;
   mi_store_relaxed(&header->state, (uint32_t)state);
   mi_store_release(&header->sequence, sequence + 2); // PB3
@@ -283,7 +284,7 @@ void _mi_publish_init(void) {
   if (!_mi_options_all_default() && _mi_option_get_fast(mi_option_publish_row) != 0) publish_obey();
 }
 
-// It may be the program's handler of a signal that ends it, anywhere: nothing is waited for.
+// It may be the program's handler of a signal that ends it, anywhere: a round is not waited for, nor any lock for long.
 void _mi_publish_done(void) {
   if (mi_likely(_mi_option_get_fast(mi_option_publish_row) == 0) || !_mi_background_try_lock()) return;
   if (publish_page != NULL) {

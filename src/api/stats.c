@@ -61,13 +61,14 @@ static void stats_add_pages(mi_stats_t* stats, const mi_heap_stats_t* blocks) {
   stats->malloc_huge_count.total += (int64_t)blocks->n_large;
 }
 
-static void stats_add_walk(mi_snapshot_t* s, const mi_heap_t* heap, const mi_subproc_t* subproc) {
+static bool stats_add_walk(mi_snapshot_t* s, const mi_heap_t* heap, const mi_subproc_t* subproc) {
   mi_stats_t* stats = &s->stats;
-  _mi_heap_stats(&s->blocks, heap, subproc);
+  if (!_mi_heap_stats(&s->blocks, heap, subproc)) return false;
   stats_add_classes(stats, &s->blocks);
   if (!s->has_history) stats_add_pages(stats, &s->blocks);
   // The sum of two numbers of which one has no history.
   stats_add(&stats->malloc_requested, (size_t)(stats->malloc_normal.current + stats->malloc_huge.current));
+  return true;
 }
 
 // What is in pages is the heaps'.
@@ -84,7 +85,7 @@ static void stats_add_heaps(mi_snapshot_t* s, const mi_heap_t* heap, const mi_su
   stats_add(&s->theaps, n_theaps);
 }
 
-void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive) {
+bool _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive) {
   memset(s, 0, sizeof(*s));
   mi_stats_header_init(&s->stats);
   s->has_history = (heap == NULL && subproc == NULL);
@@ -108,7 +109,7 @@ void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subpr
   s->stats.heaps = s->heaps;
   s->stats.theaps = s->theaps;
 #endif
-  if (!exclusive) stats_add_walk(s, heap, subproc);
+  return exclusive || stats_add_walk(s, heap, subproc);
 }
 
 // ---- the public functions -------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ typedef struct mi_snapshot_s {
 } mi_snapshot_t;
 
 // Of a heap; of a subprocess, without its heaps if `exclusive`; of the process if both are NULL.
-void _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive);
+// False: the blocks are not known, at the end of the process (heap/idle.h).
+bool _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive);
 
 // The process, or the main subprocess for it: what no heap has is theirs.
 static inline bool _mi_stats_is_main(const mi_heap_t* heap, const mi_subproc_t* subproc) {

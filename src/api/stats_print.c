@@ -111,7 +111,10 @@ static void print_events(mi_line_t* line, const mi_stats_t* stats) {
 static void print_table(mi_line_t* line, mi_heap_t* heap, const mi_subproc_t* subproc) {
   mi_snapshot_t s;
   bool          is_main = _mi_stats_is_main(heap, subproc);
-  _mi_stats_take(&s, heap, subproc, false);
+  if (!_mi_stats_take(&s, heap, subproc, false)) {
+    _mi_line_add(line, "%10s: not known, the process ends within a call of the allocator\n", "heap stats");
+    return;
+  }
   _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   \n", "heap stats", "peak", "total", "current", "block", "blocks");
   print_blocks(line, &s);
   if (is_main) print_memory(line, &s.stats);

@@ -253,12 +253,12 @@ static void heap_visits_skip(const mi_heap_t* heap) {
   }
 }
 
-static void heap_visit_begin(heap_visit_t* visit, mi_subproc_t* subproc) {
+static bool heap_visit_begin(heap_visit_t* visit, mi_subproc_t* subproc) {
   visit->order = (subproc == NULL ? MI_HEAP_OF_ALL : MI_HEAP_OF_SUBPROC);
   visit->subproc = subproc;
   visit->last_id = 0;
   visit->cursor = &heap_cursors[0];
-  _mi_lock_acquire(&_mi_registry_lock);
+  if (!_mi_lock_look(&_mi_registry_lock)) return false;
   visit->number = ++heap_n_visits;
   for (size_t i = 1; i < HEAP_CURSORS; i++) {
     if (heap_cursors[i].visit < visit->cursor->visit) visit->cursor = &heap_cursors[i];
@@ -267,6 +267,7 @@ static void heap_visit_begin(heap_visit_t* visit, mi_subproc_t* subproc) {
   visit->cursor->order = visit->order;
   visit->cursor->next = heap_list(subproc, visit->order)->first;
   _mi_lock_release(&_mi_registry_lock);
+  return true;
 }
 
 // The oldest heap that is younger than the last one.
@@ -277,7 +278,7 @@ static mi_heap_t* heap_visit_search(const heap_visit_t* visit) {
 }
 
 static mi_heap_t* heap_visit_next(heap_visit_t* visit) {
-  _mi_lock_acquire(&_mi_registry_lock);
+  if (!_mi_lock_look(&_mi_registry_lock)) return NULL;
   heap_cursor_t* cursor = (visit->cursor->visit == visit->number ? visit->cursor : NULL);
   mi_heap_t*     heap = (cursor != NULL ? cursor->next : heap_visit_search(visit));
   if (heap != NULL) visit->last_id = mi_load_relaxed(&heap->id);
@@ -287,7 +288,7 @@ static mi_heap_t* heap_visit_next(heap_visit_t* visit) {
 }
 
 static void heap_visit_end(const heap_visit_t* visit) {
-  _mi_lock_acquire(&_mi_registry_lock);
+  if (!_mi_lock_look(&_mi_registry_lock)) return;
   if (visit->cursor->visit == visit->number) memset(visit->cursor, 0, sizeof(*visit->cursor));
   _mi_lock_release(&_mi_registry_lock);
 }
@@ -296,7 +297,7 @@ bool _mi_heap_visit(mi_subproc_t* subproc, bool (*visit)(mi_heap_t* heap, void* 
   heap_visit_t v;
   bool         goes_on = (subproc != NULL && subproc != &_mi_heap_subproc_main) || visit(&_mi_heap_main, arg);
   if (!goes_on) return false;
-  heap_visit_begin(&v, subproc);
+  if (!heap_visit_begin(&v, subproc)) return true; // at the end of the process (prim/lock.h)
   for (mi_heap_t* heap; goes_on && (heap = heap_visit_next(&v)) != NULL;) goes_on = visit(heap, arg);
   heap_visit_end(&v);
   return goes_on;

@@ -101,12 +101,10 @@ static mi_may_race void stats_take_off_quarantine(mi_heap_stats_t* stats, const 
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
-void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc) {
+bool _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc) {
   mi_walk_t walk = {heap, subproc, 0, 0};
   memset(stats, 0, sizeof(*stats));
-  _mi_lock_acquire(&_mi_idle_lock);
-  _mi_lock_acquire(&_mi_registry_lock);
-  _mi_lock_acquire(&_mi_region_lock);
+  if (!_mi_idle_look_begin()) return false;
   for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
     if (_mi_page_kind(page) == MI_PAGE_LARGE) {
       stats->n_large++;
@@ -124,9 +122,8 @@ void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subp
     if (_mi_walk_wants(&walk, _mi_theap_heap(theap))) stats_take_off_theap(stats, theap);
     if (MI_HARDENED && _mi_walk_wants(&walk, &_mi_heap_main)) stats_take_off_quarantine(stats, theap);
   }
-  _mi_lock_release(&_mi_region_lock);
-  _mi_lock_release(&_mi_registry_lock);
-  _mi_lock_release(&_mi_idle_lock);
+  _mi_idle_look_end();
+  return true;
 }
 
 // ---- what theaps count ----------------------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ typedef struct mi_heap_stats_s {
 } mi_heap_stats_t;
 
 // Of a heap, of all heaps of a subprocess, or (both NULL) of all.  Blocks in bins, outboxes and quarantines are not used.  Exact
-// when no other thread allocates or frees meanwhile; otherwise the numbers are of no single moment.
-void _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
+// when no other thread allocates or frees meanwhile; otherwise the numbers are of no single moment.  False, and all 0, only at
+// the end of the process (idle.h).
+bool _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
 
 // The sum over all theaps since the last reset: exact under the same condition.
 int64_t _mi_heap_stats_counted(mi_theap_count_t what);

@@ -76,6 +76,27 @@ static bool idle_look_at(mi_theap_t* theap, bool* is_idle) {
   return true;
 }
 
+static mi_lock_t* const idle_look_locks[] = {&_mi_idle_lock, &_mi_registry_lock, &_mi_region_lock};
+
+enum { IDLE_LOOK_LOCKS = 3 };
+
+static void idle_look_release(size_t n) {
+  while (n-- > 0) _mi_lock_release(idle_look_locks[n]);
+}
+
+bool _mi_idle_look_begin(void) {
+  for (size_t i = 0; i < IDLE_LOOK_LOCKS; i++) {
+    if (_mi_lock_look(idle_look_locks[i])) continue;
+    idle_look_release(i);
+    return false;
+  }
+  return true;
+}
+
+void _mi_idle_look_end(void) {
+  idle_look_release(IDLE_LOOK_LOCKS);
+}
+
 bool _mi_idle_has_work(void) {
   for (mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     if (idle_has_something(theap)) return true;

@@ -11,6 +11,11 @@
 // others take it.
 extern mi_lock_t _mi_idle_lock;
 
+// For those who look at the pages of all threads, and at their theaps: takes the locks of idle theaps, of the registry and of
+// the arena.  False, without them, only at the end of the process (prim/lock.h).
+bool _mi_idle_look_begin(void);
+void _mi_idle_look_end(void);
+
 // Looks at all theaps.  True if there will be more to do; *is_idle: no thread has entered its theap since the last round.
 bool _mi_idle_round(bool* is_idle);
 

@@ -260,11 +260,11 @@ void _mi_profile_set_mean(size_t mean) {
 }
 
 void _mi_profile_counts(mi_profile_counts_t* counts) {
-  _mi_profile_lock();
+  bool is_locked = _mi_lock_look(&profile_lock); // else the numbers of no single moment have to do
   *counts = profile_counts;
   counts->n_blocks = profile_n_blocks;
   counts->n_stacks = _mi_profile_n_stacks();
-  _mi_profile_unlock();
+  if (is_locked) _mi_profile_unlock();
 }
 
 uint32_t _mi_profile_n_stacks(void) {

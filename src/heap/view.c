@@ -193,14 +193,10 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
 }
 
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view) {
-  _mi_fork_adopt_orphans();
-  _mi_lock_acquire(&_mi_idle_lock);
-  _mi_lock_acquire(&_mi_registry_lock);
-  _mi_lock_acquire(&_mi_region_lock);
+  if (!_mi_lock_is_hurried()) _mi_fork_adopt_orphans();
+  if (!_mi_idle_look_begin()) return false;
   mi_page_t* page = _mi_walk_next(walk);
   if (page != NULL) _mi_view_make(view, page, NULL);
-  _mi_lock_release(&_mi_region_lock);
-  _mi_lock_release(&_mi_registry_lock);
-  _mi_lock_release(&_mi_idle_lock);
+  _mi_idle_look_end();
   return page != NULL;
 }

@@ -63,5 +63,5 @@ size_t _mi_view_block_size(const mi_view_t* view, size_t i);
 // A view of a page; caller holds the registry lock and the arena lock.
 void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults);
 
-// A view of the next page.
+// A view of the next page.  At the end of the process there may be no more (idle.h).
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view);

@@ -31,6 +31,41 @@ mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   }
 }
 
+// Other threads hold the locks that are looked under for well below a millisecond; but on a busy machine they may not run.
+#define LOCK_HURRY_MS 1000
+
+static mi_atomic(uintptr_t) lock_hurried; // the thread that ends the process, as _mi_lock_self names it; 0: none does
+static bool                 lock_gave_up; // its own
+
+void _mi_lock_hurry(bool is_hurried) {
+  lock_gave_up = false;
+  mi_store_relaxed(&lock_hurried, is_hurried ? _mi_lock_self() : 0);
+}
+
+bool _mi_lock_is_hurried(void) {
+  uintptr_t hurried = mi_load_relaxed(&lock_hurried);
+  return mi_unlikely(hurried != 0) && hurried == _mi_lock_self();
+}
+
+static bool lock_wait_hurried(mi_lock_t* lock) {
+  int64_t end = _mi_prim_clock_ms() + LOCK_HURRY_MS, rest = LOCK_HURRY_MS;
+  while (!lock_gave_up && rest > 0) {
+    if (mi_exchange_acquire(&lock->state, 2) == 0) return true;
+    if (_mi_prim_is_ending()) return true; // both as in _mi_lock_wait
+    _mi_prim_wait(&lock->state, 2, rest);
+    rest = end - _mi_prim_clock_ms();
+  }
+  lock_gave_up = true;
+  return false;
+}
+
+bool _mi_lock_look(mi_lock_t* lock) {
+  if (_mi_lock_is_forker() || _mi_lock_try(lock)) return true;
+  if (_mi_lock_is_hurried()) return lock_wait_hurried(lock);
+  _mi_lock_wait(lock);
+  return true;
+}
+
 void _mi_lock_pause(mi_atomic(uint32_t)* word, uint32_t seen, int* n_spins) {
   if (++*n_spins <= MI_LOCK_SPINS) mi_cpu_pause();
   else _mi_prim_wait(word, seen, 1); // nobody wakes us

@@ -7,6 +7,9 @@
 //
 // A thread that forks holds all locks of the library while handlers of the program run (heap/fork.h).  These may allocate: for
 // that thread, and for its copy in the child, acquiring and releasing do nothing until it gives the locks back.
+//
+// A thread that ends the process may do so in a handler of a signal, and be the one that holds a lock: it would wait for itself.
+// So it hurries (_mi_lock_hurry), and takes locks for looks only, which can be left out.
 #pragma once
 
 #include "prim.h"
@@ -29,6 +32,14 @@ static inline bool _mi_lock_is_forker(void) {
   uintptr_t forker = mi_load_relaxed(&_mi_lock_forker); // its own store, or not equal to its name
   return mi_unlikely(forker != 0) && forker == _mi_lock_self();
 }
+
+// For looks.  False, without the lock: the calling thread hurries, and did not get it within a second, or did not get another one
+// before.
+bool _mi_lock_look(mi_lock_t* lock);
+
+// The calling thread hurries from now on, or (false) no longer.
+void _mi_lock_hurry(bool is_hurried);
+bool _mi_lock_is_hurried(void);
 
 // For a loop that waits, without a lock, until another thread is done with a few instructions: while *word is `seen` it is not.
 // Sleeps after a while: if the caller is a real-time thread, the other one may not run before it does.

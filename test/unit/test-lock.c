@@ -1,5 +1,6 @@
 // Proves: one thread at a time is inside, all get in, what was written under the lock is seen under it; a try never
-// waits; who waits for long sleeps instead of burning its time, and is woken; the lock is free in the end.
+// waits; who waits for long sleeps instead of burning its time, and is woken; the lock is free in the end.  A look by a thread
+// that hurries gives up once, after about a second, and then at once; any other one waits.
 #include "../check.h"
 #include "../modes/support.h"
 #include "prim/lock.h"
@@ -115,10 +116,51 @@ static void check_sleep(void) {
   CHECK_EQ(lock_state(), 0);
 }
 
+static void* look_for_long(void* arg) {
+  (void)arg;
+  start_together(2);
+  CHECK(_mi_lock_look(&lock));
+  inside(0);
+  _mi_lock_release(&lock);
+  return NULL;
+}
+
+static double seconds_to_give_up(void) {
+  double before = now_seconds();
+  CHECK(!_mi_lock_look(&lock));
+  return now_seconds() - before;
+}
+
+static void check_look(void) {
+  pthread_t thread;
+  total = 0;
+  mi_store_relaxed(&n_ready, 0);
+  CHECK(_mi_lock_look(&lock)); // as its own thread has it from here on
+  run(1, &look_for_long, &thread);
+  start_together(2);
+  CHECK(!_mi_lock_is_hurried());
+  _mi_lock_hurry(true);
+  CHECK(_mi_lock_is_hurried());
+  CHECK(seconds_to_give_up() >= 0.9);
+  double least = seconds_to_give_up(); // on a busy machine one of them may take as long
+  for (int i = 0; i < 5 && least >= 0.9; i++) least = seconds_to_give_up();
+  CHECK_FOR(least < 0.9, "%.3f s", least);
+  CHECK_EQ(total, 0); // the other thread does not hurry
+  _mi_lock_release(&lock);
+  join(1, &thread);
+  CHECK_EQ(total, 1);
+  CHECK(_mi_lock_look(&lock));
+  _mi_lock_release(&lock);
+  _mi_lock_hurry(false);
+  CHECK(!_mi_lock_is_hurried());
+  CHECK_EQ(lock_state(), 0);
+}
+
 int main(void) {
   watchdog(60);
   check_try();
   check_exclusion();
   check_sleep();
+  check_look();
   return check_result();
 }
