@@ -30,7 +30,9 @@ extern "C" {
     /// ```
     /// With a commit_fun ([`mi_manage_memory`](super::mi_manage_memory)) that function is called, instead of the system, to make a part usable (commit)
     /// and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-    /// as zero.  It returns whether it succeeded.  Any thread may call it, and it must not allocate from this allocator.
+    /// as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library, and it
+    /// must not allocate from this allocator or wait for a thread that does: it takes no lock under which the program allocates
+    /// or frees.
     pub fn mi_manage_os_memory(
         start: *mut c_void,
         size: usize,
