@@ -3,21 +3,20 @@
 
 #include "gaps.h"
 
-static mi_noinline void free_leave_deleted(mi_theap_t* theap) {
+static mi_noinline void free_leave_and_attend(mi_theap_t* theap) {
+  bool        has_deleted = theap->has_deleted, has_trimmed = theap->has_trimmed;
   const void* wrong_free = _mi_gaps_wrong_free(theap);
+  theap->has_deleted = theap->has_trimmed = false;
   _mi_presence_leave(theap);
-  _mi_event_freed();
+  if (has_deleted) _mi_event_freed();
+  if (has_trimmed) _mi_event_poll();
   if (mi_unlikely(wrong_free != NULL)) _mi_gaps_report(wrong_free);
 }
 
 // Leaves, and then does what must not be done inside.
 static mi_always_inline void free_leave(mi_theap_t* theap) {
-  bool has_deleted = theap->has_deleted;
-  bool has_trimmed = theap->has_trimmed;
-  theap->has_deleted = theap->has_trimmed = false;
-  if (mi_unlikely(has_deleted)) free_leave_deleted(theap);
+  if (mi_unlikely(theap->has_deleted || theap->has_trimmed)) free_leave_and_attend(theap);
   else _mi_presence_leave(theap);
-  if (mi_unlikely(has_trimmed)) _mi_event_poll();
 }
 
 // Its bin had no room for the block of an owned page, which is on the page's list now.
