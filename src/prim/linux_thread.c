@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "posix_process.h"
 #include "thread_exit.h"
 
 // ---- threads whose exit no key tells of ------------------------------------------------------------------------------
@@ -187,7 +188,10 @@ static void prim_thread_note(pthread_t thread) {
 
 void _mi_prim_thread_join(void) {
   uintptr_t thread = mi_exchange_acq_rel(&prim_own, (uintptr_t)0);
-  if (thread != 0) pthread_join((pthread_t)thread, NULL);
+  if (thread == 0) return;
+  int state = _mi_posix_process_shield(); // cancelled, the caller would leave ours behind as the last one
+  pthread_join((pthread_t)thread, NULL);
+  _mi_posix_process_unshield(state);
 }
 
 // The scheduling is set only where it is not what it should be: filters that let a program start threads need not let

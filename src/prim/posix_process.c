@@ -5,6 +5,7 @@
 #include "posix_process.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,33 @@ int _mi_prim_file_rename(const char* from, const char* to) {
   errno = saved;
   return err;
 }
+
+// ---- cancellation ---------------------------------------------------------------------------------------------------
+
+#if defined(__ANDROID__) // its libc cancels no thread
+
+int _mi_posix_process_shield(void) {
+  return 0;
+}
+
+void _mi_posix_process_unshield(int state) {
+  (void)state;
+}
+
+#else
+
+int _mi_posix_process_shield(void) {
+  int state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  return state;
+}
+
+void _mi_posix_process_unshield(int state) {
+  int shielded;
+  pthread_setcancelstate(state, &shielded);
+}
+
+#endif
 
 // ---- the rest -------------------------------------------------------------------------------------------------------
 

@@ -15,5 +15,9 @@ void             _mi_posix_process_usage(struct rusage* usage, mi_process_info_t
 // A timeout of _mi_prim_wait as system calls take it, in *t; NULL for ever.
 struct timespec* _mi_posix_process_timeout(int64_t timeout_ms, struct timespec* t);
 
+// Between these two libc does not cancel the calling thread: around functions at which it would, while locks are held.
+int  _mi_posix_process_shield(void);
+void _mi_posix_process_unshield(int state);
+
 // May so much more be written to a file (RLIMIT_FSIZE)?  Writing beyond that would end the process.
 bool _mi_posix_process_may_write(int fd, size_t size);

@@ -303,6 +303,20 @@ static void main_ends_last(void) {
   pthread_exit(NULL);
 }
 
+static void* end_cancelled(void* arg) {
+  CHECK(library_task_comes());
+  CHECK_EQ(pthread_cancel(pthread_self()), 0); // nothing looks for that before the thread ends
+  return arg;
+}
+
+static void cancelled_ends_last(void) {
+  pthread_t thread;
+  atexit(&at_exit);
+  CHECK_EQ(pthread_create(&thread, NULL, &end_cancelled, NULL), 0);
+  CHECK_EQ(pthread_detach(thread), 0);
+  pthread_exit(NULL);
+}
+
 // The child shares all memory with its parent, and the library's thread as far as it knows.
 static __attribute__((noinline)) void free_in_vfork(void* block) {
   pid_t pid = vfork();
@@ -360,6 +374,7 @@ int main(int argc, char** argv) {
                {"a thread forks", &thread_forks},
                {"the main thread ends first", &main_ends_first},
                {"the main thread ends last", &main_ends_last},
+               {"a cancelled thread ends last", &cancelled_ends_last},
                {"vforks", &vforks}};
   for (size_t i = 0; i < n_blocks; i++) blocks[i] = &blocks[i]; // touched: not part of the account
   if (argc > 1 && strcmp(argv[1], "switched-off") == 0) {

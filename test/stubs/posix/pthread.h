@@ -24,3 +24,8 @@ int       pthread_key_delete(pthread_key_t);
 void*     pthread_getspecific(pthread_key_t);
 int       pthread_setspecific(pthread_key_t, const void*);
 int       pthread_atfork(void (*)(void), void (*)(void), void (*)(void));
+#if !defined(__ANDROID__)
+  #define PTHREAD_CANCEL_ENABLE  0
+  #define PTHREAD_CANCEL_DISABLE 1
+int pthread_setcancelstate(int, int*);
+#endif
