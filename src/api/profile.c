@@ -218,6 +218,7 @@ void _mi_profile_begin(void) {
   bool has_prefix = profile_read_prefix();
   int  sig = (int)_mi_option_get_fast(mi_option_profile_signal), err = 0;
   if (sig > 0) {
+    _mi_profile_prepare();
     _mi_event_on_request(&profile_answer);
     err = _mi_prim_signal_init(sig, &_mi_event_request);
     if (err != 0) {

@@ -62,12 +62,19 @@ static bool profile_find_own(const mi_module_t* module, void* arg) {
   return false;
 }
 
+void _mi_profile_prepare(void) {
+  static mi_atomic(bool) is_prepared;
+  if (MI_TRACK || mi_load_acquire(&is_prepared)) return;
+  _mi_prim_stack_init();
+  _mi_prim_modules(&profile_find_own, NULL);
+  mi_store_release(&is_prepared, true);
+}
+
 int _mi_profile_init(void) {
   void*  start;
   size_t size = mi_align_up(sizeof(profile_tables_t), _mi_prim_os_page_size());
   if (MI_TRACK) return ENOTSUP;
-  _mi_prim_stack_init();
-  _mi_prim_modules(&profile_find_own, NULL);
+  _mi_profile_prepare();
   if (mi_load_acquire(&profile_tables) != NULL) return 0;
   int err = _mi_prim_reserve(size, MI_SLICE_SIZE, &start);
   if (err == 0 && (err = _mi_prim_commit(start, size)) != 0) _mi_prim_release(start, size);

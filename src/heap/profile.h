@@ -41,6 +41,10 @@ typedef struct mi_profile_counts_s {
   size_t n_other;   // samples that count for stack 0
 } mi_profile_counts_t;
 
+// What takes locks of the system's loader, once: a request by a signal is answered within a malloc, of a program that may hold others
+// for which a thread waits that loads a library.
+void _mi_profile_prepare(void);
+
 // Makes the tables.  ENOMEM, or ENOTSUP where blocks are watched by a tool.
 int _mi_profile_init(void);
 
