@@ -78,7 +78,9 @@ mi_region_t* _mi_region_search(const void* p) {
   for (;;) {
     uint32_t version = mi_load_acquire(&region_version);
     size_t   i = region_find(p);
-    if ((version & 1) == 0 && mi_load_relaxed(&region_version) == version) return i == 0 ? NULL : &_mi_region_all[i];
+    bool     is_whole = ((version & 1) == 0 && mi_load_relaxed(&region_version) == version);
+    // Whoever changes the bounds is no more: what the thread asks for was found before, or is not.
+    if (is_whole || _mi_prim_is_ending()) return i == 0 ? NULL : &_mi_region_all[i];
     if ((version & 1) != 0) _mi_lock_pause(&region_version, version, &n_spins);
   }
 }

@@ -187,7 +187,8 @@ static mi_page_t* kept_take_lists(mi_kept_t* kept, bool any) {
 
 mi_page_t* _mi_kept_take_all(mi_kept_t* kept, bool is_own) {
   for (int n_spins = 0; !kept_try_take(kept);) {
-    if (!is_own) return NULL;
+    // Whoever has it is no more, or waits for a lock that this thread holds until it has forked.
+    if (!is_own || _mi_prim_is_ending() || _mi_lock_is_forker()) return NULL;
     _mi_lock_pause(&kept->is_taken, 1, &n_spins);
   }
   mi_page_t* pages = kept_take_lists(kept, true);

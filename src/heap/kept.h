@@ -41,7 +41,8 @@ mi_page_t* _mi_kept_pop(mi_kept_t* kept, size_t n);
 // There was none.  Returns pages that leave the set for it, linked by `next` (KE6): one that is larger, or else several.
 mi_page_t* _mi_kept_missed(mi_kept_t* kept, size_t n);
 
-// Takes all pages, linked by `next`.  `is_own`: by its thread, which waits until nobody else is at the set.
+// Takes all pages, linked by `next`.  `is_own`: by its thread, which waits until nobody else is at the set, unless that
+// one may never leave it: as the process ends, and while the thread forks.
 mi_page_t* _mi_kept_take_all(mi_kept_t* kept, bool is_own);
 
 // The same for a round, for those that were there at the last one (KE5).  One was used again so many times.

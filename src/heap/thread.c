@@ -94,6 +94,9 @@ static bool thread_process_init(void) {
       mi_store_release(&state, ok ? (uint32_t)DONE : (uint32_t)NOT_YET);
       if (!ok) return false;
     }
+    else if (_mi_prim_is_ending()) {
+      return false; // that thread is no more
+    }
     else {
       _mi_lock_pause(&state, (uint32_t)BUSY, &n_spins); // another thread is at it
     }

@@ -1,5 +1,5 @@
 // Proves: a set of kept blocks gives what fits best and is at most a quarter too large, a round takes what was there at the one before
-// and no other, and its thread waits for whoever is at the set, while nobody else does.
+// and no other, and its thread waits for whoever is at the set, while nobody else does, nor a thread that forks.
 #include <pthread.h>
 
 #include "../check.h"
@@ -83,6 +83,18 @@ static void check_taken(void) {
   CHECK_EQ(mi_load_relaxed(&kept.is_taken), 0);
 }
 
+// Who has it may be lost in the child of a fork, or wait for a lock of the thread that forks: that one goes on without.
+static void check_forker(void) {
+  start_anew();
+  CHECK(_mi_kept_push(&kept, page_of(0, 8)) == NULL);
+  mi_store_relaxed(&kept.is_taken, 1u);
+  mi_store_relaxed(&_mi_lock_forker, _mi_lock_self());
+  CHECK(_mi_kept_take_all(&kept, true) == NULL);
+  mi_store_relaxed(&_mi_lock_forker, (uintptr_t)0);
+  mi_store_relaxed(&kept.is_taken, 0u);
+  CHECK_EQ(length(_mi_kept_take_all(&kept, true)), 1);
+}
+
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
@@ -90,6 +102,7 @@ int main(void) {
   check_fit();
   check_rounds();
   check_taken();
+  check_forker();
   start_anew();
   return check_result();
 }
