@@ -181,30 +181,44 @@ mi_no_stack_protector bool _mi_prim_has_thread_storage(void) {
 #define PRIM_FUTEX_WAKE        129 // FUTEX_WAKE_PRIVATE
 #define PRIM_FUTEX_CMP_REQUEUE 132 // FUTEX_CMP_REQUEUE_PRIVATE
 
-// With pointers of 32 bits, a C library may have time of 64 bits; the kernel has a call for that.
+// With pointers of 32 bits, a C library may have time of 64 bits.  The kernel has a call for that, since 5.1; there, or where a filter
+// of system calls does not know it, the older one is good enough for a timeout.  Some kernels and systems have the new one only.
+static long prim_futex(const void* word, int op, uint32_t value, int64_t timeout_ms, const void* other) {
+  struct timespec t;
 #if defined(SYS_futex_time64)
-  #define PRIM_FUTEX (sizeof(time_t) > sizeof(long) ? SYS_futex_time64 : SYS_futex)
-#else
-  #define PRIM_FUTEX SYS_futex
+  static mi_atomic(bool) is_old;
+  if (sizeof(time_t) > sizeof(long) && !mi_load_relaxed(&is_old)) {
+    long result = syscall(SYS_futex_time64, word, op, value, _mi_posix_process_timeout(timeout_ms, &t), other, 0);
+    if (result >= 0 || (errno != ENOSYS && errno != EPERM)) return result;
+    mi_store_relaxed(&is_old, true);
+  }
 #endif
+#if defined(SYS_futex_time64) && defined(SYS_futex)
+  long two[] = {(long)(timeout_ms / 1000), (long)(timeout_ms % 1000) * 1000000};
+  return syscall(SYS_futex, word, op, value, timeout_ms < 0 ? NULL : two, other, 0);
+#elif defined(SYS_futex)
+  return syscall(SYS_futex, word, op, value, _mi_posix_process_timeout(timeout_ms, &t), other, 0);
+#else
+  return -1;
+#endif
+}
 
 void _mi_prim_wait(mi_atomic(uint32_t)* word, uint32_t expected, int64_t timeout_ms) {
-  struct timespec t;
-  int             saved = errno;
-  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAIT, expected, _mi_posix_process_timeout(timeout_ms, &t), NULL, 0);
+  int saved = errno;
+  prim_futex((const void*)word, PRIM_FUTEX_WAIT, expected, timeout_ms, NULL);
   errno = saved;
 }
 
 void _mi_prim_wake(mi_atomic(uint32_t)* word, bool all) {
   int saved = errno;
-  syscall(PRIM_FUTEX, (void*)word, PRIM_FUTEX_WAKE, all ? 0x7fffffff : 1, NULL, NULL, 0);
+  prim_futex((const void*)word, PRIM_FUTEX_WAKE, all ? 0x7fffffff : 1, -1, NULL);
   errno = saved;
 }
 
 // The call compares the word with 0, and is told to wake and to move nobody.  Filters of system calls know it: locks need it.
 bool _mi_prim_is_written(const void* word) {
   int  saved = errno;
-  bool is = (syscall(PRIM_FUTEX, word, PRIM_FUTEX_CMP_REQUEUE, 0, 0L, word, 0) != 0 && errno == EAGAIN);
+  bool is = (prim_futex(word, PRIM_FUTEX_CMP_REQUEUE, 0, -1, word) != 0 && errno == EAGAIN);
   errno = saved;
   return is;
 }

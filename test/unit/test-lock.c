@@ -1,11 +1,25 @@
 // Proves: one thread at a time is inside, all get in, what was written under the lock is seen under it; a try never
 // waits; who waits for long sleeps instead of burning its time, and is woken; the lock is free in the end.  A look by a thread
-// that hurries gives up once, after about a second, and then at once; any other one waits.
+// that hurries gives up once, after about a second, and then at once; any other one waits.  Where a filter of system calls does not
+// know the one that takes time of 64 bits, threads sleep all the same.
 #include "../check.h"
 #include "../modes/support.h"
 #include "prim/lock.h"
 
 #include <pthread.h>
+#if defined(__linux__)
+  #include <sys/syscall.h>
+#endif
+#if defined(SYS_futex_time64) && __has_include(<linux/seccomp.h>)
+  #include <linux/filter.h>
+  #include <linux/seccomp.h>
+  #include <stddef.h>
+  #include <sys/prctl.h>
+  #include <sys/wait.h>
+  #define TEST_HAS_FILTER 1
+#else
+  #define TEST_HAS_FILTER 0
+#endif
 
 enum { n_threads = 8, n_rounds = 20000, n_sleepers = 4 };
 
@@ -156,11 +170,58 @@ static void check_look(void) {
   CHECK_EQ(lock_state(), 0);
 }
 
+#if TEST_HAS_FILTER
+
+static bool refuse_call(uint32_t number, uint32_t err) {
+  struct sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | err),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_fprog  program = {COUNT_OF(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void sleep_refused(uint32_t err) {
+  mi_atomic(uint32_t) word;
+  mi_store_relaxed(&word, 0u);
+  if (!refuse_call(SYS_futex_time64, err)) _exit(skip_code);
+  for (int i = 0; i < 2; i++) {
+    double start = now_seconds();
+    _mi_prim_wait(&word, 0, 200);
+    CHECK_FOR(now_seconds() - start > 0.1, "slept %.3f s", now_seconds() - start);
+  }
+  _mi_prim_wake(&word, true);
+  fflush(stdout);
+  _exit(check_result());
+}
+
+static void check_refused(uint32_t err) {
+  int status = 0;
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) sleep_refused(err);
+  CHECK_EQ(waitpid(pid, &status, 0), pid);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == skip_code) test_skip("filters", "there is no seccomp");
+  else CHECK_FOR(status == 0, "error %u: status %x", (unsigned)err, (unsigned)status);
+}
+
+static void check_filters(void) {
+  check_refused(ENOSYS);
+  check_refused(EPERM);
+}
+
+#else
+
+static void check_filters(void) {}
+
+#endif
+
 int main(void) {
   watchdog(60);
   check_try();
   check_exclusion();
   check_sleep();
   check_look();
+  check_filters();
   return check_result();
 }
