@@ -17,10 +17,11 @@ bool _mi_prim_overcommits(void) {
 
 uint64_t _mi_prim_random(void) {
   uint64_t x = 0;
-  int      saved = errno;
+  int      saved = errno, state = _mi_posix_process_shield();
   int      fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
   if (fd < 0 || read(fd, &x, sizeof(x)) != (ssize_t)sizeof(x)) x = _mi_posix_process_guess();
   if (fd >= 0) close(fd);
+  _mi_posix_process_unshield(state);
   errno = saved;
   return x;
 }

@@ -50,12 +50,13 @@ void _mi_prim_write_stderr(const char* text, size_t length) {
   }
 }
 
-// The beginning of a file, as a string; empty if it cannot be read.
+// The beginning of a file, as a string; empty if it cannot be read.  Shielded: with the first malloc of a thread, for one.
 static void prim_read_file(const char* path, char* text, size_t size) {
-  int     saved = errno;
+  int     saved = errno, state = _mi_posix_process_shield();
   int     fd = open(path, O_RDONLY | O_CLOEXEC);
   ssize_t n = (fd < 0 ? 0 : read(fd, text, size - 1));
   if (fd >= 0) close(fd);
+  _mi_posix_process_unshield(state);
   text[n < 0 ? 0 : n] = 0;
   errno = saved;
 }

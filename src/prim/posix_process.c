@@ -86,8 +86,9 @@ bool _mi_posix_process_may_write(int fd, size_t size) {
 }
 
 int _mi_prim_file_rename(const char* from, const char* to) {
-  int saved = errno;
+  int saved = errno, state = _mi_posix_process_shield();
   int err = (rename(from, to) == 0 ? 0 : errno);
+  _mi_posix_process_unshield(state);
   errno = saved;
   return err;
 }

@@ -1,4 +1,6 @@
 // Files on macOS, the BSDs and Haiku.  Layer: prim.
+//
+// Shielded: these are points where libc lets a thread be cancelled, and it would be with a lock held, or within malloc.
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -6,16 +8,18 @@
 #include "posix_process.h"
 
 int _mi_prim_file_create(const char* path, intptr_t* file) {
-  int saved = errno;
+  int saved = errno, state = _mi_posix_process_shield();
   int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   int err = (fd < 0 ? errno : 0);
   *file = fd;
+  _mi_posix_process_unshield(state);
   errno = saved;
   return err;
 }
 
 int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
   int         saved = errno, err = (_mi_posix_process_may_write((int)file, size) ? 0 : EFBIG);
+  int         state = _mi_posix_process_shield();
   const char* at = (const char*)data;
   while (size > 0 && err == 0) {
     ssize_t n = write((int)file, at, size);
@@ -27,20 +31,23 @@ int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
       err = (n == 0 ? EIO : errno);
     }
   }
+  _mi_posix_process_unshield(state);
   errno = saved;
   return err;
 }
 
 int _mi_prim_file_close(intptr_t file) {
-  int saved = errno;
+  int saved = errno, state = _mi_posix_process_shield();
   int err = (close((int)file) == 0 ? 0 : errno);
+  _mi_posix_process_unshield(state);
   errno = saved;
   return err;
 }
 
 int _mi_prim_file_remove(const char* path) {
-  int saved = errno;
+  int saved = errno, state = _mi_posix_process_shield();
   int err = (unlink(path) == 0 ? 0 : errno);
+  _mi_posix_process_unshield(state);
   errno = saved;
   return err;
 }

@@ -14,7 +14,7 @@
 // ---- output ---------------------------------------------------------------------------------------------------------
 
 void _mi_prim_write_stderr(const char* text, size_t length) {
-  int saved = errno;
+  int saved = errno, state = _mi_posix_process_shield();
   while (length > 0) {
     ssize_t n = write(STDERR_FILENO, text, length);
     if (n < 0 && errno == EINTR) continue;
@@ -22,6 +22,7 @@ void _mi_prim_write_stderr(const char* text, size_t length) {
     text += n;
     length -= (size_t)n;
   }
+  _mi_posix_process_unshield(state);
   errno = saved;
 }
 
@@ -76,8 +77,9 @@ int64_t _mi_unix_process_since_ms(const struct timeval* start) {
 
 void _mi_unix_process_nap(int64_t timeout_ms) {
   struct timespec t = {0, UNIX_NAP_NS};
-  int             saved = errno;
+  int             saved = errno, state = _mi_posix_process_shield();
   if (timeout_ms != 0) nanosleep(&t, NULL);
+  _mi_posix_process_unshield(state);
   errno = saved;
 }
 
