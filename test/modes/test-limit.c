@@ -19,8 +19,8 @@
 enum { n_max = 2000000, n_threads = 8 };
 
 #define LIMIT        (64 * MiB)
-// Descriptors (1/1000, mapped ahead), one huge page that is not full, what libc and the test write to.
-#define SLACK        (4 * MiB)
+// Descriptors (1/1000, mapped ahead), two huge pages that are not full, what libc and the test write to.
+#define SLACK        (6 * MiB)
 // In builds that put something between the library and the program, blocks are larger and wait longer: only the bound on memory is
 // checked then.
 #define SHARES_COUNT (!MI_CHECKED && !TEST_SANITIZED)
