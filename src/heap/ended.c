@@ -11,6 +11,7 @@
 static mi_lock_t   ended_lock; // guards the queue
 static mi_theap_t* ended_first;
 static mi_theap_t* ended_last;
+static mi_theap_t* ended_paused; // E3
 
 static void ended_enqueue(mi_theap_t* theap) {
   theap->ended_next = NULL;
@@ -56,24 +57,36 @@ void _mi_ended_unwatch(mi_theap_t* theap) {
   _mi_lock_acquire(&ended_lock);
   ended_remove(theap);
   theap->is_watched = false;
+  bool is_paused = (theap == ended_paused);
+  if (is_paused) ended_paused = NULL;
   _mi_lock_release(&ended_lock);
-  _mi_prim_thread_life_end(&theap->life);
+  if (!is_paused) _mi_prim_thread_life_end(&theap->life);
 }
+
+// ---- fork -----------------------------------------------------------------------------------------------------------
 
 void _mi_ended_after_fork(mi_theap_t* mine) {
   bool is_watched = (mine != NULL && mine->is_watched);
   for (mi_theap_t* theap; (theap = ended_first) != NULL;) {
     ended_remove(theap);
     theap->is_watched = false;
-    memset(&theap->life, 0, sizeof(theap->life));
+    if (theap != mine) memset(&theap->life, 0, sizeof(theap->life));
   }
-  if (is_watched) _mi_ended_watch(mine);
+  if (!is_watched) return;
+  mine->is_watched = true;
+  ended_enqueue(mine);
 }
 
 void _mi_ended_lock(void) {
   _mi_lock_acquire(&ended_lock);
+  mi_theap_t* mine = _mi_theap_backing();
+  if (mine == NULL || !mine->is_watched) return;
+  _mi_prim_thread_life_end(&mine->life);
+  ended_paused = mine;
 }
 
 void _mi_ended_unlock(void) {
+  if (ended_paused != NULL) _mi_prim_thread_life_begin(&ended_paused->life);
+  ended_paused = NULL;
   _mi_lock_release(&ended_lock);
 }

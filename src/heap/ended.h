@@ -6,6 +6,8 @@
 //     of ended threads as of others.
 // E2  A thread that ends leaves its memory as it is.  Whoever finds that out acts for it from then on, alone: the lock of its life is
 //     had by one only, and that happens after all that the thread did.
+// E3  While a thread forks, its own life is over, and it begins anew in parent and child: a C library may have a list of the robust
+//     mutexes that a thread has locked (musl), which in the child could neither be unlocked nor leave the list.
 #pragma once
 
 #include "theap.h"
@@ -19,6 +21,6 @@ void _mi_ended_unwatch(mi_theap_t* theap);
 // The child of a fork has one thread, with this backing theap (NULL: none); the others are not waited for.
 void _mi_ended_after_fork(mi_theap_t* mine);
 
-// Held around a fork; nothing is taken while it is held.
+// Held around a fork, by the thread that forks (E3); nothing is taken while it is held.
 void _mi_ended_lock(void);
 void _mi_ended_unlock(void);
