@@ -35,6 +35,7 @@ static void end_beside_holder(void) {
   static mi_atomic(uint32_t) is_held;
   pthread_t                  thread;
   if (pthread_create(&thread, NULL, &hold_for_a_while, &is_held) != 0) _exit(1);
+  pthread_detach(thread);
   while (mi_load_acquire(&is_held) == 0) sched_yield();
   exit(0);
 }
