@@ -153,6 +153,7 @@ static void check_failures(A& a) {
   CHECK(throws_bad_alloc(a, SIZE_MAX));
   CHECK(throws_bad_alloc(a, SIZE_MAX / size + 1) && throws_bad_alloc(a, SIZE_MAX / size + 2));
   CHECK(throws_bad_alloc(a, a.max_size() + 1));
+  if (sizeof(void*) < 8) return; // half of the address space can be had there
   n_handler_calls = 0;
   std::set_new_handler(&count_calls);
   CHECK(throws_bad_alloc(a, a.max_size()));
