@@ -85,12 +85,12 @@ void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   for (uint32_t rest = classes; rest != 0; rest &= rest - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(rest));
 }
 
-mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls) {
+mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads) {
   size_t n_idle = _mi_size_class_block(cls);
   theap->wide_classes |= (uint32_t)1 << (cls - MI_CLASS_WIDE);
   for (uint32_t rest = theap->wide_classes; rest != 0; rest &= rest - 1)
     n_idle += trim_bin_bytes(theap, MI_CLASS_WIDE + mi_ctz32(rest));
-  return n_idle <= TRIM_WIDE_ALL / mi_load_relaxed(&_mi_registry_n_threads);
+  return n_idle <= TRIM_WIDE_ALL / n_threads;
 }
 
 // Of the bin that takes what is freed.

@@ -33,12 +33,13 @@ void _mi_trim_grown(mi_theap_t* theap);
 // A page of a class is about to be made (TI3).
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls);
 
-// TI5: is there room for a block of the wide class, whose bin is empty?
-bool _mi_trim_has_part(mi_theap_t* theap, size_t cls);
+// TI5: is there room for a block of the wide class, whose bin is empty, if there are so many threads?
+bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads);
 
 static inline bool _mi_trim_may_keep(mi_theap_t* theap, size_t cls) {
-  if (mi_likely(cls < MI_CLASS_WIDE || mi_load_relaxed(&_mi_registry_n_threads) <= MI_TRIM_THREADS)) return true;
-  return _mi_trim_has_part(theap, cls);
+  size_t n_threads = mi_load_relaxed(&_mi_registry_n_threads);
+  if (mi_likely(cls < MI_CLASS_WIDE || n_threads <= MI_TRIM_THREADS)) return true;
+  return _mi_trim_has_part(theap, cls, n_threads);
 }
 
 mi_cold void _mi_trim_all(mi_theap_t* theap);
