@@ -86,7 +86,11 @@ void _mi_ended_lock(void) {
 }
 
 void _mi_ended_unlock(void) {
-  if (ended_paused != NULL) _mi_prim_thread_life_begin(&ended_paused->life);
+  mi_theap_t* mine = ended_paused;
   ended_paused = NULL;
+  if (mine != NULL && _mi_prim_thread_life_begin(&mine->life) != 0) { // else it would be taken for ended
+    ended_remove(mine);
+    mine->is_watched = false;
+  }
   _mi_lock_release(&ended_lock);
 }
