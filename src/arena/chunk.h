@@ -36,6 +36,11 @@ typedef enum mi_chunk_hold_e {
   MI_CHUNK_HOLDS_AS_IT_IS
 } mi_chunk_hold_t;
 
+// Do they cost no memory any more?
+static inline bool _mi_chunk_went_back(mi_chunk_hold_t hold) {
+  return hold == MI_CHUNK_HOLDS_ZERO || hold == MI_CHUNK_HOLDS_STALE;
+}
+
 // Is all of it free, and was it ever used?
 bool _mi_chunk_is_free(const mi_region_t* region, size_t i);
 

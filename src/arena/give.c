@@ -30,7 +30,7 @@ static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n
 static bool give_run(mi_region_t* region, size_t slice, size_t n) {
   mi_chunk_hold_t hold = give_contents(region, slice, n);
   _mi_slices_put(region, slice, n, hold);
-  return hold != MI_CHUNK_HOLDS_DIRTY && hold != MI_CHUNK_HOLDS_AS_IT_IS;
+  return _mi_chunk_went_back(hold);
 }
 
 #define GIVE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew
