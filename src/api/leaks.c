@@ -76,7 +76,7 @@ void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   leaks_t leaks;
   _mi_line_begin(&leaks.line, out, arg);
   if (!leaks_can_look()) {
-    _mi_line_add(&leaks.line, "%10s: not known, the process ends within a call of the allocator\n", "not freed");
+    _mi_line_unknown(&leaks.line, "not freed");
     return;
   }
   leaks.has_heaps = !_mi_heap_visit(NULL, &leaks_is_main, NULL);

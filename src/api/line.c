@@ -20,6 +20,10 @@ void _mi_line_add(mi_line_t* line, const char* fmt, ...) {
   line->length = 0;
 }
 
+void _mi_line_unknown(mi_line_t* line, const char* title) {
+  _mi_line_add(line, "%10s: not known, the process ends within a call of the allocator\n", title);
+}
+
 void _mi_line_heap(mi_line_t* line, const mi_heap_t* heap) {
   _mi_line_add(line, "%10s: %p%s\n", "heap", (const void*)heap, heap == heap->subproc->main ? " (main)" : "");
 }

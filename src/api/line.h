@@ -15,5 +15,7 @@ typedef struct mi_line_s {
 void _mi_line_begin(mi_line_t* line, mi_output_fun* out, void* arg);
 // A newline at the end of fmt delivers the line, and the next one begins.
 void _mi_line_add(mi_line_t* line, const char* fmt, ...) mi_printf(2, 3);
+// A whole line, where what the title names cannot be looked at (heap/idle.h).
+void _mi_line_unknown(mi_line_t* line, const char* title);
 // A whole line: which heap what follows is of.
 void _mi_line_heap(mi_line_t* line, const mi_heap_t* heap);

@@ -112,7 +112,7 @@ static void print_table(mi_line_t* line, mi_heap_t* heap, const mi_subproc_t* su
   mi_snapshot_t s;
   bool          is_main = _mi_stats_is_main(heap, subproc);
   if (!_mi_stats_take(&s, heap, subproc, false)) {
-    _mi_line_add(line, "%10s: not known, the process ends within a call of the allocator\n", "heap stats");
+    _mi_line_unknown(line, "heap stats");
     return;
   }
   _mi_line_add(line, "%10s: %8s%12s%12s%12s%12s   \n", "heap stats", "peak", "total", "current", "block", "blocks");
