@@ -72,7 +72,13 @@ typedef struct new_s {
   mi_heap_t* heap; // NULL: the default heap
   size_t     size;
   size_t     align; // 0: any
+  void*      old;   // the block that is to get that size; NULL: a new one
 } new_t;
+
+static void* new_try(const new_t* n) {
+  if (n->old != NULL) return mi_realloc(n->old, n->size);
+  return n->align == 0 ? _mi_malloc_in(n->heap, n->size, false) : mi_malloc_aligned(n->size, n->align);
+}
 
 // A handler is to free memory, throw, or end the program; with none, new fails.  It may change errno.
 static void* new_retry(size_t request, size_t unused) {
@@ -80,15 +86,13 @@ static void* new_retry(size_t request, size_t unused) {
   void*        p = NULL;
   int          before = _mi_alloc_errno_before();
   (void)unused;
-  while (p == NULL && new_call_handler()) {
-    p = (n->align == 0 ? _mi_malloc_in(n->heap, n->size, false) : mi_malloc_aligned(n->size, n->align));
-  }
+  while (p == NULL && new_call_handler()) p = new_try(n);
   if (p != NULL) errno = before;
   return p;
 }
 
 static mi_cold void* new_slow(mi_heap_t* heap, size_t size, size_t align, bool nothrow) {
-  new_t n = {heap, size, align};
+  new_t n = {heap, size, align, NULL};
   if (nothrow) return _mi_catch(&new_retry, (size_t)&n, 0); // what a handler throws must not leave
   void* p = new_retry((size_t)&n, 0);
   return p != NULL ? p : new_failed(size);
@@ -124,12 +128,9 @@ void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
 }
 
 static mi_cold void* new_realloc_slow(void* p, size_t newsize) {
-  void* q = NULL;
-  int   before = _mi_alloc_errno_before();
-  while (q == NULL && new_call_handler()) q = mi_realloc(p, newsize);
-  if (q == NULL) return new_failed(newsize);
-  errno = before;
-  return q;
+  new_t n = {NULL, newsize, 0, p};
+  void* q = new_retry((size_t)&n, 0);
+  return q != NULL ? q : new_failed(newsize);
 }
 
 void* mi_new_realloc(void* p, size_t newsize) {
