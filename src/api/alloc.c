@@ -231,17 +231,20 @@ static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, bool zero
   return alloc_request(&request);
 }
 
-void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
+static mi_alloc_t alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
   size_t     cls = (size > MI_CLASS_ASKED_MAX ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)));
   mi_alloc_t request = {heap, size, cls, 1, 0, growth, false};
+  return request;
+}
+
+void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
+  mi_alloc_t request = alloc_growing(heap, size, growth);
   return alloc_request(&request);
 }
 
-mi_noinline void* _mi_alloc_quietly(size_t size) mi_attr_noexcept {
-  bool       is_large = (size > MI_CLASS_ASKED_MAX);
-  mi_alloc_t request = {NULL, size, is_large ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)), 1, 0, 0, false};
-  void*      p = (is_large ? alloc_kept(size, false) : NULL);
-  return p != NULL ? p : alloc_try(&request);
+mi_noinline void* _mi_alloc_quietly(mi_heap_t* heap, size_t size, size_t growth) mi_attr_noexcept {
+  mi_alloc_t request = alloc_growing(heap, size, growth);
+  return alloc_try(&request);
 }
 
 mi_noinline void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept {

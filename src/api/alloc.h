@@ -20,12 +20,12 @@ void* _mi_alloc_request(const mi_alloc_t* request);
 void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept;
 void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept; // `heap` as in a request
 
-// For whoever can do without: if it fails that is not reported, errno is as before, nothing is given back for it and no hook of the
-// program is asked.  At most PTRDIFF_MAX bytes.
-void* _mi_alloc_quietly(size_t size) mi_attr_noexcept;
-
-// A large block that has grown and may again (`growth` as in a request).
+// A block that has grown and may again (`growth` as in a request).
 void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth);
+
+// The same for whoever can do without: if it fails that is not reported, errno is as before, nothing is given back for it, and the
+// program is not asked to free anything.  At most PTRDIFF_MAX bytes.
+void* _mi_alloc_quietly(mi_heap_t* heap, size_t size, size_t growth) mi_attr_noexcept;
 
 // A large block has another size from now on, where it is or elsewhere: for the profile that is a new block.
 void _mi_alloc_resized(void* p, size_t size);

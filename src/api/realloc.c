@@ -16,10 +16,8 @@
 #include "life.h"
 #include "malloc.h"
 
-// A new block with the contents of the old one; what is new is zero if asked for.
-static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
-  size_t growth = _mi_life_growth(old_size, new_size);
-  void*  q = (growth > 0 ? _mi_alloc_growing(heap, new_size, growth) : _mi_malloc_in(heap, new_size, false));
+// q, if it is a block, gets the contents of the old one; what is new is zero if asked for.
+static void* realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size, bool zero) {
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   if (zero || new_size == 0) {
@@ -31,6 +29,12 @@ static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size,
   memcpy(q, p, n);
   mi_free(p);
   return q;
+}
+
+static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
+  size_t growth = _mi_life_growth(old_size, new_size);
+  void*  q = (growth > 0 ? _mi_alloc_growing(heap, new_size, growth) : _mi_malloc_in(heap, new_size, false));
+  return realloc_copy_to(q, p, old_size, new_size, zero);
 }
 
 static bool realloc_is_in(mi_heap_t* heap, const mi_page_t* page) {
@@ -53,22 +57,13 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
   return p;
 }
 
-// Where the system refuses to resize a mapping, what we hold may be what is missing; to copy takes more of it.
-static void* realloc_resize(mi_page_t* page, size_t need, bool zero) {
-  void* q = _mi_large_resize(page, need, zero);
-  bool  is_refused = (q == NULL && _mi_page_has(page, MI_PAGE_MAPPED) && need > _mi_page_large_size(page));
-  if (mi_likely(!is_refused)) return q;
-  mi_collect(true);
-  return _mi_large_resize(page, need, zero);
-}
-
 // A large block that can be made to fit without copying; NULL if not.
 static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
   if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
-  void* q = realloc_resize(page, _mi_life_need(new_size), zero); // what it adds is zero
+  void* q = _mi_large_resize(page, _mi_life_need(new_size), zero); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
   if (q != p) {
@@ -80,6 +75,16 @@ static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old
   return q;
 }
 
+// A mapping that the system does not resize is copied.  Where there is no room for both, what we hold may be what is missing, and
+// then there is for one.
+static void* realloc_mapped(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+  if (!_mi_page_has(page, MI_PAGE_MAPPED) || new_size <= old_size || new_size > PTRDIFF_MAX) return NULL;
+  void* q = _mi_alloc_quietly(heap, new_size, _mi_life_growth(old_size, new_size));
+  if (q != NULL) return realloc_copy_to(q, p, old_size, new_size, zero);
+  mi_collect(true);
+  return realloc_large(heap, page, p, old_size, new_size, zero);
+}
+
 static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) mi_attr_noexcept {
   if (p == NULL) return _mi_malloc_in(heap, new_size, zero);
   mi_page_t* page = _mi_life_find(p, "realloc");
@@ -87,6 +92,7 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   size_t old_size = _mi_life_size(page, p);
   void*  q = _mi_realloc_stay(heap, page, p, old_size, new_size, zero);
   if (q == NULL) q = realloc_large(heap, page, p, old_size, new_size, zero);
+  if (q == NULL) q = realloc_mapped(heap, page, p, old_size, new_size, zero);
   return q != NULL ? q : realloc_copy(heap, p, old_size, new_size, zero);
 }
 
