@@ -356,7 +356,10 @@ static void tear_down(void) {
 static void run(size_t thread, size_t n, size_t n_others) {
   n_errors = n_errors_expected = 0;
   preempted = thread;
-  schedule_set_place(thread, n, pair->name);
+  static char where[160];
+  if (n_others == SIZE_MAX) snprintf(where, sizeof(where), "%s", pair->name);
+  else snprintf(where, sizeof(where), "%s, the other thread stopped after %zu steps", pair->name, n_others);
+  schedule_set_place(thread, n, where);
   schedule_begin(1, n_threads, &task_main);
   schedule_preempt(thread, n, n_others);
   for (size_t t = n_threads; t > 0; t--) schedule_alone(t);
