@@ -19,16 +19,43 @@ uintptr_t _mi_lock_self(void) {
 }
 #endif
 
+#if MI_LOCK_COUNTED
+MI_LOCAL(mi_lock_count_t, _mi_lock_count);
+
+void _mi_lock_at_none(void) {
+  mi_lock_count_t* count = &mi_local(_mi_lock_count);
+  void (*act)(void) = count->when_none;
+  count->when_none = NULL;
+  act();
+}
+
+bool _mi_lock_postpone(void (*act)(void)) {
+  mi_lock_count_t* count = &mi_local(_mi_lock_count);
+  if (count->n == 0 || _mi_lock_is_forker()) return false;
+  count->when_none = act;
+  return true;
+}
+#else
+bool _mi_lock_postpone(void (*act)(void)) {
+  (void)act;
+  return false;
+}
+#endif
+
+// It is taken as 2: we cannot know whether others still sleep, and one wake-up too many is harmless.
+static bool lock_take_contended(mi_lock_t* lock) {
+  if (mi_exchange_acquire(&lock->state, 2) != 0 && !_mi_prim_is_ending())
+    return false; // ending: whoever held it is no more
+  _mi_lock_note_held();
+  return true;
+}
+
 mi_cold void _mi_lock_wait(mi_lock_t* lock) {
   for (int i = 0; i < MI_LOCK_SPINS; i++) {
     if (mi_load_relaxed(&lock->state) == 0 && _mi_lock_try(lock)) return;
     mi_cpu_pause();
   }
-  // From here on we take it as 2: we cannot know whether others still sleep, and one wake-up too many is harmless.
-  while (mi_exchange_acquire(&lock->state, 2) != 0) {
-    if (_mi_prim_is_ending()) return; // whoever held it is no more
-    _mi_prim_wait(&lock->state, 2, -1);
-  }
+  while (!lock_take_contended(lock)) _mi_prim_wait(&lock->state, 2, -1);
 }
 
 // Other threads hold the locks that are looked under for well below a millisecond; but on a busy machine they may not run.
@@ -50,8 +77,7 @@ bool _mi_lock_is_hurried(void) {
 static bool lock_wait_hurried(mi_lock_t* lock) {
   int64_t end = _mi_prim_clock_ms() + LOCK_HURRY_MS, rest = LOCK_HURRY_MS;
   while (!lock_gave_up && rest > 0) {
-    if (mi_exchange_acquire(&lock->state, 2) == 0) return true;
-    if (_mi_prim_is_ending()) return true; // both as in _mi_lock_wait
+    if (lock_take_contended(lock)) return true;
     _mi_prim_wait(&lock->state, 2, rest);
     rest = end - _mi_prim_clock_ms();
   }

@@ -10,6 +10,9 @@
 //
 // A thread that ends the process may do so in a handler of a signal, and be the one that holds a lock: it would wait for itself.
 // So it hurries (_mi_lock_hurry), and takes locks for looks only, which can be left out.
+//
+// Builds that check blocks may find a fault while they hold a lock, and what the program does about it may need that lock.  So they
+// count what each thread holds, and say it when it holds none (_mi_lock_postpone).
 #pragma once
 
 #include "prim.h"
@@ -19,6 +22,37 @@ typedef struct mi_lock_s {
 } mi_lock_t;
 
 #define MI_LOCK_SPINS 64 // about 1-2 us: longer than our critical sections, shorter than a sleep and a wake-up
+
+// Threads that have ended share their variables where those are copied (local.h).
+#define MI_LOCK_COUNTED (MI_CHECKED && !MI_LOCAL_COPIED)
+
+typedef struct mi_lock_count_s {
+  size_t n;                // locks that the thread holds
+  void (*when_none)(void); // is called once, when it has given back the last one; NULL: nothing is
+} mi_lock_count_t;
+
+#if MI_LOCK_COUNTED
+extern MI_LOCAL(mi_lock_count_t, _mi_lock_count);
+void _mi_lock_at_none(void);
+#endif
+
+static inline void _mi_lock_note_held(void) {
+#if MI_LOCK_COUNTED
+  mi_local(_mi_lock_count).n++;
+#endif
+}
+
+// A lock of a heap that a handler of a fork made is given back without having been taken.
+static inline void _mi_lock_note_given_back(void) {
+#if MI_LOCK_COUNTED
+  mi_lock_count_t* count = &mi_local(_mi_lock_count);
+  if (count->n > 0 && --count->n == 0 && mi_unlikely(count->when_none != NULL)) _mi_lock_at_none();
+#endif
+}
+
+// Does the calling thread hold a lock, so that `act` will be called when it does not any more?  Not in other builds, and not while
+// it forks: the locks let it pass.
+bool _mi_lock_postpone(void (*act)(void));
 
 mi_cold void _mi_lock_wait(mi_lock_t* lock);
 
@@ -47,7 +81,9 @@ void _mi_lock_pause(mi_atomic(uint32_t)* word, uint32_t seen, int* n_spins);
 
 static inline bool _mi_lock_try(mi_lock_t* lock) {
   uint32_t expected = 0;
-  return mi_cas_strong(&lock->state, &expected, 1, acquire, relaxed);
+  if (!mi_cas_strong(&lock->state, &expected, 1, acquire, relaxed)) return false;
+  _mi_lock_note_held();
+  return true;
 }
 
 static inline void _mi_lock_acquire(mi_lock_t* lock) {
@@ -61,6 +97,7 @@ static inline void _mi_lock_give_back(mi_lock_t* lock) {
   if (mi_unlikely(mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)) {
     _mi_prim_wake(&lock->state, false);
   }
+  _mi_lock_note_given_back();
 }
 
 static inline void _mi_lock_release(mi_lock_t* lock) {

@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../base/bits.h"
 #include "../base/probe.h"
 #include "../base/track.h"
-#include "../prim/prim.h"
+#include "../prim/lock.h"
 #include "format.h"
 #include "hook.h"
 #include "option.h"
 
 #define MESSAGE_MAX   512 // bytes on the stack of a thread that may have little of it
 #define MESSAGE_TRIES 64  // to find something at rest that others change within a few instructions
+
+#define MESSAGE_POSTPONED     4    // threads
+#define MESSAGE_POSTPONED_MAX 1536 // bytes of each
 
 // ---- this thread ----------------------------------------------------------------------------------------------------
 
@@ -110,6 +114,53 @@ void _mi_message_write(mi_output_fun* out, void* arg, const char* text) {
   errno = saved;
 }
 
+// ---- messages that wait (MS4) -----------------------------------------------------------------------------------------
+
+typedef struct message_postponed_s {
+  mi_atomic(uintptr_t) thread; // of which they are; 0: of none
+  int                  err;    // the first error; 0: there was none
+  size_t               length;
+  char                 text[MESSAGE_POSTPONED_MAX];
+} message_postponed_t;
+
+static mi_mostly_unused message_postponed_t message_postponed[MESSAGE_POSTPONED];
+
+static void message_say_postponed(void);
+
+static message_postponed_t* message_find_postponed(bool may_take) {
+  uintptr_t self = message_thread_id();
+  for (size_t i = 0; i < MESSAGE_POSTPONED; i++) {
+    if (mi_load_relaxed(&message_postponed[i].thread) == self) return &message_postponed[i];
+  }
+  for (size_t i = 0; may_take && i < MESSAGE_POSTPONED; i++) {
+    uintptr_t none = 0;
+    if (mi_cas_strong(&message_postponed[i].thread, &none, self, acquire, relaxed)) return &message_postponed[i];
+  }
+  return NULL;
+}
+
+// NULL: there is nothing to wait for, or no room.  Within an output function nothing of the program is called (MS1).
+static message_postponed_t* message_postpone(void) {
+  if (!MI_LOCK_COUNTED || mi_local(message_thread).is_in_output) return NULL;
+  return _mi_lock_postpone(&message_say_postponed) ? message_find_postponed(true) : NULL;
+}
+
+// In the child of a fork: those of threads that are not there any more.
+static void message_forget_postponed(void) {
+  for (size_t i = 0; MI_LOCK_COUNTED && i < MESSAGE_POSTPONED; i++) {
+    message_postponed[i].err = 0;
+    message_postponed[i].length = 0;
+    mi_store_relaxed(&message_postponed[i].thread, (uintptr_t)0);
+  }
+}
+
+static void message_postpone_line(message_postponed_t* postponed, const char* line) {
+  size_t n = mi_min(strlen(line), MESSAGE_POSTPONED_MAX - 1 - postponed->length);
+  memcpy(postponed->text + postponed->length, line, n);
+  postponed->length += n;
+  postponed->text[postponed->length] = 0;
+}
+
 // ---- messages -------------------------------------------------------------------------------------------------------
 
 static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
@@ -118,7 +169,9 @@ static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
   n += _mi_format_v(line + n, sizeof(line) - 1 - n, fmt, args);
   if (line[n - 1] != '\n') line[n++] = '\n';
   line[n] = 0;
-  _mi_message_write(NULL, NULL, line);
+  message_postponed_t* postponed = message_postpone();
+  if (postponed != NULL) message_postpone_line(postponed, line);
+  else _mi_message_write(NULL, NULL, line);
 }
 
 void _mi_message_raw(mi_output_fun* out, void* arg, const char* fmt, ...) {
@@ -183,12 +236,25 @@ static bool message_is_fatal(int err) {
   return MI_XMALLOC > 0 && (err == ENOMEM || err == EOVERFLOW);
 }
 
+static bool message_is_end(int err) {
+  void* arg;
+  return _mi_hook_get(MI_HOOK_ERROR, &arg) == NULL && message_is_fatal(err);
+}
+
+static void message_act(int err) {
+  void*         arg;
+  mi_error_fun* fun = (mi_error_fun*)_mi_hook_get(MI_HOOK_ERROR, &arg);
+  if (message_is_end(err)) _mi_prim_abort();
+  if (fun == NULL || mi_local(message_thread).is_in_error) return;
+  mi_local(message_thread).is_in_error = true;
+  fun(err, arg);
+  mi_local(message_thread).is_in_error = false;
+}
+
 void _mi_message_error(int err, const char* fmt, ...) {
   int saved = errno;
   MI_PROBE2(error, err, fmt);
-  void*         arg;
-  mi_error_fun* fun = (mi_error_fun*)_mi_hook_get(MI_HOOK_ERROR, &arg);
-  bool          is_end = (fun == NULL && message_is_fatal(err));
+  bool is_end = message_is_end(err);
   if (message_may_show(mi_option_max_errors, &message_n_errors) || is_end) {
     va_list args;
     va_start(args, fmt);
@@ -196,17 +262,28 @@ void _mi_message_error(int err, const char* fmt, ...) {
     va_end(args);
   }
   if (MI_TRACK && is_end && message_kind(err) != NULL) mi_track_report(message_kind(err));
-  if (is_end) _mi_prim_abort();
-  if (fun != NULL && !mi_local(message_thread).is_in_error) {
-    mi_local(message_thread).is_in_error = true;
-    fun(err, arg);
-    mi_local(message_thread).is_in_error = false;
-  }
+  message_postponed_t* postponed = message_postpone();
+  if (postponed == NULL) message_act(err);
+  else if (postponed->err == 0) postponed->err = err;
+  errno = saved;
+}
+
+static void message_say_postponed(void) {
+  int                  saved = errno;
+  message_postponed_t* postponed = message_find_postponed(false);
+  if (postponed == NULL) return; // there was no room
+  int err = postponed->err;
+  if (postponed->length > 0) _mi_message_write(NULL, NULL, postponed->text);
+  postponed->err = 0;
+  postponed->length = 0;
+  mi_store_release(&postponed->thread, (uintptr_t)0);
+  if (err != 0) message_act(err);
   errno = saved;
 }
 
 void _mi_message_after_fork(void) {
   message_earlier_release();
+  message_forget_postponed();
   _mi_hook_after_fork();
   _mi_message_init();
 }

@@ -6,6 +6,9 @@
 // MS2  errno is the same afterwards.
 // MS3  A message is delivered in one piece, so lines of different threads do not mix.  What is over 500 characters is
 //      cut off.
+// MS4  In builds that check blocks, a thread that holds a lock of the library says what it has to say, and calls the handler of
+//      errors, when it has given back the last one: either may need the lock (prim/lock.h).  It is a few lines, of a few threads;
+//      more are cut off.
 //
 // Messages are lines: a newline is added where there is none, except by _mi_message_raw and _mi_message_write.
 #pragma once

@@ -1,7 +1,7 @@
 // Proves: one thread at a time is inside, all get in, what was written under the lock is seen under it; a try never
 // waits; who waits for long sleeps instead of burning its time, and is woken; the lock is free in the end.  A look by a thread
 // that hurries gives up once, after about a second, and then at once; any other one waits.  Where a filter of system calls does not
-// know the one that takes time of 64 bits, threads sleep all the same.
+// know the one that takes time of 64 bits, threads sleep all the same.  What waits until a thread holds no lock is done once, then.
 #include "../check.h"
 #include "../modes/support.h"
 #include "prim/lock.h"
@@ -216,8 +216,34 @@ static void check_filters(void) {}
 
 #endif
 
+// ---- what waits until a thread holds none -----------------------------------------------------------------------------
+
+static int n_acted;
+
+static void act(void) {
+  n_acted++;
+}
+
+static void check_postpone(void) {
+  static mi_lock_t a, b;
+  CHECK(!_mi_lock_postpone(&act));
+  _mi_lock_acquire(&a);
+  CHECK(_mi_lock_try(&b));
+  CHECK(!_mi_lock_try(&b)); // counts nothing
+  CHECK_EQ(_mi_lock_postpone(&act), MI_LOCK_COUNTED);
+  CHECK_EQ(_mi_lock_postpone(&act), MI_LOCK_COUNTED);
+  _mi_lock_release(&a);
+  CHECK_EQ(n_acted, 0);
+  _mi_lock_release(&b);
+  CHECK_EQ(n_acted, MI_LOCK_COUNTED ? 1 : 0);
+  CHECK(_mi_lock_look(&a));
+  _mi_lock_release(&a);
+  CHECK_EQ(n_acted, MI_LOCK_COUNTED ? 1 : 0);
+}
+
 int main(void) {
   watchdog(60);
+  check_postpone();
   check_try();
   check_exclusion();
   check_sleep();
