@@ -4,21 +4,34 @@
 // stacks that are not known.
 #include "profile_write.h"
 
+#include <string.h>
+
 #include "../heap/profile.h"
 #include "../prim/prim.h"
 #include "../support/format.h"
 #include "../support/pprof.h"
 
 #define WRITE_MODULES_MAX 1024
+#define WRITE_NAMES_MAX   (64 * MI_KiB)       // bytes of the names of modules; those that have no room are empty
+#define WRITE_ID_MAX      32                  // bytes of a build ID
 #define WRITE_OTHER       ((uint64_t)1 << 40) // locations: of stack 0
 #define WRITE_UNKNOWN     (WRITE_OTHER + 1)   // ... and of stacks without frames
 
 // Static, since stacks of threads may be small; profile_writer guards them.
 static mi_mostly_unused mi_pprof_t write_profile, write_message, write_inner;
-static mi_mostly_unused struct {
+
+// A copy of what the system knows of a module.
+typedef struct write_module_s {
   uintptr_t start, end;
-} write_modules[WRITE_MODULES_MAX];
-static size_t write_n_modules;
+  uint64_t  offset;
+  uint32_t  name; // where it is among the names
+  uint32_t  n_id;
+  uint8_t   id[WRITE_ID_MAX];
+} write_module_t;
+
+static mi_mostly_unused write_module_t write_modules[WRITE_MODULES_MAX];
+static mi_mostly_unused char           write_names[WRITE_NAMES_MAX + 1]; // the last one is empty
+static size_t                          write_n_modules, write_n_names;
 
 static void write_value_type(unsigned field, uint64_t type, uint64_t unit) {
   _mi_pprof_message(&write_message);
@@ -53,30 +66,54 @@ static void write_head(int64_t duration_ms) {
   _mi_pprof_number(p, MI_PPROF_COMMENT, _mi_pprof_string(p, comment));
 }
 
-static bool write_module(const mi_module_t* module, void* arg) {
-  static const char digits[] = "0123456789abcdef";
-  char              id[2 * 32 + 1];
-  size_t            n = mi_min(module->n_build_id, 32);
+static uint32_t write_keep_name(const char* name) {
+  size_t n = strlen(name) + 1, at = write_n_names;
+  if (n > WRITE_NAMES_MAX - at) return WRITE_NAMES_MAX;
+  memcpy(write_names + at, name, n);
+  write_n_names += n;
+  return (uint32_t)at;
+}
+
+// The loader's lock is held: the function that the profile is written by may wait for who wants it.
+static bool write_keep_module(const mi_module_t* module, void* arg) {
+  write_module_t* copy = &write_modules[write_n_modules++];
   (void)arg;
-  for (size_t i = 0; i < n; i++) {
-    id[2 * i] = digits[module->build_id[i] >> 4];
-    id[2 * i + 1] = digits[module->build_id[i] & 15];
+  copy->start = module->start;
+  copy->end = module->end;
+  copy->offset = module->offset;
+  copy->n_id = (uint32_t)mi_min(module->n_build_id, WRITE_ID_MAX);
+  if (copy->n_id > 0) memcpy(copy->id, module->build_id, copy->n_id);
+  // A module has a part for each of its segments that have code.
+  const write_module_t* last = (write_n_modules > 1 ? copy - 1 : NULL);
+  bool                  is_same = (last != NULL && strcmp(write_names + last->name, module->name) == 0);
+  copy->name = is_same ? last->name : write_keep_name(module->name);
+  return write_n_modules < WRITE_MODULES_MAX;
+}
+
+static void write_module(uint64_t number, const write_module_t* module) {
+  static const char digits[] = "0123456789abcdef";
+  char              id[2 * WRITE_ID_MAX + 1];
+  for (size_t i = 0; i < module->n_id; i++) {
+    id[2 * i] = digits[module->id[i] >> 4];
+    id[2 * i + 1] = digits[module->id[i] & 15];
   }
-  id[2 * n] = 0;
-  uint64_t name = _mi_pprof_string(&write_profile, module->name);
+  id[2 * module->n_id] = 0;
+  uint64_t name = _mi_pprof_string(&write_profile, write_names + module->name);
   uint64_t build_id = _mi_pprof_string(&write_profile, id);
-  write_modules[write_n_modules].start = module->start;
-  write_modules[write_n_modules].end = module->end;
-  write_n_modules++;
   _mi_pprof_message(&write_message);
-  _mi_pprof_number(&write_message, 1, write_n_modules);
+  _mi_pprof_number(&write_message, 1, number);
   _mi_pprof_number(&write_message, 2, module->start);
   _mi_pprof_number(&write_message, 3, module->end);
   _mi_pprof_number(&write_message, 4, module->offset);
   _mi_pprof_number(&write_message, 5, name);
   _mi_pprof_number(&write_message, 6, build_id);
   _mi_pprof_sub(&write_profile, MI_PPROF_MAPPING, &write_message);
-  return write_n_modules < WRITE_MODULES_MAX;
+}
+
+static void write_all_modules(void) {
+  write_n_modules = write_n_names = 0;
+  _mi_prim_modules(&write_keep_module, NULL);
+  for (size_t i = 0; i < write_n_modules; i++) write_module((uint64_t)i + 1, &write_modules[i]);
 }
 
 static uint64_t write_module_of(uintptr_t address) {
@@ -136,8 +173,7 @@ int _mi_profile_write(mi_profile_write_fun* write, void* arg, int64_t duration_m
   uint32_t n_stacks = _mi_profile_n_stacks();
   _mi_pprof_begin(&write_profile, write, arg);
   write_head(duration_ms);
-  write_n_modules = 0;
-  _mi_prim_modules(&write_module, NULL);
+  write_all_modules();
   for (uint32_t i = 0; i < n_stacks; i++) {
     const mi_profile_stack_t* stack = _mi_profile_stack(i);
     if (stack != NULL) write_sample((mi_profile_stack_t*)stack, i == 0);
