@@ -6,6 +6,7 @@
 #include "../base/probe.h"
 #include "../support/stat.h"
 #include "drain.h"
+#include "event.h"
 #include "gaps.h"
 #include "grow.h"
 #include "large.h"
@@ -141,6 +142,7 @@ void _mi_attach_drop_retired(void) {
   mi_store_relaxed(&backing->has_retired, false); // first: another may be retired meanwhile
   while (attach_end_one(backing, false)) {
   }
+  _mi_event_freed();
 }
 
 void _mi_attach_end_others(mi_theap_t* backing) {

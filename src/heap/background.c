@@ -175,6 +175,7 @@ static void background_on_started(void) {
   mi_store_relaxed(&background_must_end, false);
   if (background_start() == 0) return;
   _mi_purge_set_has_thread(false);
+  _mi_warm_end_all(); // as background_end does: a thread may have ended meanwhile
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
 }
 

@@ -302,6 +302,14 @@ void* _mi_large_malloc_kept(mi_theap_t* theap, size_t size, bool zero) {
   return page == NULL ? NULL : large_reuse(theap, page, zero);
 }
 
+// Pages that were kept.  The caller may hold locks, so nobody is told (event.h).
+static void large_give_back_all(mi_page_t* pages) {
+  for (mi_page_t *page = pages, *next; page != NULL; page = next) {
+    next = page->next;
+    large_give_back_memory(page);
+  }
+}
+
 // Nobody has the page: gives back what is behind n slices.
 static void large_trim(mi_page_t* page, size_t n) {
   size_t n_old = page->n_slices;
@@ -313,21 +321,10 @@ void* _mi_large_malloc_missed(mi_theap_t* theap, size_t size, bool zero) {
   size_t     n = mi_div_up(size, MI_SLICE_SIZE);
   mi_page_t* page = _mi_kept_missed(&theap->kept, n);
   bool       fits = (page != NULL && page->n_slices >= n);
-  mi_page_t* rest = (fits ? page->next : page);
-  for (mi_page_t* next; rest != NULL; rest = next) {
-    next = rest->next;
-    large_give_back_memory(rest);
-  }
+  large_give_back_all(fits ? page->next : page);
   if (!fits) return NULL;
   if (page->n_slices > n) large_trim(page, n);
   return large_reuse(theap, page, zero);
-}
-
-static void large_give_back_all(mi_page_t* pages) {
-  for (mi_page_t *page = pages, *next; page != NULL; page = next) {
-    next = page->next;
-    large_give_back(page);
-  }
 }
 
 bool _mi_large_drop_kept(mi_theap_t* theap) {

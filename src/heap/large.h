@@ -39,7 +39,8 @@ void _mi_large_discard(mi_page_t* page);
 // In the child of a fork: gives back a CLAIMED page, with which a thread was at work that the child does not have.
 void _mi_large_forget(mi_page_t* page);
 
-// Gives back what a theap keeps.  False if that was nothing, and it was not allowed to keep anything.
+// Gives back what a theap keeps.  False if that was nothing, and it was not allowed to keep anything.  The caller tells of it
+// (_mi_event_freed) when it holds no lock.
 bool _mi_large_drop_kept(mi_theap_t* theap);
 
 // The same for what was not used since the last call.

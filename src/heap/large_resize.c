@@ -163,7 +163,9 @@ static void* resize_move_out(mi_page_t* page, size_t n) {
 // What the thread keeps may lie where the block could grow, and is memory that it could be copied to.
 static bool resize_drop_kept(void) {
   mi_theap_t* thread = _mi_theap_backing();
-  return thread != NULL && _mi_large_drop_kept(thread);
+  if (thread == NULL || !_mi_large_drop_kept(thread)) return false;
+  _mi_event_freed();
+  return true;
 }
 
 void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {

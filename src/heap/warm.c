@@ -97,6 +97,7 @@ void _mi_warm_end_all(void) {
   _mi_lock_acquire(&_mi_registry_lock);
   for (mi_theap_t* theap; (theap = _mi_warm_take()) != NULL;) warm_make_vacant(theap);
   _mi_lock_release(&_mi_registry_lock);
+  _mi_event_freed();
 }
 
 void _mi_warm_collect(void) {

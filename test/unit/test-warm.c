@@ -1,6 +1,7 @@
 // Proves: a thread that ends after little work leaves its theap, with bins and pages, to the next thread that starts (WA4); one that
 // did more does not, and no more than a bounded number of slices is left (WA3); rounds, mi_collect and visits of what ended threads
 // left take it back (WA1); the blocks that such a thread has left behind can be freed and are visited; the child of a fork goes on.
+// That memory was freed is said without the lock of the registry.
 #include "heap/warm.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/purge.h"
+#include "heap/event.h"
 #include "heap/idle.h"
 #include "heap/registry.h"
 #include "mimalloc.h"
@@ -222,6 +224,37 @@ static void check_fork(void) {
   mi_collect(true);
 }
 
+// ---- what it says -----------------------------------------------------------------------------------------------------
+
+static int n_polls, n_polls_locked;
+
+// A round takes that lock.
+static void on_poll(bool wake) {
+  (void)wake;
+  n_polls++;
+  if (!_mi_lock_try(&_mi_registry_lock)) n_polls_locked++;
+  else _mi_lock_release(&_mi_registry_lock);
+}
+
+static void* run_large(void* arg) {
+  mi_free(memset(mi_malloc(2 * MiB), 1, 2 * MiB)); // the theap keeps it
+  return arg;
+}
+
+// Without a thread of the library, and with an observer, whoever frees slices makes a round.
+static void check_told(void) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, &run_large, NULL), 0);
+  pthread_join(thread, NULL);
+  CHECK(n_warm_slices() > 0 || !may_leave);
+  _mi_event_register(&on_poll);
+  mi_store_relaxed(&_mi_event_sleeps, true);
+  _mi_warm_end_all();
+  mi_store_relaxed(&_mi_event_sleeps, false);
+  CHECK_EQ(n_warm_slices(), 0);
+  CHECK_FOR(n_polls > 0 && n_polls_locked == 0, "%d calls, %d under the lock", n_polls, n_polls_locked);
+}
+
 int main(void) {
   watchdog(60);
   mi_option_enable(mi_option_visit_abandoned);
@@ -237,5 +270,6 @@ int main(void) {
   if (!MI_TSAN) check_taken_in_rounds(2);
   check_visit();
   check_fork();
+  check_told();
   return check_result();
 }
