@@ -1,6 +1,6 @@
 // Proves: a child that is forked while other threads allocate and free has all blocks with their contents, never gets one of them
 // anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.  What was kept by a
-// thread that has ended is given back once, and what the child keeps counts.
+// thread that has ended is given back once, and what the child keeps counts.  No lock is counted as held afterwards.
 #include <pthread.h>
 #include <sys/wait.h>
 #include "../check.h"
@@ -10,6 +10,7 @@
 #include "heap/large.h"
 #include "heap/registry.h"
 #include "mimalloc.h"
+#include "prim/lock.h"
 #include "support/stat.h"
 
 enum { n_threads = 3, n_slots = 200, n_forks = 16 };
@@ -182,6 +183,31 @@ static void check_closed_pages(void) {
   CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
+// ---- handlers that make and end heaps: the locks of those are given back without having been taken ---------------------
+
+static mi_heap_t *heap_ended, *heap_made;
+
+static void change_heaps(void) {
+  mi_heap_delete(heap_ended);
+  heap_made = mi_heap_new();
+  heap_ended = heap_made;
+}
+
+static void do_nothing(void) {}
+
+// Whoever counts locks (prim/lock.h) counts none afterwards.
+static void check_locks(void) {
+  heap_ended = mi_heap_new();
+  CHECK_EQ(pthread_atfork(&change_heaps, &change_heaps, &change_heaps), 0);
+  pid_t child = fork();
+  CHECK(!_mi_lock_postpone(&do_nothing));
+  mi_heap_delete(heap_made);
+  heap_ended = mi_heap_new();
+  if (child == 0) _exit(check_result());
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
 int main(void) {
   pthread_t threads[n_threads];
   watchdog(120);
@@ -211,5 +237,6 @@ int main(void) {
     check_lent_by_nobody();
   }
   check_closed_pages();
+  check_locks();
   return check_result();
 }
