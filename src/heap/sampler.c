@@ -323,8 +323,10 @@ static bool sampler_is_time(const mi_sampler_t* s) {
   return _mi_prim_clock_ns() >= s->not_before_ns;
 }
 
+// Other events are no reason to make a sampler, which asks the system for a random number: a process may have shut that out.
 unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   if (MI_TRACK || theap == NULL) return 0; // the tool watches every block
+  if (theap->sampler == NULL && !_mi_event_is_sampling()) return 0;
   mi_sampler_t* s = sampler_of(theap);
   if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
   sampler_settle(theap, s);

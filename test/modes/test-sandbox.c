@@ -221,6 +221,7 @@ static const case_t cases[] = {
     {"published", "MIMALLOC_PUBLISH=1", "", 0},
     {"a limit", "MIMALLOC_LIMIT=80%", "", 0},
     {"a soft limit", "MIMALLOC_LIMIT_SOFT=1M", "", 0},
+    {"a soft limit that a block crosses when it grows", "MIMALLOC_LIMIT_SOFT=64M", "", 0},
     {"little retained", "MIMALLOC_RETAIN=1%", "", 0},
     {"limited", "A=1", "", GiB},
 };
