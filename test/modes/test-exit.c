@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include "support.h"
 
-enum { n_workers = 4, exit_code = 7, child_seconds = 20, must_end = 1 << 30 };
+enum { n_workers = 4, exit_code = 7, child_seconds = 100, long_seconds = 5, must_end = 1 << 30 };
 typedef enum way_e {
   by_return,
   by_exit,
@@ -151,15 +151,19 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < n; i++) {
       if (TEST_TSAN && way == by_thread_exit) continue;
       if (way == by_exec && !test_can_exec()) continue;
-      double start = now_seconds();
-      fflush(stdout);
-      pid_t pid = fork();
-      if (pid == 0) return child_main(way, i);
-      int status = 0;
-      waitpid(pid, &status, 0);
-      CHECK_FOR(is_as_wanted(way, status), "%s, number %zu: status %x", way_names[way], i, (unsigned)status);
-      // A thread of the allocator's own must not keep the process alive for long.
-      CHECK_FOR(TEST_SANITIZED || now_seconds() - start < 5, "%s, number %zu", way_names[way], i);
+      double seconds = long_seconds;
+      for (int tries = 0; tries < 5 && seconds >= long_seconds; tries++) {
+        double start = now_seconds();
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0) return child_main(way, i);
+        int status = 0;
+        waitpid(pid, &status, 0);
+        CHECK_FOR(is_as_wanted(way, status), "%s, number %zu: status %x", way_names[way], i, (unsigned)status);
+        seconds = now_seconds() - start;
+      }
+      // A thread of the allocator's own must not keep the process alive for long.  Other processes may, not each time.
+      CHECK_FOR(TEST_SANITIZED || seconds < long_seconds, "%s, number %zu: %.1f s", way_names[way], i, seconds);
     }
   }
   return check_result();
