@@ -37,7 +37,7 @@ static bool main_is_gone(void) {
 
 // Not by pthread_join: musl's waits for ever for the thread with which a child began.
 static void* wait_for_main(void* theap) {
-  for (int i = 0; i < 2000 && !main_is_gone(); i++) sleep_ms(5);
+  for (int i = 0; i < 12000 && !main_is_gone(); i++) sleep_ms(5);
   CHECK(main_is_gone());
   CHECK(!((mi_theap_t*)theap)->is_watched);
   fflush(stdout);
@@ -60,7 +60,7 @@ static int fork_and_end(void* theap) {
       break;
     }
     is_child = true;
-    alarm(40);
+    alarm(200);
   }
   CHECK(_mi_theap_backing()->is_watched);
   mi_free(block);

@@ -8,7 +8,7 @@
 #include "heap/thread.h"
 #include "mimalloc.h"
 
-enum { n_blocks = 4000 };
+enum { n_blocks = 4000, waits_ms = 60000 }; // on a busy machine a new thread waits for its turn
 
 static void* blocks[n_blocks];
 static bool  is_late; // the thread of the test is past its exit
@@ -31,7 +31,7 @@ static void poll(bool wake) {
   *flag = false;
   if (pthread_create(&thread, NULL, &take_lock, flag) != 0) return;
   pthread_detach(thread);
-  for (int i = 0; i < 2000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++) sleep_ms(1);
+  for (int i = 0; i < waits_ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++) sleep_ms(1);
   n_locked += !__atomic_load_n(flag, __ATOMIC_ACQUIRE);
 }
 
