@@ -152,6 +152,15 @@ static size_t buffer_size(rng_t* r) {
   return 4 * MiB + rng_below(r, 8 * MiB);
 }
 
+// Memory that a program needs again at once is held for it if it is busy (arena/purge.h, PG6): beside many others it is not.
+// `seconds` and `busy` were the time, and the processor's, when the faults began to be counted.
+static void check_ratio(const char* what, size_t ratio, double seconds, double busy) {
+  bool is_busy = (cpu_seconds() - busy >= 0.6 * (now_seconds() - seconds));
+  printf("%s: %zu OS pages for each page fault\n", what, ratio);
+  if (ratio < 20 && !is_busy) test_skip(what, "the machine is too busy for that");
+  else CHECK_FOR(ratio >= 20, "%s: %zu", what, ratio);
+}
+
 // OS pages that were written for each page fault.
 static size_t replace_buffers(char** buffers, rng_t* r, int n) {
   long   before = minor_faults();
@@ -173,9 +182,9 @@ static void check_replaced(void) {
   mi_collect(true);
   size_t before = rss_now();
   replace_buffers(buffers, &r, 100);
+  double seconds = now_seconds(), busy = cpu_seconds();
   size_t ratio = replace_buffers(buffers, &r, 300);
-  printf("buffers of 4 to 12 MiB that are replaced: %zu OS pages for each page fault\n", ratio);
-  CHECK(ratio >= 20);
+  check_ratio("buffers of 4 to 12 MiB that are replaced", ratio, seconds, busy);
   CHECK(rss_within("with 4 of them", minus(rss_now(), before), n_buffers * 12 * MiB + 40 * MiB));
   for (int i = 0; i < n_buffers; i++) mi_free(buffers[i]);
   mi_collect(true);
@@ -185,11 +194,12 @@ static void check_replaced(void) {
 static void check_by_turns(void) {
   long   before = 0;
   size_t n_pages = 0;
+  double seconds = 0, busy = 0;
   for (size_t i = 0; i < 200; i++) {
     size_t size = (5 + i % 7) * MiB;
     char * full = (char*)mi_malloc(size), *quarter = (char*)mi_malloc(size);
     CHECK(full != NULL && quarter != NULL);
-    if (i == 50) before = minor_faults(), n_pages = 0;
+    if (i == 50) before = minor_faults(), n_pages = 0, seconds = now_seconds(), busy = cpu_seconds();
     memset(full, 1, size);
     memset(quarter, 1, size / 4);
     n_pages += size / page;
@@ -197,8 +207,7 @@ static void check_by_turns(void) {
     mi_free(quarter);
   }
   size_t ratio = n_pages / (size_t)(minor_faults() - before + 1);
-  printf("filled ones and others by turns: %zu OS pages for each page fault\n", ratio);
-  CHECK(ratio >= 20);
+  check_ratio("filled ones and others by turns", ratio, seconds, busy);
   mi_collect(true);
 }
 
