@@ -148,9 +148,12 @@ static void another_user(void) {
 
 // ---- what it does -----------------------------------------------------------------------------------------------------------
 
+static atomic_bool are_freed; // the blocks of the other thread; from then on they are the main thread's
+
 static void* allocate_and_free(void* arg) {
   allocate();
   free_all();
+  atomic_store(&are_freed, true);
   return wait_for_end(arg);
 }
 
@@ -161,7 +164,7 @@ static void takes_back(void) {
   CHECK(other_start(&others[0]));
   atomic_store(&others[1].is_over, false);
   CHECK_EQ(pthread_create(&others[1].thread, NULL, &allocate_and_free, &others[1]), 0);
-  sleep_ms(300);
+  while (!atomic_load(&are_freed)) sleep_ms(2);
   check_goes_back("freed by one that sleeps then", base);
   allocate();
   free_all();
