@@ -145,6 +145,19 @@ static double seconds_to_give_up(void) {
   return now_seconds() - before;
 }
 
+// Of a thread that hurries anew: about a second.  On a busy machine it is woken late, but not each time.
+static void check_first_look(void) {
+  double least = 1e9;
+  for (int i = 0; i < 5 && least >= 2; i++) {
+    _mi_lock_hurry(true);
+    CHECK(_mi_lock_is_hurried());
+    double seconds = seconds_to_give_up();
+    CHECK_FOR(seconds >= 0.9, "%.3f s", seconds);
+    if (seconds < least) least = seconds;
+  }
+  CHECK_FOR(least < 2, "%.3f s", least);
+}
+
 static void check_look(void) {
   pthread_t thread;
   total = 0;
@@ -153,9 +166,7 @@ static void check_look(void) {
   run(1, &look_for_long, &thread);
   start_together(2);
   CHECK(!_mi_lock_is_hurried());
-  _mi_lock_hurry(true);
-  CHECK(_mi_lock_is_hurried());
-  CHECK(seconds_to_give_up() >= 0.9);
+  check_first_look();
   double least = seconds_to_give_up(); // on a busy machine one of them may take as long
   for (int i = 0; i < 5 && least >= 0.9; i++) least = seconds_to_give_up();
   CHECK_FOR(least < 0.9, "%.3f s", least);
