@@ -1,7 +1,8 @@
 // Proves: whatever threads do, what they have freed goes back.  In random phases blocks of random classes are allocated by some
 // threads and freed by others, which then sleep, compute, go on with other classes, or end; some threads only ever free, and some
-// free when they are past their end.  After each phase hardly a block is live, and a second later what is resident without
-// a live block is at most 8 MiB and 64 KiB a thread.  (Memory that holds a live block is counted by the test itself.)
+// free when they are past their end.  After each phase hardly a block is live, and what is resident without a live block comes down
+// to 8 MiB and 64 KiB a thread: within the four seconds for which memory is held (arena/recall.h), but a busy machine has forty.
+// (Memory that holds a live block is counted by the test itself.)
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
