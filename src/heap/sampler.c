@@ -253,6 +253,7 @@ void _mi_sampler_forget(mi_theap_t* theap) {
   if (mi_likely(s == NULL)) return;
   if (s->is_armed) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
   s->is_armed = false;
+  memset(s->bins, 0, sizeof(s->bins)); // whoever counts or checks looks there, armed or not
   _mi_counted_forget(theap);
   _mi_sampler_reset(theap);
 }

@@ -136,5 +136,5 @@ void _mi_sampler_disarm(mi_theap_t* theap);
 // Another thread has it from now on.
 void _mi_sampler_reset(mi_theap_t* theap);
 
-// Its thread did not survive a fork, and neither did what was in its bins.
+// What was in its bins is lost: its thread did not survive a fork, or its heap was destroyed.
 void _mi_sampler_forget(mi_theap_t* theap);

@@ -1,5 +1,6 @@
 // Proves: guard pages can be asked for in any build, and blocks are what they are otherwise.
 #include "../check.h"
+#include <mimalloc-stats.h>
 #include "entries.h"
 
 static void use(mi_heap_t* heap, uint64_t seed) {
@@ -25,6 +26,31 @@ static void use(mi_heap_t* heap, uint64_t seed) {
   }
 }
 
+// A heap that is destroyed while each of its allocations is looked at leaves nothing of its blocks to the next heap, which may get
+// its memory.
+static void check_destroyed(void) {
+  enum { n = 100, size = 100 };
+  static void* blocks[n];
+  mi_stats_t_decl(stats);
+  mi_heap_t* heap = mi_heap_new();
+  mi_heap_guarded_set_size_bound(heap, 100 * MiB, 200 * MiB);
+  mi_heap_guarded_set_sample_rate(heap, 1, 0);
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, size);
+  for (size_t i = 0; i < n; i += 2) mi_free(blocks[i]);
+  mi_heap_destroy(heap);
+  heap = mi_heap_new();
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, size);
+  CHECK(mi_heap_check(heap));
+  CHECK(mi_heap_stats_get(heap, &stats));
+  CHECK_EQ(stats.malloc_normal_count.total, n);
+  mi_heap_destroy(heap);
+}
+
+static void note_error(int err, void* arg) {
+  (void)err;
+  (void)arg; // the check says it
+}
+
 int main(int argc, char** argv) {
   static const size_t rates[] = {1, 7, 1000, SIZE_MAX, 0};
   uint64_t            seed = test_seed(argc, argv);
@@ -43,5 +69,7 @@ int main(int argc, char** argv) {
   use(NULL, seed);
   mi_heap_guarded_set_sample_rate(NULL, 0, 0);
   mi_heap_destroy(heap);
+  mi_register_error(&note_error, NULL);
+  check_destroyed();
   return check_result();
 }
