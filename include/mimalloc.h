@@ -345,8 +345,9 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool al
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id)
   mi_decl_level(mi_heap_new_in_arena);
 
-/* End a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap from then on.  mi_heap_destroy frees all
-   of them at once.  A thread that had it as its default heap gets the main heap instead.  (While a heap is a default heap,
+/* End a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
+   does what is free in their pages, also in an exclusive arena.  mi_heap_destroy frees all of them at once.  A thread that had
+   it as its default heap gets the main heap of its subprocess instead.  (While a heap is a default heap,
    the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
    main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it). */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);

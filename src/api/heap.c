@@ -87,6 +87,7 @@ mi_theap_t* mi_theap_get_default(void) { return _mi_thread_theap(); }
 // clang-format on
 
 mi_heap_t* mi_heap_get_default(void) {
+  _mi_attach_drop_retired(); // another thread may have ended it
   mi_theap_t* theap = _mi_thread_theap();
   return theap == NULL ? &_mi_heap_main : _mi_theap_heap(theap);
 }

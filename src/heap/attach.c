@@ -95,12 +95,18 @@ static void attach_set_vacant(mi_theap_t* theap) {
   theap->ended = NULL;
 }
 
+// What a thread begins with: its theap of the main heap of its subprocess; or without memory for that, its backing theap.
+static mi_theap_t* attach_main(mi_theap_t* backing) {
+  mi_theap_t* theap = _mi_attach(backing, backing->subproc->main);
+  return theap == NULL ? backing : theap;
+}
+
 void _mi_attach_end(mi_theap_t* theap) {
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
   if (thread != NULL && thread != theap) {
     attach_unlink(theap);
     _mi_directory_remove(&thread->directory, theap->heap_id);
-    if (_mi_theap_default == theap) _mi_theap_default = thread;
+    if (_mi_theap_default == theap) _mi_theap_default = attach_main(thread);
   }
   _mi_stat_decrease(&_mi_stat_live.theaps, 1);
   _mi_sampler_reset(theap);

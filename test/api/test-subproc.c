@@ -207,6 +207,7 @@ static void check_twice(void) {
 }
 
 static pthread_barrier_t barrier;
+static mi_heap_t*        given_heap;
 
 static void* stay(void* arg) {
   mi_subproc_add_current_thread(*(mi_subproc_id_t*)arg);
@@ -240,6 +241,44 @@ static void check_occupied(void) {
   mi_subproc_destroy(id);
 }
 
+// A thread whose default heap ends has the main heap of its subprocess, whoever ends it and how.
+static void* lose_default(void* arg) {
+  mi_subproc_id_t id = *(mi_subproc_id_t*)arg;
+  mi_subproc_add_current_thread(id);
+  mi_heap_t* main_heap = mi_heap_main();
+  for (int i = 0; i < 4; i++) {
+    mi_heap_t* heap = mi_heap_new();
+    CHECK(mi_heap_set_default(heap) == main_heap);
+    if (i == 1) mi_free(mi_malloc(100));
+    if (i < 2) mi_heap_destroy(heap);
+    else mi_heap_delete(heap);
+    CHECK(mi_heap_get_default() == main_heap);
+    void *p = mi_malloc(100), *q = mi_malloc(800 * KiB);
+    CHECK(mi_heap_of(p) == main_heap && mi_heap_of(q) == main_heap);
+    mi_free(p);
+    mi_free(q);
+  }
+  given_heap = mi_heap_new();
+  mi_heap_set_default(given_heap);
+  pthread_barrier_wait(&barrier); // now another thread ends it
+  pthread_barrier_wait(&barrier);
+  CHECK(mi_heap_get_default() == main_heap);
+  return NULL;
+}
+
+static void check_default(void) {
+  pthread_t       thread;
+  mi_subproc_id_t id = mi_subproc_new();
+  pthread_barrier_init(&barrier, NULL, 2);
+  CHECK_EQ(pthread_create(&thread, NULL, &lose_default, &id), 0);
+  pthread_barrier_wait(&barrier);
+  mi_heap_delete(given_heap);
+  pthread_barrier_wait(&barrier);
+  pthread_join(thread, NULL);
+  pthread_barrier_destroy(&barrier);
+  mi_subproc_destroy(id);
+}
+
 int main(int argc, char** argv) {
   test_seed(argc, argv);
   mi_option_set(mi_option_max_warnings, -1); // they are counted here
@@ -249,5 +288,6 @@ int main(int argc, char** argv) {
   check_two_threads();
   check_twice();
   check_occupied();
+  check_default();
   return check_result();
 }

@@ -22,8 +22,9 @@ extern "C" {
     /// See [`mi_heap_new_ex`](super::mi_heap_new_ex), with which it is described.
     pub fn mi_heap_new_in_arena(arena_id: mi_arena_id_t) -> *mut mi_heap_t;
 
-    /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap from then on.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all
-    /// of them at once.  A thread that had it as its default heap gets the main heap instead.  (While a heap is a default heap,
+    /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
+    /// does what is free in their pages, also in an exclusive arena.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all of them at once.  A thread that had
+    /// it as its default heap gets the main heap of its subprocess instead.  (While a heap is a default heap,
     /// the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
     /// main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it).
     pub fn mi_heap_delete(heap: *mut mi_heap_t);
