@@ -185,7 +185,7 @@ bool _mi_thread_join(mi_subproc_t* subproc) {
   mi_theap_t* backing = _mi_thread_backing();
   if (backing == NULL || backing->subproc != &_mi_heap_subproc_main) return false;
   _mi_lock_acquire(&_mi_registry_lock);
-  mi_theap_t* theap = (subproc->main == NULL ? NULL : _mi_attach(backing, subproc->main));
+  mi_theap_t* theap = (subproc->is_listed ? _mi_attach(backing, subproc->main) : NULL);
   if (theap != NULL) {
     backing->subproc = subproc;
     subproc->n_threads++;

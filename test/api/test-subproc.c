@@ -3,6 +3,8 @@
 #include "../check.h"
 #include "entries.h"
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 
 static bool is_same(mi_subproc_id_t a, mi_subproc_id_t b) {
   return memcmp(&a, &b, sizeof(a)) == 0;
@@ -279,8 +281,79 @@ static void check_default(void) {
   mi_subproc_destroy(id);
 }
 
+// A thread joins a subprocess before that ends, which then cannot, or not at all; also if heaps are made meanwhile, that get the
+// memory of those which are gone.
+typedef struct join_s {
+  mi_subproc_id_t id;
+  atomic_int      step;
+  size_t          n_naps;
+  bool            has_joined;
+} join_t;
+
+static void* make_heaps(void* arg) {
+  mi_subproc_add_current_thread(((join_t*)arg)->id);
+  for (int i = 0; i < 1000; i++) CHECK(mi_heap_new() != NULL);
+  return NULL;
+}
+
+static void* join_late(void* arg) {
+  join_t* join = (join_t*)arg;
+  mi_free(mi_malloc(100));
+  atomic_store(&join->step, 1);
+  while (atomic_load(&join->step) == 1) {
+  }
+  for (size_t i = 0; i < join->n_naps; i++) atomic_load(&join->step);
+  mi_subproc_add_current_thread(join->id);
+  join->has_joined = is_same(mi_subproc_current(), join->id);
+  while (atomic_load(&join->step) < 3) sched_yield();
+  CHECK(mi_heap_main() != NULL);
+  return NULL;
+}
+
+static void* come_and_go(void* arg) {
+  mi_heap_t* heaps[8];
+  while (!atomic_load((atomic_bool*)arg)) {
+    for (size_t i = 0; i < COUNT_OF(heaps); i++) heaps[i] = mi_heap_new();
+    for (size_t i = 0; i < COUNT_OF(heaps); i++) mi_heap_destroy(heaps[i]);
+  }
+  return NULL;
+}
+
+static atomic_size_t n_refused;
+
+static void count_refusals(const char* text, void* arg) {
+  (void)arg;
+  if (strstr(text, "cannot end while it has threads") != NULL) atomic_fetch_add(&n_refused, 1);
+}
+
+static void check_late_join(rng_t* rng) {
+  pthread_t   thread, others;
+  atomic_bool must_stop = false;
+  mi_option_enable(mi_option_show_errors);
+  mi_register_output(&count_refusals, NULL);
+  CHECK_EQ(pthread_create(&others, NULL, &come_and_go, &must_stop), 0);
+  for (int round = 0; round < 100; round++) {
+    join_t join = {mi_subproc_new(), 0, rng_below(rng, 20000), false};
+    CHECK_EQ(pthread_create(&thread, NULL, &make_heaps, &join), 0);
+    pthread_join(thread, NULL);
+    CHECK_EQ(pthread_create(&thread, NULL, &join_late, &join), 0);
+    while (atomic_load(&join.step) == 0) sched_yield();
+    atomic_store(&n_refused, 0);
+    atomic_store(&join.step, 2);
+    mi_subproc_destroy(join.id);
+    atomic_store(&join.step, 3);
+    pthread_join(thread, NULL);
+    CHECK_EQ(join.has_joined, atomic_load(&n_refused) == 1);
+    if (join.has_joined) mi_subproc_destroy(join.id);
+  }
+  atomic_store(&must_stop, true);
+  pthread_join(others, NULL);
+  mi_register_output(NULL, NULL);
+  mi_option_disable(mi_option_show_errors);
+}
+
 int main(int argc, char** argv) {
-  test_seed(argc, argv);
+  rng_t rng = rng_make(test_seed(argc, argv));
   mi_option_set(mi_option_max_warnings, -1); // they are counted here
   check_main();
   check_delete();
@@ -289,5 +362,6 @@ int main(int argc, char** argv) {
   check_twice();
   check_occupied();
   check_default();
+  check_late_join(&rng);
   return check_result();
 }
