@@ -31,6 +31,7 @@ static mi_lock_t           background_lock;
 
 typedef void (*background_observer_fun_t)(mi_background_event_t event);
 static mi_atomic(background_observer_fun_t) background_observer;
+static bool                                 background_owes_child; // the observer has not been told of a fork yet
 
 // Without a thread whoever does some work has to look at the clock.
 static void background_set_notes(bool has_thread) {
@@ -40,6 +41,9 @@ static void background_set_notes(bool has_thread) {
 // False if there is none.
 static bool background_tell(mi_background_event_t event) {
   background_observer_fun_t observer = mi_load_acquire(&background_observer);
+  if (observer != NULL && background_owes_child) observer(MI_BACKGROUND_CHILD);
+  background_owes_child = false;
+  observer = mi_load_acquire(&background_observer); // it may have enough then
   if (observer != NULL) observer(event);
   return observer != NULL;
 }
@@ -243,6 +247,14 @@ void _mi_background_after_fork(void) {
   _mi_purge_set_has_thread(false);
   background_tell(MI_BACKGROUND_CHILD);
   background_set_notes(false);
+}
+
+void _mi_background_after_lone_fork(void) {
+  if (mi_load_relaxed(&background_observer) == NULL) return;
+  bool is_free = _mi_lock_try(&background_lock);
+  if (is_free) background_tell(MI_BACKGROUND_CHILD);
+  else background_owes_child = true; // a handler of a signal has forked within a round
+  if (is_free) _mi_lock_release(&background_lock);
 }
 
 void _mi_background_observe(void (*observer)(mi_background_event_t event)) {

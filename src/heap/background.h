@@ -26,6 +26,8 @@ void _mi_background_lock(void);
 void _mi_background_unlock(void);
 
 void _mi_background_after_fork(void);
+// By the only thread, without the lock, which it may have already.
+void _mi_background_after_lone_fork(void);
 
 // BG6: told of each round, by whoever makes it; without a thread, also of work between rounds; and of a fork in its child.
 typedef enum mi_background_event_e { MI_BACKGROUND_ROUND, MI_BACKGROUND_CHILD } mi_background_event_t;

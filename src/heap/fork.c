@@ -13,6 +13,8 @@
 //     that the forking thread has taken.  Lost is at most the memory of one page per thread.
 // F5  Memory is copied a page at a time while other threads run, and after F2 blocks count as made that were not.  So while a
 //     thread forks, and in a child that lacks others, nobody looks at the end of a block that is not his (page/verify.h).
+// F6  The only thread of a process takes no locks: a handler of a signal may fork, and what it has interrupted may hold one.  The
+//     child is as its parent was: it goes on with that.
 #include "fork.h"
 
 #include "../arena/purge.h"
@@ -42,6 +44,7 @@ mi_atomic(bool) _mi_fork_has_lost;
 
 static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all others but that of rounds
 static uint32_t  fork_depth;      // forks by handlers of a fork; the forking thread's
+static uint32_t  fork_n_lone;     // forks by the only thread, one within the other
 
 static void fork_lock(void) {
   _mi_background_lock();
@@ -97,6 +100,22 @@ void _mi_fork_unlock_all(void) {
   }
   mi_store_relaxed(&_mi_lock_forker, (uintptr_t)0);
   fork_unlock();
+}
+
+// A life is over while its thread forks (E3), which takes a lock.
+static bool fork_is_lone(void) {
+  const mi_theap_t* mine = _mi_theap_backing();
+  return fork_n_lone > 0 || (_mi_prim_thread_is_alone() && (mine == NULL || !mine->is_watched));
+}
+
+static void fork_prepare(void) {
+  if (fork_is_lone()) fork_n_lone++;
+  else _mi_fork_lock_all();
+}
+
+static void fork_parent(void) {
+  if (fork_n_lone > 0) fork_n_lone--;
+  else _mi_fork_unlock_all();
 }
 
 // Nobody knows how many slices it was to have, or whether they were given back already.
@@ -236,7 +255,13 @@ static void fork_count_threads(const mi_theap_t* mine) {
   _mi_stat_decrease(&_mi_stat_live.threads, mi_load_relaxed(&_mi_stat_live.threads.current) - (int64_t)n);
 }
 
-static void fork_child(void) {
+static void fork_child_lone(void) {
+  fork_n_lone--;
+  _mi_background_after_lone_fork();
+  _mi_trace_after_fork();
+}
+
+static void fork_child_of_many(void) {
   mi_theap_t* mine = _mi_theap_backing();
   bool        had_others = fork_had_others(mine);
   bool        has_to_settle = (had_others || _mi_prim_thread_watched() > 0);
@@ -261,8 +286,13 @@ static void fork_child(void) {
   _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);
 }
 
+static void fork_child(void) {
+  if (fork_n_lone > 0) fork_child_lone();
+  else fork_child_of_many();
+}
+
 void _mi_fork_init(void) {
-  _mi_prim_fork_init(&_mi_fork_lock_all, &_mi_fork_unlock_all, &fork_child);
+  _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
 }
 
 // ---- when memory is needed ------------------------------------------------------------------------------------------

@@ -142,6 +142,16 @@ static prim_create_t prim_create_of_libc(void) {
 
 #endif
 
+#if defined(__GLIBC_PREREQ)
+  #if __GLIBC_PREREQ(2, 32)
+    #include <sys/single_threaded.h>
+    #define PRIM_IS_SINGLE __libc_single_threaded
+  #endif
+#endif
+#if !defined(PRIM_IS_SINGLE)
+  #define PRIM_IS_SINGLE false
+#endif
+
 // ---- the library's thread ---------------------------------------------------------------------------------------------
 
 static mi_atomic(uintptr_t) prim_own; // the pthread_t of one that nobody joins or detaches yet; 0: there is none
@@ -151,6 +161,10 @@ void _mi_prim_thread_after_fork(void) {
   _mi_thread_exit_after_fork();
   mi_store_relaxed(&prim_own, (uintptr_t)0);
   prim_forget_starts();
+}
+
+bool _mi_prim_thread_is_alone(void) {
+  return PRIM_IS_SINGLE && mi_load_relaxed(&prim_own) == 0 && _mi_thread_exit_is_main();
 }
 
 static cpu_set_t prim_cpus; // those that the process may use, as it was started

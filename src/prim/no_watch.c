@@ -9,6 +9,10 @@ void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*chil
 
 void _mi_prim_thread_after_fork(void) {}
 
+bool _mi_prim_thread_is_alone(void) {
+  return false;
+}
+
 int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
   (void)started, (void)ended;
   return ENOTSUP;

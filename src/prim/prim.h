@@ -211,6 +211,8 @@ int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last))
 size_t _mi_prim_thread_watched(void);
 // In the child of a fork there is one thread.
 void   _mi_prim_thread_after_fork(void);
+// Is the caller the main thread, and certain to be the only one?  False where that is not known.
+bool   _mi_prim_thread_is_alone(void);
 // A thread with all signals blocked, a name, and the scheduling of a new process, whatever that of the caller is.
 // Takes locks of libc: only from where these are known not to be held.
 int    _mi_prim_thread_start(void (*run)(void));

@@ -22,6 +22,7 @@ MI_PRIM_DEFAULT void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(
 MI_PRIM_DEFAULT int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) { (void)started, (void)ended; return ENOTSUP; }
 MI_PRIM_DEFAULT size_t _mi_prim_thread_watched(void)          { return 0; }
 MI_PRIM_DEFAULT void   _mi_prim_thread_after_fork(void)       {}
+MI_PRIM_DEFAULT bool   _mi_prim_thread_is_alone(void)         { return true; }
 MI_PRIM_DEFAULT int    _mi_prim_thread_start(void (*run)(void)) { (void)run; return ENOTSUP; }
 MI_PRIM_DEFAULT void   _mi_prim_thread_join(void)             {}
 

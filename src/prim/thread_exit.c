@@ -74,12 +74,16 @@ bool _mi_thread_exit_has_key(void) {
   return thread_exit_has_key;
 }
 
+bool _mi_thread_exit_is_main(void) {
+  return thread_exit_knows_main && pthread_equal(pthread_self(), thread_exit_main);
+}
+
 int _mi_thread_exit_arm(bool is_watched) {
   if (!thread_exit_has_key) return ENOTSUP;
   uintptr_t state = thread_exit_state();
   if (state == 0) state = EXIT_ARMED;
   if (is_watched) state |= EXIT_WATCHED;
-  if (thread_exit_knows_main && pthread_equal(pthread_self(), thread_exit_main)) state |= EXIT_MAIN;
+  if (_mi_thread_exit_is_main()) state |= EXIT_MAIN;
   return pthread_setspecific(thread_exit_key, (void*)state);
 }
 

@@ -14,6 +14,9 @@ void _mi_thread_exit_make_key(void);
 // As _mi_prim_thread_exit_arm, also for a thread that is watched: one that was counted by _mi_thread_exit_count.
 int _mi_thread_exit_arm(bool is_watched);
 
+// Is the caller the thread with which the process, or the child of a fork, began?
+bool _mi_thread_exit_is_main(void);
+
 // One more thread is watched (_mi_prim_thread_watched), or one that has been counted is not watched after all.
 void _mi_thread_exit_count(void);
 void _mi_thread_exit_uncount(void);

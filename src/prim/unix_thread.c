@@ -22,6 +22,10 @@ void _mi_prim_thread_after_fork(void) {
   _mi_thread_exit_after_fork();
 }
 
+bool _mi_prim_thread_is_alone(void) {
+  return false;
+}
+
 int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
   (void)life;
   return ENOTSUP;

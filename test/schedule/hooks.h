@@ -80,6 +80,7 @@ extern uintptr_t _mi_schedule_distance;
 #define _mi_prim_thread_watch         _mi_schedule_watch
 #define _mi_prim_thread_watched       _mi_schedule_watched
 #define _mi_prim_thread_after_fork    _mi_schedule_after_fork
+#define _mi_prim_thread_is_alone      _mi_schedule_is_alone
 #define _mi_prim_thread_start         _mi_schedule_start
 #define _mi_prim_thread_join          _mi_schedule_join
 #define _mi_prim_thread_id            _mi_schedule_id

@@ -425,6 +425,7 @@ void   _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void 
 int    _mi_schedule_watch(void (*started)(void), void (*ended)(bool is_last));
 size_t _mi_schedule_watched(void);
 void   _mi_schedule_after_fork(void);
+bool   _mi_schedule_is_alone(void);
 int    _mi_schedule_start(void (*run)(void));
 void   _mi_schedule_join(void);
 
@@ -500,6 +501,10 @@ size_t _mi_schedule_watched(void) {
 }
 
 void _mi_schedule_after_fork(void) {}
+
+bool _mi_schedule_is_alone(void) {
+  return false;
+}
 
 int _mi_schedule_start(void (*run)(void)) {
   (void)run;
