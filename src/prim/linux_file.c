@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../base/bits.h"
 #include "posix_process.h"
@@ -74,8 +75,20 @@ bool _mi_prim_process_exists(uint64_t pid) {
 
 // ---- files ----------------------------------------------------------------------------------------------------------
 
-int _mi_prim_file_create(const char* path, intptr_t* file) {
+// Never one of the descriptors of standard input, output and error, which the program may have closed: what it, or the library,
+// still writes there would be in the file.  So those are taken meanwhile, by what cannot be written to.
+static int file_open_new(const char* path) {
+  enum { N_STANDARD = STDERR_FILENO + 1 };
+  int taken[N_STANDARD], n = 0;
+  while (n < N_STANDARD && (taken[n] = file_open("/", O_PATH)) >= 0 && taken[n] < N_STANDARD) n++;
+  if (n < N_STANDARD && taken[n] >= 0) file_close(taken[n]);
   int fd = file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
+  while (n > 0) file_close(taken[--n]);
+  return fd;
+}
+
+int _mi_prim_file_create(const char* path, intptr_t* file) {
+  int fd = file_open_new(path);
   if (fd < 0) return -fd;
   _mi_syscall(SYS_fchmod, (uintptr_t)fd, 0600, 0, 0); // whatever the umask takes from it
   *file = fd;

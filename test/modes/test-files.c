@@ -1,6 +1,6 @@
 // Proves: where a heap profile or a page of statistics cannot be written, the process goes on, a function returns the error, one
 // message names the file and the reason, and nothing is left in the directory.  A dump that another thread, a cancellation or a
-// fork disturbs keeps its promise, too.
+// fork disturbs keeps its promise, too, and has nothing in it that was written to a closed standard error.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
@@ -330,6 +330,46 @@ static void check_links(void) {
   empty(directory);
 }
 
+// ---- without standard error -------------------------------------------------------------------------------------------
+
+static const char  said[] = "what the program says";
+static atomic_bool must_be_silent;
+
+static void* say(void* arg) {
+  (void)arg;
+  while (!atomic_load(&must_be_silent)) (void)!write(STDERR_FILENO, said, sizeof(said) - 1);
+  return NULL;
+}
+
+static bool has_what_was_said(const char* path) {
+  static char text[MiB];
+  size_t      n = read_file(path, text, sizeof(text));
+  return memmem(text, n, said, sizeof(said) - 1) != NULL;
+}
+
+// What a thread writes to a descriptor that is closed is in no file.
+static void check_closed(void) {
+  enum { n_dumps = 1000 };
+  pthread_t thread;
+  size_t    n_bad = 0;
+  int       kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  CHECK(kept >= 0);
+  close(STDERR_FILENO);
+  atomic_store(&must_be_silent, false);
+  CHECK_EQ(pthread_create(&thread, NULL, &say, NULL), 0);
+  for (size_t i = 0; i < n_dumps; i++) {
+    const char* path = path_of(directory, "c.pb");
+    CHECK_EQ(mi_profile_dump(path), 0);
+    n_bad += has_what_was_said(path);
+    unlink(path);
+  }
+  atomic_store(&must_be_silent, true);
+  pthread_join(thread, NULL);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  CHECK_EQ(n_bad, 0);
+}
+
 static void check_disturbed(void) {
   if (MI_TRACK) return;
   CHECK_EQ(mi_profile_start(1000), 0);
@@ -338,6 +378,7 @@ static void check_disturbed(void) {
   check_cancelled();
   check_taken();
   check_links();
+  check_closed();
 }
 
 int main(int argc, char** argv) {
