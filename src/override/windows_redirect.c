@@ -28,7 +28,8 @@
 
 extern IMAGE_DOS_HEADER __ImageBase; // the linker's: where this module begins
 
-static SRWLOCK         redirect_lock = SRWLOCK_INIT; // for what is written; nothing is waited for while it is held
+// For what is written.  The loader's notification takes it, so whoever holds it must not wait for the loader.
+static SRWLOCK         redirect_lock = SRWLOCK_INIT;
 static bool            redirect_is_inline;
 static bool            redirect_is_told; // of modules that are loaded
 static size_t          redirect_n_slots, redirect_n_functions;
@@ -244,6 +245,7 @@ __attribute__((constructor(102))) static void redirect_attach(void) {
   size_t n = sizeof(redirect_loader) / sizeof(redirect_loader[0]);
   _mi_windows_runtime_add(GetModuleHandleA("kernel32.dll"), redirect_loader, n);
   _mi_windows_runtime_add(GetModuleHandleA("kernelbase.dll"), redirect_loader, n);
+  _mi_windows_threads_find();
   redirect_is_told = redirect_register();
   redirect_all();
   mi_store_release(&_mi_process_is_redirected, true);

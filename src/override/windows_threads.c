@@ -13,8 +13,15 @@
 typedef LONG(NTAPI* threads_next_t)(HANDLE process, HANDLE thread, ACCESS_MASK access, ULONG attributes, ULONG flags,
                                     HANDLE* next);
 
+static threads_next_t threads_next; // NULL: this Windows does not have it
+
 static HANDLE threads_all[THREADS_MAX]; // the caller's among them, which is not stopped
 static size_t threads_n;
+
+void _mi_windows_threads_find(void) {
+  FARPROC found = GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtGetNextThread");
+  memcpy(&threads_next, &found, sizeof(threads_next));
+}
 
 void _mi_windows_threads_resume(void) {
   for (; threads_n > 0; threads_n--) {
@@ -38,10 +45,10 @@ static bool threads_is_clear(HANDLE thread, bool (*is_clear)(uintptr_t at, const
 }
 
 // False: there are too many, or one is in the way.
-static bool threads_try(threads_next_t next, bool (*is_clear)(uintptr_t at, const void* arg), const void* arg) {
+static bool threads_try(bool (*is_clear)(uintptr_t at, const void* arg), const void* arg) {
   const ACCESS_MASK access = THREAD_SUSPEND_RESUME | THREAD_GET_CONTEXT | THREAD_QUERY_LIMITED_INFORMATION;
   HANDLE            thread = NULL;
-  while (next(GetCurrentProcess(), thread, access, 0, 0, &thread) >= 0) {
+  while (threads_next(GetCurrentProcess(), thread, access, 0, 0, &thread) >= 0) {
     threads_all[threads_n++] = thread;
     if (GetThreadId(thread) == GetCurrentThreadId()) continue;
     SuspendThread(thread);
@@ -51,11 +58,8 @@ static bool threads_try(threads_next_t next, bool (*is_clear)(uintptr_t at, cons
 }
 
 bool _mi_windows_threads_stop(bool (*is_clear)(uintptr_t at, const void* arg), const void* arg) {
-  threads_next_t next;
-  FARPROC        found = GetProcAddress(GetModuleHandleA("ntdll.dll"), "NtGetNextThread");
-  memcpy(&next, &found, sizeof(next));
-  for (size_t n = 0; next != NULL && n < THREADS_TRIES; n++) {
-    if (threads_try(next, is_clear, arg)) return true;
+  for (size_t n = 0; threads_next != NULL && n < THREADS_TRIES; n++) {
+    if (threads_try(is_clear, arg)) return true;
     _mi_windows_threads_resume();
     Sleep(1);
   }
