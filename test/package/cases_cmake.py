@@ -160,6 +160,24 @@ def fetch_content(ctx):
     run_sub_projects(ctx, ("FetchContent", "find_package"))
 
 
+# ---- generators ----------------------------------------------------------------------------------------------------------------
+
+@case("configurations")
+def configurations(ctx):
+    """A generator with several configurations: each is installed as it was built, whichever was built last."""
+    build = ctx.dir / "build"
+    cmake_configure(ctx, ROOT, build, "-G", "Ninja Multi-Config", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_SHARED=OFF", "-DMI_BUILD_STATIC=OFF",
+                    "-DCMAKE_INSTALL_LIBDIR=lib")
+    for name in ("Debug", "Release"):
+        run("cmake", "--build", build, "--config", name)
+    for name in ("Debug", "Release"):
+        prefix = ctx.dir / name
+        run("cmake", "--install", build, "--config", name, "--prefix", prefix)
+        installed = prefix / "lib" / f"mimalloc-{ctx.version()}" / "mimalloc.o"
+        built = list(build.glob(f"CMakeFiles/mimalloc-obj.dir/{name}/**/*.o"))
+        expect(len(built) == 1 and installed.read_bytes() == built[0].read_bytes(), f"the object of {name} is another one")
+
+
 # ---- other versions of CMake -------------------------------------------------------------------------------------------------
 
 @case("cmake-versions", long=True, timeout=1800)
