@@ -10,6 +10,7 @@
 function(mi_text_order flags link_flags)
   separate_arguments(given UNIX_COMMAND "${CMAKE_C_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}") # which of its scripts it takes
   execute_process(COMMAND ${CMAKE_C_COMPILER} ${given} ${mi_link_flags} -shared -Wl,--verbose
+    -o ${CMAKE_BINARY_DIR}/CMakeFiles/text-order.out # by default a.out, which may be somebody's
     OUTPUT_VARIABLE text ERROR_QUIET WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
   string(REGEX MATCH "GNU ld.*\n=====+\n(.*)\n=====+\n" script "${text}")
   set(script "${CMAKE_MATCH_1}")

@@ -125,6 +125,7 @@ def sub_project(ctx, how, settings, targets, printed):
     number = ctx.numbers[level]
     for target in targets:
         check_client(build / f"with-{target}", {"version": number, "header": number, "mi": "ours", **printed})
+    expect(not (build / "a.out").exists(), "a.out is in somebody else's project")
     expect(not list(build.glob("*/test")) and not list(build.glob("_deps/*/test")), "the tests are in somebody else's project")
 
 
