@@ -159,7 +159,7 @@ static mi_guard_t* guard_take(const mi_guard_place_t* place) {
   if (guard_n_live < MI_GUARD_LIVE_MAX) {
     bool is_full =
         (guard_n_freed >= MI_GUARD_FREED_MAX || guard_n_freed_slices + place->n_slices > MI_GUARD_FREED_SLICES);
-    has_run = (is_full && guard_n_freed > 0 && guard_freed_first->n_slices == place->n_slices && place->align == 1);
+    has_run = (is_full && guard_n_freed > 1 && guard_freed_first->n_slices == place->n_slices && place->align == 1);
     guard = has_run ? guard_take_freed() : guard_new_record();
     if (guard != NULL) guard_n_live++;
   }
@@ -168,10 +168,11 @@ static mi_guard_t* guard_take(const mi_guard_place_t* place) {
 }
 
 // When too many, or too large ones, are free, the oldest goes back to the arena; else one that could not before.  False: there
-// is nothing more to do, or that one still cannot.
+// is nothing more to do, or that one still cannot.  The one that was freed last stays, however large (GU2).
 static bool guard_trim(void) {
   _mi_lock_acquire(&_mi_guard_lock);
-  bool        is_over = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
+  bool        is_many = (guard_n_freed > MI_GUARD_FREED_MAX || guard_n_freed_slices > MI_GUARD_FREED_SLICES);
+  bool        is_over = (is_many && guard_n_freed > 1);
   mi_guard_t* guard = (is_over ? guard_take_freed() : guard_stuck);
   if (!is_over && guard != NULL) guard_stuck = guard->next;
   _mi_lock_release(&_mi_guard_lock);

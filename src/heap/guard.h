@@ -7,8 +7,9 @@
 // GU1  A guarded block has a page of its own (LARGE, GUARDED) whose descriptor has the exact size, and a record.
 // GU2  A run keeps its record from the time when it is taken from the arena until it is given back.  LIVE: all but
 //      [data, data_end) is inaccessible.  FREED: all of it is, and nothing of it is backed; its page stays CLAIMED, so that
-//      another free is noticed.  Runs are used again, or given back, in the order in which they were freed.  One that the
-//      system does not make accessible again waits without a page, and is tried again at every free of a guarded block.
+//      another free is noticed.  Runs are used again, or given back, in the order in which they were freed; the last one
+//      stays, so that a use of it is noticed however large it is.  One that the system does not make accessible again waits
+//      without a page, and is tried again at every free of a guarded block.
 // GU3  What lies next to a block in its OS pages is filled when it is made, and looked at when it is freed, or by a check.
 // GU4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock
 //      may be taken while it is held.  The handler of faults reads records without it: what it finds is as good as the
@@ -26,7 +27,7 @@
 
 #define MI_GUARD_LIVE_MAX     4096 // each has up to three mappings of the 65530 that the kernel allows by default
 #define MI_GUARD_FREED_MAX    256
-#define MI_GUARD_FREED_SLICES 1024 // in all: 64 MiB of address space
+#define MI_GUARD_FREED_SLICES 1024 // in all: 64 MiB of address space, but for a larger one alone
 
 typedef enum mi_guard_state_e { MI_GUARD_NONE, MI_GUARD_LIVE, MI_GUARD_FREED } mi_guard_state_t;
 

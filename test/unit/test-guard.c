@@ -99,10 +99,17 @@ static void check_records(void) {
   // Large ones keep little address space.
   for (size_t i = 0; i < 100; i++) mi_free(guard_malloc(10 * MI_MiB));
   CHECK(_mi_guard_count(MI_GUARD_FREED) <= MI_GUARD_FREED_SLICES * MI_SLICE_SIZE / (10 * MI_MiB));
+  // One that is larger than that stays until the next one is freed, and is not used at once.
   void* p = guard_malloc(100 * MI_MiB);
   CHECK(p != NULL);
   mi_free(p);
-  CHECK_EQ(_mi_guard_count(MI_GUARD_FREED), 0);
+  CHECK_EQ(_mi_guard_count(MI_GUARD_FREED), 1);
+  const mi_guard_t* guard = _mi_guard_find((uintptr_t)p);
+  CHECK(guard != NULL && guard->block == p && guard->freed.thread != 0);
+  void* q = guard_malloc(100 * MI_MiB);
+  CHECK(q != NULL && q != p);
+  mi_free(q);
+  CHECK(_mi_guard_count(MI_GUARD_FREED) == 1 && _mi_guard_find((uintptr_t)p) == NULL);
 }
 
 // A run that could not be purged as its block was freed is not taken for zero when a smaller block has been in it since.
