@@ -82,12 +82,13 @@ static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, 
 static mi_always_inline void* alloc_large(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   size_t      need = _mi_life_need(a->size);
   mi_theap_t* thread = (theap != NULL && heap == &_mi_heap_main ? mi_load_relaxed(&theap->thread) : NULL);
+  bool        zero = _mi_life_is_cleared(a->zero);
   void*       p = NULL;
   if (thread != NULL && a->align <= MI_SLICE_SIZE && a->offset == 0) {
-    p = _mi_large_malloc_kept(thread, need, a->zero);
-    if (p == NULL) p = _mi_large_malloc_missed(thread, need, a->zero);
+    p = _mi_large_malloc_kept(thread, need, zero);
+    if (p == NULL) p = _mi_large_malloc_missed(thread, need, zero);
   }
-  if (p == NULL) p = _mi_large_malloc(heap, need, a->align, a->offset, a->zero);
+  if (p == NULL) p = _mi_large_malloc(heap, need, a->align, a->offset, zero);
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
@@ -98,7 +99,8 @@ static bool alloc_is_guarded(const mi_alloc_t* a) {
 // A block for the profile.  NULL: it will do without this one.
 static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   if (a->cls == MI_CLASS_NONE) return alloc_large(a, heap, theap);
-  void* p = _mi_large_malloc_alone(heap, _mi_size_class_block(a->cls), a->align, a->offset, a->zero);
+  bool  zero = _mi_life_is_cleared(a->zero);
+  void* p = _mi_large_malloc_alone(heap, _mi_size_class_block(a->cls), a->align, a->offset, zero);
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 

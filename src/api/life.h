@@ -95,6 +95,12 @@ static mi_always_inline void* _mi_life_issue_zero(void* p, size_t size, size_t c
 // The same, of any class.  `is_zero`: all but its first word is zero already.
 void* _mi_life_issue_zero_any(void* p, size_t size, size_t cls, bool is_zero);
 
+// Is the memory of a large block, or what it grows by, to be cleared?  In hardened builds nothing of an earlier owner is left;
+// guarded blocks read as zero anyway.
+static mi_always_inline bool _mi_life_is_cleared(bool zero) {
+  return MI_HARDENED || zero;
+}
+
 // A large block.  `is_zero`: it was asked to be zero, and is.
 void* _mi_life_issue_large(void* p, size_t size, bool is_zero);
 

@@ -5,6 +5,7 @@
 #include "../modes/support.h"
 #include "../sink.h"
 #include "mimalloc.h"
+#include "mimalloc-profile.h"
 #include "api/life.h"
 #include "heap/guard.h"
 #include "page/fill.h"
@@ -215,6 +216,52 @@ static void check_guarded_too_many(void) {
   CHECK(was_reported(0, ""));
 }
 
+// Has a block that was freed left anything in those which follow?  `use` makes a block, and says how much of it is readable.
+static void check_nothing_left(const char* what, char* (*use)(mi_heap_t* heap, size_t* size), mi_heap_t* heap) {
+  for (int i = 0; i < 8; i++) {
+    size_t size = 0;
+    char*  p = use(heap, &size);
+    CHECK_FOR(p != NULL && !_mi_guard_has(p) && _mi_page_kind(_mi_page_of(p)) == MI_PAGE_LARGE, "%s", what);
+    if (p == NULL) return;
+    CHECK_FOR(memchr(p, 'S', size) == NULL, "%s: block %d has what was in an earlier one", what, i);
+    memset(p, 'S', size);
+    mi_free(p);
+  }
+}
+
+static char* use_large(mi_heap_t* heap, size_t* size) {
+  return (char*)mi_heap_malloc(heap, *size = 600 * KiB);
+}
+
+static char* use_grown(mi_heap_t* heap, size_t* size) {
+  char* p = (char*)mi_heap_malloc(heap, 600 * KiB);
+  return (char*)mi_heap_realloc(heap, p, *size = 900 * KiB);
+}
+
+static char* use_aligned(mi_heap_t* heap, size_t* size) {
+  return (char*)mi_heap_malloc_aligned(heap, *size = 600 * KiB, 128 * KiB);
+}
+
+static char* use_profiled(mi_heap_t* heap, size_t* size) {
+  return (char*)mi_heap_malloc(heap, *size = 20000);
+}
+
+// Large blocks that are not guarded: those of heaps bound to an arena, which have none, and those of the profile.
+static void check_nothing_left_unguarded(void) {
+  mi_arena_id_t arena;
+  CHECK(mi_reserve_os_memory_ex(32 * MiB, true, false, true, &arena) == 0);
+  mi_heap_t* heap = mi_heap_new_in_arena(arena);
+  CHECK(heap != NULL);
+  check_nothing_left("large", &use_large, heap);
+  check_nothing_left("grown", &use_grown, heap);
+  check_nothing_left("aligned", &use_aligned, heap);
+  mi_heap_destroy(heap);
+  CHECK_EQ(mi_profile_start(1), 0);
+  check_nothing_left("profiled", &use_profiled, mi_heap_main());
+  mi_profile_stop();
+  CHECK(was_reported(0, ""));
+}
+
 static void check_random(void) {
   uint64_t seen[64];
   for (size_t i = 0; i < COUNT_OF(seen); i++) {
@@ -264,6 +311,7 @@ int main(int argc, char** argv) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();
     check_guarded_too_many();
+    check_nothing_left_unguarded();
   }
   check_random();
   CHECK(mi_heap_check(NULL));
