@@ -11,6 +11,8 @@
 // which is chosen at the start of the process.
 #pragma once
 
+#include <string.h>
+
 #include "../arena/region.h"
 #include "../base/track.h"
 #include "../prim/tag.h"
@@ -39,6 +41,19 @@ static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_bloc
   uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * (uintptr_t)MI_MIX;
   if (MI_TRACK) mi_track_store(block, coded);
   else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
+}
+
+// The last word of blocks of others can be looked at where a word is stored and loaded at once (padding.h, D4).
+#define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
+
+// Up to this size a block has a last word before it is used: to write that of larger ones could cost a page fault each.
+#define MI_BLOCK_ENDED_MAX (8 * MI_KiB)
+
+// Of a block that is made: the last word of a free one (padding.h).
+static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
+  if (!MI_PADDING_OF_OTHERS || size > MI_BLOCK_ENDED_MAX) return;
+  uint64_t last = ~((uint64_t)MI_PADDING_SIZE * MI_MIX ^ (_mi_block_keys.padding + (uintptr_t)block));
+  memcpy(__builtin_assume_aligned((char*)block + size - sizeof(last), 8), &last, sizeof(last));
 }
 
 #define MI_BLOCK_DECODE(coded, block) \

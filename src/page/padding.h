@@ -15,8 +15,9 @@
 //     too many is seen.  With no room the last word itself is next.
 // D3  A block has at least 16 bytes: the first word is its link while it is free, and that must not be the last one.
 // D4  Hardened builds look at the last word of a block that is anybody's, while its owner changes it.  It is aligned, stored and
-//     loaded at once, and always one of these: that of a block in use or of a free one; 0, when its memory was filled before the
-//     block counted as made (page.c); or one with a byte of the fill in it, for that goes over it before it is stored (D2).
+//     loaded at once, and always one of these: that of a block in use or of a free one, which it has from the moment when the
+//     block counts as made (page.c), but for blocks over MI_BLOCK_ENDED_MAX, where it is 0 until they are used; or one with
+//     a byte of the fill in it, for that goes over it before it is stored (D2).
 #pragma once
 
 #include <string.h>
@@ -76,20 +77,17 @@ static mi_always_inline bool _mi_padding_is_whole(const void* p, size_t block_si
   return mi_likely(_mi_padding_is_rest(rest, block_size)) && mi_likely(padding_is_filled(p, rest, block_size));
 }
 
-// Blocks of which others have the last word can be looked at where a word is stored and loaded at once.
-#define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
-
 // The last word of p, which others may be changing (D4).
 static mi_always_inline uint64_t _mi_padding_last_of_others(const void* p, size_t block_size) {
   return *(const volatile mi_padding_word_t*)((const char*)p + block_size - sizeof(uint64_t));
 }
 
-// Can it be that of a block in use, of a free one, or 0?  Without jumps on which of them, for successive blocks differ in that.
+// Can it be that of a block in use, of a free one, or of one that was never used?  Without jumps on which of them, for successive blocks differ in that.
 static mi_always_inline bool _mi_padding_is_plausible(const void* p, uint64_t last, size_t block_size) {
   uint64_t rest = _mi_padding_decode(p, last);
   uint64_t freed_rest = 0 - rest - MI_MIX_INVERSE; // what the complement of `last` decodes to
   return (int)_mi_padding_is_rest(rest, block_size) | (int)_mi_padding_is_rest(freed_rest, block_size) |
-         (int)(last == 0);
+         ((int)(last == 0) & (int)(block_size > MI_BLOCK_ENDED_MAX));
 }
 
 // Has it a byte of the fill?  Then somebody may be about to store it.

@@ -201,8 +201,10 @@ static mi_block_t* page_link_blocks(char* start, size_t size, size_t n) {
   uint64_t    random = (MI_SECURE > 0 ? _mi_block_random(start) : 0);
   mi_block_t* first = (mi_block_t*)(start + page_place(0, n, random) * size);
   mi_block_t* last = first;
+  _mi_block_set_end(first, size);
   for (size_t i = 1; i < n; i++) {
     mi_block_t* block = (mi_block_t*)(start + page_place(i, n, random) * size);
+    _mi_block_set_end(block, size);
     _mi_block_set_next(last, block);
     last = block;
   }
