@@ -5,6 +5,7 @@ import sys
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 PLAIN_WIDTH = 200
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -47,8 +48,8 @@ def is_terminal():
 
 def table(columns, rows, title=None):
     """`columns`: (heading, is it a number?).  For a terminal; print_table also knows pipes."""
-    result = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, collapse_padding=True,
-                   padding=(0, 2, 0, 0))
+    result = Table(title=Text(title) if title else None, title_justify="left", header_style="bold", box=None, pad_edge=False,
+                   collapse_padding=True, padding=(0, 2, 0, 0))
     for heading, is_number in columns:
         result.add_column(heading, justify="right" if is_number else "left", no_wrap=is_number)
     for row in rows:
@@ -58,7 +59,6 @@ def table(columns, rows, title=None):
 
 def plain_table(columns, rows):
     """Aligned columns without colours."""
-    from rich.text import Text
     rows = [[Text.from_markup(cell).plain for cell in row] for row in rows]
     widths = [max([len(heading), *(len(row[i]) for row in rows)]) for i, (heading, _) in enumerate(columns)]
     lines = [[heading for heading, _ in columns], *rows]

@@ -91,7 +91,8 @@ def _whole(fd, path):
 
 
 def _text(data):
-    return data.split(b"\0", 1)[0].decode("utf-8", "replace")
+    """As it can be printed: a process may give itself a name that a terminal obeys."""
+    return "".join(c if c.isprintable() else "?" for c in data.split(b"\0", 1)[0].decode("utf-8", "replace"))
 
 
 def _values(data, offset, kind, count):
@@ -122,9 +123,9 @@ def parse(data, path):
             continue
         if kind == SIZE:
             sizes = [value if value < (1 << 62) else None for value in values]
-        elif count > 1:
+        elif count > 1 and kind == AMOUNT:
             bins[_text(name)] = values
-        else:
+        elif count == 1:
             stats[_text(name)] = values[0]
     return Page(pathlib.Path(path), pid, space, started, _text(program), updated_ms / 1000, n_updates, state == ENDED,
                 (version // 10000, version // 100 % 100, version % 100), stats, bins, sizes)

@@ -83,6 +83,12 @@ def current(values, name):
     return value.get("current") if isinstance(value, dict) else value
 
 
+def peak(values, name):
+    """None if the field has none."""
+    value = values.get(name)
+    return value.get("peak") if isinstance(value, dict) else None
+
+
 def rows(values):
     for heading, name, is_bytes in ROWS:
         value = values.get(name)

@@ -4,7 +4,7 @@ import dataclasses
 import time
 
 from . import output, page, proc
-from .statistics import current
+from .statistics import current, peak
 
 COLUMNS = [("PID", True), ("PROGRAM", False), ("IN USE", True), ("COMMITTED", True), ("PEAK", True), ("RSS", True),
            ("BLOCKS", True), ("PAGES", True), ("THREADS", True), ("PURGED/S", True), ("CALLS/S", True), ("AGE", True)]
@@ -25,14 +25,14 @@ class Sample:
         stats = self.page.stats
         return {"pid": self.page.pid, "program": self.page.program, "command": proc.command_line(self.page.pid),
                 "in_use": current(stats, "malloc_requested"), "committed": current(stats, "committed"),
-                "committed_peak": stats["committed"]["peak"], "resident": self.resident,
-                "blocks": stats.get("malloc_normal_count"), "pages": current(stats, "pages"), "threads": current(stats, "threads"),
+                "committed_peak": peak(stats, "committed"), "resident": self.resident,
+                "blocks": current(stats, "malloc_normal_count"), "pages": current(stats, "pages"), "threads": current(stats, "threads"),
                 "purged_per_second": self.purged_rate, "calls_per_second": self.call_rate,
                 "age_seconds": round(self.page.age, 3)}
 
 
 def _calls(stats):
-    return sum(stats.get(name, 0) for name in CALLS)
+    return sum(current(stats, name) or 0 for name in CALLS)
 
 
 def _rate(new, old, of):
@@ -46,15 +46,16 @@ def sample(pids, before):
     samples = []
     for each in page.live_pages(pids=pids):
         old = before.get((each.pid, each.started))
-        samples.append(Sample(each, proc.resident(each.pid), _rate(each, old, lambda stats: stats.get("purged", 0)),
+        samples.append(Sample(each, proc.resident(each.pid), _rate(each, old, lambda stats: current(stats, "purged") or 0),
                               _rate(each, old, _calls)))
     return sorted(samples, key=lambda s: -(current(s.page.stats, "committed") or 0))
 
 
 def _row(s):
+    from rich.markup import escape
     data = s.as_json()
     age = output.seconds(data["age_seconds"])
-    return (str(data["pid"]), data["program"].replace("[", r"\["), f"[bold]{output.size(data['in_use'])}[/bold]",
+    return (str(data["pid"]), escape(data["program"]), f"[bold]{output.size(data['in_use'])}[/bold]",
             output.size(data["committed"]), output.size(data["committed_peak"]), output.size(data["resident"]),
             output.count(data["blocks"]), output.count(data["pages"]), output.count(data["threads"]),
             output.size(data["purged_per_second"]), "-" if data["calls_per_second"] is None else f"{data['calls_per_second']:.0f}",

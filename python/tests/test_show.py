@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 
@@ -38,6 +39,36 @@ def test_top_as_json(command, start_victim):
     assert rows[0]["resident"] > 20000 * 600 and rows[0]["program"] == "victim"
     rows = json.loads(command("top", "--json", other.pid).stdout)
     assert [row["pid"] for row in rows] == [other.pid]
+
+
+def forge(path, program, *entries):
+    """What a process may say of itself.  `entries`: offset, kind and count of the fields of these names."""
+    with open(path, "r+b") as file:
+        data = file.read()
+        table, n_entries, entry_size = struct.unpack_from("=III", data, 72)
+        file.seek(92)
+        file.write(program.ljust(60, b"\0"))
+        for at in range(table, table + n_entries * entry_size, entry_size):
+            name = data[at:at + 40].split(b"\0")[0]
+            if name in entries:
+                file.seek(at + 44)
+                file.write(struct.pack("=H", {0: 1, 1: 0}[struct.unpack_from("=H", data, at + 44)[0]]))
+
+
+def test_names_cannot_control_the_terminal(command, start_victim, pages):
+    victim = start_victim()
+    forge(next(pages.glob("*.stats")), b"a\x1b]0;b\x07\n\xe2\x80\xae\\[bold]c[/nothing]")
+    for text in (command("top").stdout, command("stats", victim.pid).stdout, command.in_terminal("top", "--count", "1")[1],
+                 command.in_terminal("stats", str(victim.pid))[1], command("top", "--json").stdout):
+        assert "a?]0;b???" in text and "[bold]c[/nothing]" in text and "\x1b]" not in text and "\u202e" not in text
+
+
+@pytest.mark.parametrize("field", [b"committed", b"purged", b"mmap_calls", b"malloc_normal_count", b"pages"])
+def test_a_page_with_fields_of_another_kind_is_shown(command, start_victim, pages, field):
+    start_victim()
+    forge(next(pages.glob("*.stats")), b"forged", field)
+    run = command("top", "--count", "2", "--interval", "0.2")
+    assert "forged" in run.stdout and not run.stderr
 
 
 def test_top_without_processes(command):
