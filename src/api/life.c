@@ -144,7 +144,7 @@ mi_page_t* _mi_life_find(const void* p, const char* what) {
 
 // Is the padding behind p, which may be no block, as it was written?
 static bool life_is_whole(const mi_page_t* page, const void* p) {
-  bool is_readable = (!MI_HARDENED || _mi_page_kind(page) == MI_PAGE_LARGE || _mi_verify_is_within(page, p));
+  bool is_readable = (_mi_page_kind(page) == MI_PAGE_LARGE || _mi_verify_is_within(page, p));
   return is_readable && _mi_padding_read_any(page, p) != SIZE_MAX;
 }
 

@@ -106,8 +106,7 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
 
 bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
-  if ((!MI_HARDENED || _mi_verify_is_within(page, p)) && _mi_padding_is_whole(p, _mi_page_block_size(page)))
-    return true;
+  if (_mi_verify_is_within(page, p) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
   if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
   verify_overflow(page, p, what);
   return true;

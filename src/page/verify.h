@@ -11,12 +11,12 @@ static inline bool _mi_verify_is_within(const mi_page_t* page, const void* p) {
   return (uintptr_t)p - (uintptr_t)_mi_page_start(page) <= (size_t)(page->capacity - 1) * size;
 }
 
-// Can its end be read?  By the descriptor of the slice of p.  Behind hardened pages there is a gap; elsewhere what lies there
-// is read and found to be no padding.
+// Can its end be read?  By the descriptor of the slice of p.  Behind the page there may be a gap, or the end of the memory that is
+// mapped; within it what lies there is found to be no padding.
 static mi_always_inline bool _mi_verify_is_readable(const mi_page_t* slice, const void* p) {
-  if (!MI_HARDENED) return true;
   size_t end = (uintptr_t)p % MI_SLICE_SIZE + _mi_page_block_size(slice);
-  return mi_likely(end <= MI_SLICE_SIZE - MI_GUARD_PAGE_SIZE_MAX) || _mi_verify_is_within(slice - slice->to_first, p);
+  size_t space = MI_SLICE_SIZE - (MI_HARDENED ? MI_GUARD_PAGE_SIZE_MAX : 0);
+  return mi_likely(end <= space) || _mi_verify_is_within(slice - slice->to_first, p);
 }
 
 // Is p a block in use?  By the first descriptor of its page; reports what is wrong, naming `what` the program wanted to

@@ -124,6 +124,34 @@ static void check_use_after_free(size_t at) {
   CHECK_FOR(was_reported(0, ""), "%zu", at);
 }
 
+// Pointers into the last blocks of memory behind which none can be read.
+static void check_invalid_at_end(void) {
+  enum { n_bytes = 4 * MiB, size = 1024 - 8 };
+  static void*  blocks[n_bytes / 1024];
+  void*         memory = NULL;
+  mi_arena_id_t arena;
+  size_t        n = 0, n_wrong = 0;
+  if (!MI_PRIM_VIRTUAL) return;
+  CHECK_EQ(_mi_prim_reserve(n_bytes + MI_CHUNK_SIZE, MI_CHUNK_SIZE, &memory), 0);
+  CHECK_EQ(_mi_prim_commit(memory, n_bytes), 0);
+  CHECK(mi_manage_os_memory_ex(memory, n_bytes, true, false, true, -1, true, &arena));
+  mi_heap_t* heap = mi_heap_new_in_arena(arena);
+  while (n < COUNT_OF(blocks) && (blocks[n] = mi_heap_malloc(heap, size)) != NULL) n++;
+  CHECK(n > COUNT_OF(blocks) / 2);
+  was_reported(n_codes == 0 ? 0 : ENOMEM, ""); // the arena is full
+  for (size_t i = 0; i < n; i++) {
+    free_wrongly((char*)blocks[i] + 8);
+    n_wrong += !was_reported(EINVAL, "invalid pointer");
+    mi_free_size(hidden_pointer((char*)blocks[i] + 16), size);
+    n_wrong += !was_reported(EINVAL, "invalid pointer");
+    CHECK(mi_realloc(hidden_pointer((char*)blocks[i] + 24), 2 * size) == NULL);
+    n_wrong += !was_reported(EINVAL, "invalid pointer");
+  }
+  CHECK_EQ(n_wrong, 0);
+  mi_heap_destroy(heap);
+  CHECK(was_reported(0, ""));
+}
+
 // ---- hardened builds ------------------------------------------------------------------------------------------------
 
 // Two blocks of that size that lie side by side in a slice, the first one in *p.
@@ -293,7 +321,7 @@ int main(int argc, char** argv) {
     return skip_code;
   }
   rng_t r = rng_make(test_seed(argc, argv));
-  mi_option_set(mi_option_max_errors, 10000);
+  mi_option_set(mi_option_max_errors, 100000);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
   mi_register_error(&note_error, NULL);
   mi_register_output(&sink_write, &sink);
@@ -307,6 +335,7 @@ int main(int argc, char** argv) {
     check_wrong_size(sizes[i]);
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
+  check_invalid_at_end();
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();
