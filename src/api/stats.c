@@ -95,7 +95,7 @@ bool _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subpr
     s->stats.pages_abandoned = _mi_pool_count();
   }
   else if (subproc != NULL) {
-    stats_add(&s->stats.threads, subproc->n_threads);
+    stats_add(&s->stats.threads, mi_load_relaxed(&((mi_subproc_t*)subproc)->n_threads));
   }
   if (s->has_history) {
     s->heaps = _mi_stat_read(&_mi_stat_live.heaps);

@@ -55,8 +55,9 @@ static void subproc_end(mi_subproc_id_t id, bool destroy) {
   if (subproc == &_mi_heap_subproc_main) return;
   _mi_fork_adopt_orphans();
   if (!_mi_subproc_end(subproc, destroy)) {
-    _mi_message_warning(subproc->n_threads > 0 ? "a subprocess cannot end while it has threads\n"
-                                               : "a subprocess is not deleted while there is memory in use\n");
+    _mi_message_warning(mi_load_relaxed(&subproc->n_threads) > 0
+                            ? "a subprocess cannot end while it has threads\n"
+                            : "a subprocess is not deleted while there is memory in use\n");
   }
 }
 

@@ -158,7 +158,7 @@ void _mi_attach_end_others(mi_theap_t* backing) {
 
 void _mi_attach_detach(mi_theap_t* backing) {
   MI_PROBE1(thread_exit, backing);
-  if (backing->subproc != &_mi_heap_subproc_main) backing->subproc->n_threads--;
+  if (backing->subproc != &_mi_heap_subproc_main) mi_fetch_sub_relaxed(&backing->subproc->n_threads, 1);
   _mi_directory_clear(&backing->directory);
   memset(backing->cache, 0, sizeof(backing->cache));
   mi_store_relaxed(&backing->has_retired, false);

@@ -73,12 +73,12 @@ struct mi_heap_s {
 
 // A part of the process whose threads share no memory with the others, unless they pass blocks on.
 struct mi_subproc_s {
-  mi_heap_t*     main; // what malloc uses in its threads
+  mi_heap_t*        main; // what malloc uses in its threads
   // Under the registry lock:
-  mi_heap_list_t heaps; // all of its heaps but the process's main heap
-  size_t         n_threads;
-  bool           is_listed;   // it has not ended
-  mi_subproc_t * next, *prev; // among those that have not ended, but the main one; or the next of those not in use
+  mi_heap_list_t    heaps;       // all of its heaps but the process's main heap
+  mi_atomic(size_t) n_threads;   // read without the lock by statistics
+  bool              is_listed;   // it has not ended
+  mi_subproc_t *    next, *prev; // among those that have not ended, but the main one; or the next of those not in use
 };
 
 #define MI_HEAP_MAIN_ID 1

@@ -69,14 +69,14 @@ static bool subproc_is_empty(const mi_subproc_t* subproc) {
 
 void _mi_subproc_after_fork(mi_subproc_t* mine) {
   for (mi_subproc_t* subproc = subprocs; subproc != NULL; subproc = subproc->next) {
-    subproc->n_threads = (subproc == mine);
+    mi_store_relaxed(&subproc->n_threads, (size_t)(subproc == mine));
   }
 }
 
 bool _mi_subproc_end(mi_subproc_t* subproc, bool destroy) {
   _mi_late_lock();
   _mi_lock_acquire(&_mi_registry_lock);
-  bool ok = subproc->is_listed && subproc->n_threads == 0 && (destroy || subproc_is_empty(subproc));
+  bool ok = subproc->is_listed && mi_load_relaxed(&subproc->n_threads) == 0 && (destroy || subproc_is_empty(subproc));
   if (ok) subproc_unlist(subproc);
   _mi_lock_release(&_mi_registry_lock);
   _mi_late_unlock();

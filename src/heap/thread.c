@@ -188,7 +188,7 @@ bool _mi_thread_join(mi_subproc_t* subproc) {
   mi_theap_t* theap = (subproc->is_listed ? _mi_attach(backing, subproc->main) : NULL);
   if (theap != NULL) {
     backing->subproc = subproc;
-    subproc->n_threads++;
+    mi_fetch_add_relaxed(&subproc->n_threads, 1);
     _mi_theap_default = theap;
   }
   _mi_lock_release(&_mi_registry_lock);

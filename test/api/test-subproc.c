@@ -1,6 +1,7 @@
 // Proves: the threads of a subprocess have a main heap of their own, blocks may still be freed by any thread, and a
 // subprocess ends as the header says: with nothing lost, or with everything freed.
 #include "../check.h"
+#include <mimalloc-stats.h>
 #include "entries.h"
 #include <pthread.h>
 #include <sched.h>
@@ -335,6 +336,11 @@ static void check_late_join(rng_t* rng) {
   for (int round = 0; round < 100; round++) {
     join_t join = {mi_subproc_new(), 0, rng_below(rng, 20000), false};
     CHECK_EQ(pthread_create(&thread, NULL, &make_heaps, &join), 0);
+    mi_stats_t_decl(stats);
+    for (int i = 0; i < 100; i++) {
+      CHECK(mi_subproc_stats_get_exclusive(join.id, &stats));
+      CHECK(stats.threads.current <= 1);
+    }
     pthread_join(thread, NULL);
     CHECK_EQ(pthread_create(&thread, NULL, &join_late, &join), 0);
     while (atomic_load(&join.step) == 0) sched_yield();
