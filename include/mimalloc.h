@@ -580,7 +580,8 @@ mi_decl_nodiscard mi_decl_export void* mi_new_reallocn(void* p, size_t newcount,
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
 /* A process has one function of each kind.  Registering a function replaces the previous one, and NULL restores the default.
-   `arg` is passed to the function.  Functions may be called on any thread, and by several threads at once. */
+   `arg` is passed to the function.  Functions may be called on any thread, and by several threads at once.  They have to return,
+   or end the thread or the process: after one that is left by longjmp or by an exception, that thread calls none of its kind. */
 
 /* Called by mi_collect (with its `force`) and from time to time by an allocation on a slow path; for programs that free
    step by step.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not enter it again. */
