@@ -30,29 +30,29 @@
 #define PURGE_REFUSED_MS_MAX 5000
 
 static mi_atomic(bool)    purge_has_thread;
-static mi_atomic(size_t)  purge_retained = SIZE_MAX; // PG5
-static mi_atomic(size_t)  purge_n_kept;              // PG2
-static mi_atomic(size_t)  purge_n_lent;              // of these, slices that may be kept, but are in use
-static mi_atomic(size_t)  purge_n_waiting;           // of these, slices that wait for their next use
-static mi_atomic(size_t)  purge_waiting_high;        // the most of those in this interval
-static mi_atomic(size_t)  purge_n_waited;            // slices that ever began to wait
-static mi_atomic(size_t)  purge_n_resumed;           // slices of this interval that waited and were used again
-static mi_atomic(size_t)  purge_freed_before;        // what does not count any more of what was ever freed
-static mi_atomic(size_t)  purge_swing;               // of the last interval: what was freed and used again
-static mi_atomic(size_t)  purge_reused_before;       // of what was ever used again, before this interval
-static mi_atomic(size_t)  purge_n_given;             // by the amount, during this one
-static mi_atomic(size_t)  purge_taken_before;        // how many slices had been taken that were not backed, before that
-static mi_atomic(int64_t) purge_last_ms;             // when this interval began
-static mi_atomic(int64_t) purge_held_until;          // PG6: 0: nothing is held, or there is a thread
-static mi_atomic(size_t)  purge_refused_ms;          // PG4: how long to wait; 0: the system takes what it is given
-static mi_atomic(int64_t) purge_refused_until;       // ... and until when
-static mi_atomic(int64_t) purge_excess_since;        // PG7: 0: no more is free than the allowance
+static mi_atomic(size_t)  purge_retained = mi_atomic_init(SIZE_MAX); // PG5
+static mi_atomic(size_t)  purge_n_kept;                              // PG2
+static mi_atomic(size_t)  purge_n_lent;        // of these, slices that may be kept, but are in use
+static mi_atomic(size_t)  purge_n_waiting;     // of these, slices that wait for their next use
+static mi_atomic(size_t)  purge_waiting_high;  // the most of those in this interval
+static mi_atomic(size_t)  purge_n_waited;      // slices that ever began to wait
+static mi_atomic(size_t)  purge_n_resumed;     // slices of this interval that waited and were used again
+static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
+static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
+static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
+static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
+static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
+static mi_atomic(int64_t) purge_last_ms;       // when this interval began
+static mi_atomic(int64_t) purge_held_until;    // PG6: 0: nothing is held, or there is a thread
+static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the system takes what it is given
+static mi_atomic(int64_t) purge_refused_until; // ... and until when
+static mi_atomic(int64_t) purge_excess_since;  // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
 static mi_trade_t         purge_trade;
-static int64_t            purge_cpu_before;     // what the process had computed, in ms, when this interval began
-static mi_atomic(size_t)  purge_n_high;         // used at most in this interval, as far as frees have seen
-static mi_atomic(size_t)  purge_n_most;         // PG6: ... and in the last two to four seconds
-static mi_atomic(bool)    purge_is_busy = true; // PG6: in the last interval, and before the first
+static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
+static mi_atomic(size_t)  purge_n_high;     // used at most in this interval, as far as frees have seen
+static mi_atomic(size_t)  purge_n_most;     // PG6: ... and in the last two to four seconds
+static mi_atomic(bool)    purge_is_busy = mi_atomic_init(true); // PG6: in the last interval, and before the first
 
 // ---- how ---------------------------------------------------------------------------------------------------------------
 

@@ -10,11 +10,13 @@
   #define mi_atomic(type)    std::atomic<type>
   #define mi_memory_order(o) std::memory_order_##o
   #define mi_atomic_ns(f)    std::f
+  #define mi_atomic_init(x)  {x} // before C++17 `= x` would copy an atomic variable, which has no copies
 #else
   #include <stdatomic.h>
   #define mi_atomic(type)    _Atomic(type)
   #define mi_memory_order(o) memory_order_##o
   #define mi_atomic_ns(f)    f
+  #define mi_atomic_init(x)  x
 #endif
 
 // The state of a page, and counters, are words of 64 bits.  A library that makes them atomic by locks is of no use: the locks

@@ -28,7 +28,7 @@
 // What every block of more than eight bytes is aligned to.
 #define SAMPLER_PLAIN_ALIGN ((size_t)(MI_MIN_ALIGN_8 ? 8 : 16))
 
-mi_atomic(size_t) _mi_sampler_plain_align = SAMPLER_PLAIN_ALIGN;
+mi_atomic(size_t) _mi_sampler_plain_align = mi_atomic_init(SAMPLER_PLAIN_ALIGN);
 
 static mi_atomic(uint32_t) sampler_version;  // of the options
 static mi_atomic(bool)     sampler_has_rate; // the option: a reason for notices (SA4)

@@ -149,7 +149,8 @@
 #define OPTION_NO_EFFECT false
 
 #define OPTION_AS_DESC(name, initial, kind, effect, legacy) {name, MI_VALUE_##kind, OPTION_##effect, legacy},
-#define OPTION_AS_CELL(name, initial, kind, effect, legacy) {MI_OPTION_UNREAD, false, initial, 0},
+#define OPTION_AS_CELL(name, initial, kind, effect, legacy) \
+  {mi_atomic_init(MI_OPTION_UNREAD), mi_atomic_init(false), mi_atomic_init(initial), mi_atomic_init(0)},
 const mi_option_desc_t _mi_option_descs[] = {OPTION_ROWS(OPTION_AS_DESC)};
 mi_option_cell_t       _mi_option_cells[] = {OPTION_ROWS(OPTION_AS_CELL)};
 
