@@ -163,11 +163,20 @@ static void message_postpone_line(message_postponed_t* postponed, const char* li
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
+// A path or a name that somebody else has chosen may have in it what a terminal obeys, or what looks like another line.
+static void message_make_printable(char* line, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    if ((unsigned char)line[i] < ' ' || line[i] == 0x7F) line[i] = '?';
+  }
+}
+
 static void message_vwrite(const char* prefix, const char* fmt, va_list args) {
   char   line[MESSAGE_MAX];
   size_t n = _mi_format(line, sizeof(line) - 1, "%s", prefix);
   n += _mi_format_v(line + n, sizeof(line) - 1 - n, fmt, args);
-  if (line[n - 1] != '\n') line[n++] = '\n';
+  if (line[n - 1] == '\n') n--;
+  message_make_printable(line, n);
+  line[n++] = '\n';
   line[n] = 0;
   message_postponed_t* postponed = message_postpone();
   if (postponed != NULL) message_postpone_line(postponed, line);

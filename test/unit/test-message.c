@@ -346,6 +346,17 @@ static void check_changes(void) {
             n_stderr);
 }
 
+// What a terminal obeys is not said, nor what would look like another line.
+static void check_printable(void) {
+  static sink_t sink;
+  mi_option_set(mi_option_show_errors, 1);
+  mi_option_set(mi_option_max_warnings, -1);
+  mi_register_output(&sink_write, &sink);
+  _mi_message_warning("of %s", "/a\x1b]0;b\x07\r\nmimalloc: error: c\x7f/\xc3\xa9");
+  CHECK(sink_has(&sink, "of /a?]0;b???mimalloc: error: c?/\xc3\xa9\n"));
+  mi_register_output(NULL, NULL);
+}
+
 int main(int argc, char** argv) {
   test_seed(argc, argv);
   check_earlier_output();
@@ -357,5 +368,6 @@ int main(int argc, char** argv) {
   check_default_actions();
   check_changes(); // before there is a thread: under QEMU (7.2) the child of a process with threads cannot start any
   check_thread_prefix();
+  check_printable();
   return check_result();
 }
