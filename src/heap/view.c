@@ -49,11 +49,8 @@ static void view_mark_list(mi_view_t* view, const mi_block_t* block, size_t n, c
 }
 
 static void view_mark_unmade(mi_view_t* view) {
-  size_t i = _mi_page_first_made(view->page) + view->n_made;
-  for (size_t n = view->n_blocks - view->n_made; n > 0; n--, i++) {
-    if (i >= view->n_blocks) i -= view->n_blocks;
-    view_set_free(view, i);
-  }
+  size_t first = _mi_page_first_made(view->page) + view->n_made;
+  for (size_t n = view->n_blocks - view->n_made; n > 0; n--, first++) view_set_free(view, first % view->n_blocks);
   view->n_live = view->n_made;
 }
 
@@ -180,7 +177,7 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   view->block_size = _mi_page_block_size(page);
   view->usable_size = view->block_size - MI_PADDING_SIZE;
   view->n_blocks = page->capacity;
-  view->n_made = page->extended;
+  view->n_made = mi_min(page->extended, view->n_blocks); // its thread may be making the page just now
   view->is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
   view->home = mi_load_relaxed(&page->home);
   memset(view->free, 0, mi_div_up(view->n_blocks, 64) * sizeof(view->free[0]));

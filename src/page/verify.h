@@ -12,8 +12,10 @@ static inline bool _mi_verify_is_within(const mi_page_t* page, const void* p) {
 }
 
 // Can its end be read?  By the descriptor of the slice of p.  Behind the page there may be a gap, or the end of the memory that is
-// mapped; within it what lies there is found to be no padding.
+// mapped; within it what lies there is found to be no padding.  Secure builds that are not hardened do not ask, which would be 5 of
+// the 104 instructions of malloc and free: their process ends there instead.
 static mi_always_inline bool _mi_verify_is_readable(const mi_page_t* slice, const void* p) {
+  if (!MI_HARDENED && MI_DEBUG == 0) return true;
   size_t end = (uintptr_t)p % MI_SLICE_SIZE + _mi_page_block_size(slice);
   size_t space = MI_SLICE_SIZE - (MI_HARDENED ? MI_GUARD_PAGE_SIZE_MAX : 0);
   return mi_likely(end <= space) || _mi_verify_is_within(slice - slice->to_first, p);

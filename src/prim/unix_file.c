@@ -7,9 +7,22 @@
 
 #include "posix_process.h"
 
+// As on Linux never a descriptor of standard input, output or error (linux_file.c).
+static int file_open_new(const char* path) {
+  enum { N_STANDARD = STDERR_FILENO + 1 };
+  int taken[N_STANDARD], n = 0;
+  while (n < N_STANDARD && (taken[n] = open("/", O_RDONLY | O_CLOEXEC)) >= 0 && taken[n] < N_STANDARD) n++;
+  if (n < N_STANDARD && taken[n] >= 0) close(taken[n]);
+  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int err = errno;
+  while (n > 0) close(taken[--n]);
+  errno = err;
+  return fd;
+}
+
 int _mi_prim_file_create(const char* path, intptr_t* file) {
   int saved = errno, state = _mi_posix_process_shield();
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int fd = file_open_new(path);
   int err = (fd < 0 ? errno : 0);
   *file = fd;
   _mi_posix_process_unshield(state);
