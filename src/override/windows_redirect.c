@@ -97,8 +97,10 @@ static size_t redirect_hold(HMODULE modules[REDIRECT_MODULES_MAX]) {
 static void redirect_all(void) {
   HMODULE modules[REDIRECT_MODULES_MAX];
   for (size_t i = 0; i < REDIRECT_RUNTIMES; i++) {
-    HMODULE runtime = GetModuleHandleA(redirect_runtimes[i]);
-    if (runtime != NULL) redirect_runtime(runtime, redirect_runtimes[i]);
+    HMODULE runtime; // which stays while we look
+    if (!GetModuleHandleExA(0, redirect_runtimes[i], &runtime)) continue;
+    redirect_runtime(runtime, redirect_runtimes[i]);
+    FreeLibrary(runtime);
   }
   size_t n = redirect_hold(modules);
   AcquireSRWLockExclusive(&redirect_lock);
