@@ -31,8 +31,11 @@ def main():
     args = parser.parse_args()
     cases = [("as it is", [], True), ("no such operations", LOCKS, False), ("no such operations, C++", LOCKS + CXX, False)]
     if compiled(args, *X86, "-x", "c", text="#include <stdatomic.h>\n#include <errno.h>\n#include <stdio.h>\n")[0]:
-        cases += [("80586", [*X86, "-march=i586"], True), ("80386", [*X86, "-march=i386"], False),
-                  ("80386, C++", [*X86, "-march=i386", *CXX], False)]
+        cases += [("80586", [*X86, "-march=i586"], True), ("80386", [*X86, "-march=i386"], False)]
+        if compiled(args, *X86, *CXX, text="#include <atomic>\n")[0]:
+            cases += [("80386, C++", [*X86, "-march=i386", *CXX], False)]
+        else:
+            print("80386, C++: the C++ library for 32 bits is not there")
     else:
         print("80386: this compiler does not compile for x86 with 32 bits")
     failed = 0

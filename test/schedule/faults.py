@@ -98,7 +98,7 @@ FAULTS = {
     "bin-settled-without-rest": (
         "heap/bin.c", "if (n != book->total - slots && book->taken != NULL) {", "if (false) {"),
     "lock-without-wake": (
-        "prim/lock.c", "while (mi_exchange_acquire(&lock->state, 2) != 0) {", "while (mi_exchange_acquire(&lock->state, 1) != 0) {"),
+        "prim/lock.c", "if (mi_exchange_acquire(&lock->state, 2) != 0 && ", "if (mi_exchange_acquire(&lock->state, 1) != 0 && "),
     "fork-keeps-what-it-gave-back": (
         "heap/fork.c", "    _mi_registry_visit(&fork_forget_kept, mine);\n", ""),
     "fork-overlooks-who-only-frees": (
