@@ -62,8 +62,13 @@ static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
-  if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
-  void* q = _mi_large_resize(page, _mi_life_need(new_size), _mi_life_is_cleared(zero)); // what it adds is zero
+  bool clears = _mi_life_is_cleared(zero);
+  if (_mi_page_has(page, MI_PAGE_SAMPLED)) {
+    _mi_profile_remove(page);
+    size_t all = _mi_page_large_size(page); // it was less: the rest of its run was not the program's, and may be dirty
+    if (clears) memset((char*)p + room, 0, all - room);
+  }
+  void* q = _mi_large_resize(page, _mi_life_need(new_size), clears); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
   if (q != p) {

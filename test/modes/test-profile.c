@@ -305,6 +305,14 @@ static void check_usable(void) {
   CHECK_FOR(n_sampled > 300, "%zu samples", n_sampled);
 }
 
+// The next runs of one and two slices are dirty.
+static void make_dirty(mi_heap_t* heap) {
+  static const size_t sizes[] = {60000, 60000, 120000, 120000};
+  void*               p[COUNT_OF(sizes)];
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) memset(p[i] = mi_heap_malloc(heap, sizes[i]), 0xaa, sizes[i]);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) mi_free(p[i]);
+}
+
 // What a sampled block of zeros gets as it grows is zero, too.
 static void check_growing(mi_heap_t* heap) {
   enum { large = 700000 };
@@ -312,7 +320,10 @@ static void check_growing(mi_heap_t* heap) {
   CHECK_EQ(mi_profile_start(1), 0);
   for (size_t i = 0; i < 200; i++) {
     size_t size = sizes[i % COUNT_OF(sizes)];
-    char*  p = (char*)mi_heap_zalloc(heap, size);
+    make_dirty(heap);
+    bool  is_moved = (i / COUNT_OF(sizes) % 2 == 1); // from a block that does not hold it
+    char* p = (char*)mi_heap_zalloc(heap, is_moved ? 8 : size);
+    if (is_moved) p = (char*)mi_heap_rezalloc(heap, p, size);
     size_t usable = mi_usable_size(p);
     p = (char*)mi_heap_rezalloc(heap, p, large);
     CHECK_FOR(is_zero(p, usable, large), "%zu bytes", size);
