@@ -46,5 +46,8 @@ uint64_t _mi_prim_random(void) {
 }
 
 char* _mi_prim_real_path(const char* path, char* resolved) {
-  return realpath(path, resolved);
+  int   saved = errno;
+  char* real = realpath(path, resolved);
+  if (real != NULL) errno = saved; // libc leaves that of readlink
+  return real;
 }

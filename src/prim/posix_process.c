@@ -135,7 +135,10 @@ bool _mi_prim_is_ending(void) {
 }
 
 char* _mi_prim_real_path(const char* name, char* path) {
-  return realpath(name, path);
+  int   saved = errno;
+  char* real = realpath(name, path);
+  if (real != NULL) errno = saved; // glibc leaves that of readlink
+  return real;
 }
 
 const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {

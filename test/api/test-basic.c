@@ -203,6 +203,10 @@ static void check_realpath(void) {
   errno = 0;
   CHECK(mi_realpath("/no/such/file", NULL) == NULL);
   CHECK_EQ(errno, ENOENT);
+  errno = 77;
+  path = mi_realpath("/dev/null", NULL); // no link, of which readlink says EINVAL
+  CHECK(path == NULL || errno == 77);
+  mi_free(path);
 }
 
 // Never moves; contents stay; beyond the usable size the answer is NULL.  Where blocks are padded it always is.
