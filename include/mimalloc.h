@@ -260,7 +260,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc(size_t size)
 
 /* mi_realloc and mi_reallocn with added bytes that are zero.  Only for NULL, and for blocks that were zero initialised when
    they were allocated and at each reallocation: the bytes between the requested size and the usable size are assumed to be
-   zero. */
+   zero.  A block that shrinks in place is not cleared: if it grows there again, its old bytes are back, unless blocks are
+   padded. */
 mi_decl_nodiscard mi_decl_export void* mi_rezalloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 mi_decl_nodiscard mi_decl_export void* mi_recalloc(void* p, size_t newcount, size_t size)
   mi_attr_noexcept mi_attr_alloc_size2(2, 3);
