@@ -78,8 +78,10 @@ static int profile_write(mi_profile_write_fun* write, void* arg) {
 int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept {
   int err = (write == NULL ? EINVAL : profile_begin_writing());
   if (err != 0) return err;
+  int saved = errno; // the program's function may change it
   err = profile_write(write, arg);
   profile_end_writing();
+  errno = saved;
   return err;
 }
 

@@ -389,6 +389,12 @@ static void check_switch(void) {
   CHECK_EQ(mi_profile_start(rate), 0);
 }
 
+static int mi_cdecl refuse_part(const void* data, size_t size, void* arg) {
+  (void)data, (void)size, (void)arg;
+  errno = EPIPE;
+  return EIO;
+}
+
 static void check_errors(void) {
   char path[100];
   CHECK_EQ(mi_profile_dump("no-such-folder/profile"), ENOENT);
@@ -396,6 +402,7 @@ static void check_errors(void) {
   errno = 0;
   CHECK_EQ(mi_profile_dump(path), 0);
   CHECK_EQ(mi_profile_dump(path), EEXIST);
+  CHECK_EQ(mi_profile_dump_to(&refuse_part, NULL), EIO);
   CHECK_EQ(errno, 0);
   remove(path);
 }
