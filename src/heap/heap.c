@@ -190,6 +190,7 @@ mi_heap_t* _mi_heap_new(mi_subproc_t* subproc, int tag, bool allow_destroy, size
   mi_store_relaxed(&heap->arena, arena);
   heap->subproc = subproc;
   _mi_limit_init(&heap->limit);
+  _mi_lock_begin(&heap->lock);
   mi_store_release(&heap->id, heap_new_id());
   heap_enlist(heap);
   _mi_stat_increase(&_mi_stat_live.heaps, 1);

@@ -42,11 +42,10 @@ static inline void _mi_lock_note_held(void) {
 #endif
 }
 
-// A lock of a heap that a handler of a fork made is given back without having been taken.
 static inline void _mi_lock_note_given_back(void) {
 #if MI_LOCK_COUNTED
   mi_lock_count_t* count = &mi_local(_mi_lock_count);
-  if (count->n > 0 && --count->n == 0 && mi_unlikely(count->when_none != NULL)) _mi_lock_at_none();
+  if (--count->n == 0 && mi_unlikely(count->when_none != NULL)) _mi_lock_at_none();
 #endif
 }
 
@@ -91,12 +90,19 @@ static inline void _mi_lock_acquire(mi_lock_t* lock) {
   if (mi_unlikely(!_mi_lock_try(lock))) _mi_lock_wait(lock);
 }
 
+// Of what has just been made: the thread that forks holds this lock, too, and gives it back with the others.
+static inline void _mi_lock_begin(mi_lock_t* lock) {
+  if (!_mi_lock_is_forker()) return;
+  mi_store_relaxed(&lock->state, 1u);
+  _mi_lock_note_held();
+}
+
 // Also by the thread that forks: the lock will not be among those that it gives back.
 static inline void _mi_lock_give_back(mi_lock_t* lock) {
   // release: whoever takes the lock next sees what we wrote under it
-  if (mi_unlikely(mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release)) == 2)) {
-    _mi_prim_wake(&lock->state, false);
-  }
+  uint32_t was = mi_atomic_ns(atomic_exchange_explicit)(&lock->state, 0, mi_memory_order(release));
+  if (MI_DEBUG > 1 && was == 0) __builtin_trap(); // nobody held it
+  if (mi_unlikely(was == 2)) _mi_prim_wake(&lock->state, false);
   _mi_lock_note_given_back();
 }
 

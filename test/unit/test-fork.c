@@ -1,12 +1,15 @@
 // Proves: a child that is forked while other threads allocate and free has all blocks with their contents, never gets one of them
 // anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.  What was kept by a
-// thread that has ended is given back once, and what the child keeps counts.  No lock is counted as held afterwards.
+// thread that has ended is given back once, and what the child keeps counts.  The thread that forks holds the locks of the heaps that
+// it makes meanwhile, too.  No lock is counted as held afterwards.
 #include <pthread.h>
 #include <sys/wait.h>
 #include "../check.h"
 #include "../modes/support.h"
 #include "arena/chunk.h"
 #include "arena/purge.h"
+#include "heap/fork.h"
+#include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/registry.h"
 #include "mimalloc.h"
@@ -183,7 +186,52 @@ static void check_closed_pages(void) {
   CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }
 
-// ---- handlers that make and end heaps: the locks of those are given back without having been taken ---------------------
+// ---- heaps that are made during a fork ------------------------------------------------------------------------------------
+
+static void* try_lock(void* heap) {
+  mi_lock_t* lock = &((mi_heap_t*)heap)->lock;
+  if (!_mi_lock_try(lock)) return NULL;
+  _mi_lock_release(lock);
+  return heap;
+}
+
+static bool has_lock(mi_heap_t* heap) {
+  pthread_t thread;
+  void*     got = NULL;
+  CHECK_EQ(pthread_create(&thread, NULL, &try_lock, heap), 0);
+  CHECK_EQ(pthread_join(thread, &got), 0);
+  return got == NULL;
+}
+
+// As a handler of a fork does.
+static void check_new_heaps(void) {
+  _mi_fork_lock_all();
+  mi_heap_t* heap = mi_heap_new();
+  CHECK(heap != NULL && has_lock(heap));
+  mi_heap_delete(mi_heap_new());
+  mi_heap_t* again = mi_heap_new();
+  CHECK(again != NULL && has_lock(again));
+  _mi_fork_unlock_all();
+  CHECK(!has_lock(heap) && !has_lock(again));
+  mi_heap_delete(again);
+  mi_heap_delete(heap);
+}
+
+// With internal checks a lock that nobody holds is not given back.
+static void check_lock_of_nobody(void) {
+  static mi_lock_t lock;
+  int              status = 0;
+  if (MI_DEBUG <= 1) return;
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    _mi_lock_release(&lock);
+    _exit(0);
+  }
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+// ---- handlers that make and end heaps: ------------------------------------------------------------------------
 
 static mi_heap_t *heap_ended, *heap_made;
 
@@ -238,5 +286,7 @@ int main(void) {
   }
   check_closed_pages();
   check_locks();
+  check_new_heaps();
+  check_lock_of_nobody();
   return check_result();
 }
