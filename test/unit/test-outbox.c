@@ -1,10 +1,13 @@
 // Proves: blocks freed into pages of other threads wait in batches of at most 32 blocks or 4 KiB, 16 of them, so that what waits is
 // bounded; none is lost or pushed twice; the push that makes a page worth taking takes it; blocks of heaps that can end do not
-// wait.
+// wait; pages that it empties go back to the system, without rounds and by a thread past its exit, too.
 #include <pthread.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/chunk.h"
+#include "heap/event.h"
 #include "heap/theap.h"
+#include "heap/thread.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -181,6 +184,30 @@ static void check_heap(void) {
   CHECK_EQ(page_count(), 0);
 }
 
+static void make_no_round(bool wake) {
+  (void)wake;
+}
+
+static void* free_each(void* is_late) {
+  enum { few_slices = 32 };
+  if (is_late != NULL) _mi_thread_release(true); // from here on it has no theap
+  mi_option_set(mi_option_purge_delay, 0);       // now, so that no thread of ours was started
+  for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
+  CHECK_FOR(_mi_chunk_purgeable() <= few_slices, "%zu slices stay", _mi_chunk_purgeable());
+  mi_option_set(mi_option_purge_delay, -1);
+  return is_late;
+}
+
+static void check_given_back(bool is_late) {
+  pthread_t owner = owner_begin(16000, 2000), other;
+  owner_end(owner);
+  _mi_event_register(&make_no_round);
+  pthread_create(&other, NULL, &free_each, is_late ? &other : NULL);
+  pthread_join(other, NULL);
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
 int main(void) {
   watchdog(60);
   if (MI_HARDENED) {
@@ -196,5 +223,7 @@ int main(void) {
   check_bound();
   check_claim();
   check_heap();
+  check_given_back(false);
+  check_given_back(true);
   return check_result();
 }
