@@ -1,0 +1,90 @@
+// Proves: the library's thread makes rounds while there may be something to do, or an observer, and sleeps without a timeout after
+// some without work, also where the program has but one other thread; it says that it sleeps only then, and work wakes it.
+#include <pthread.h>
+#include "../check.h"
+#include "../modes/support.h"
+#include "heap/background.h"
+#include "heap/event.h"
+#include "mimalloc.h"
+#include "support/options.h"
+
+enum { wait_ms = 30000, quiet_ms = 600 };
+
+static pthread_mutex_t is_over = PTHREAD_MUTEX_INITIALIZER;
+
+static void* wait_until_over(void* arg) {
+  pthread_mutex_lock(&is_over);
+  pthread_mutex_unlock(&is_over);
+  return arg;
+}
+
+static pthread_t other_begin(void) {
+  pthread_t other;
+  pthread_mutex_lock(&is_over);
+  CHECK_EQ(pthread_create(&other, NULL, &wait_until_over, NULL), 0);
+  return other;
+}
+
+static void other_end(pthread_t other) {
+  pthread_mutex_unlock(&is_over);
+  pthread_join(other, NULL);
+}
+
+static uint32_t n_rounds(void) {
+  return mi_load_relaxed(&_mi_event_round);
+}
+
+static bool sleeps(void) {
+  return mi_load_relaxed(&_mi_event_sleeps);
+}
+
+static bool sleeps_soon(void) {
+  for (int ms = 0; ms < wait_ms && !sleeps(); ms++) sleep_ms(1);
+  return sleeps();
+}
+
+static bool makes_rounds(uint32_t n) {
+  uint32_t before = n_rounds();
+  for (int ms = 0; ms < wait_ms && n_rounds() - before < n; ms++) sleep_ms(1);
+  return n_rounds() - before >= n;
+}
+
+static void observe(mi_background_event_t event) {
+  (void)event;
+}
+
+// BG6: a round is always due, and who does some work need not say so.
+static void check_observed(void) {
+  CHECK(makes_rounds(12) && !sleeps());
+  _mi_background_observe(NULL);
+}
+
+// BG4
+static void check_sleep(void) {
+  CHECK(sleeps_soon());
+  uint32_t before = n_rounds();
+  sleep_ms(quiet_ms);
+  CHECK(sleeps() && n_rounds() == before);
+  mi_free(mi_malloc(20 * MiB));
+  CHECK(makes_rounds(1));
+}
+
+int main(void) {
+  watchdog(240);
+  mi_free(mi_malloc(1));
+  if (!_mi_option_get_fast(mi_option_background_thread)) {
+    test_skip("the library's thread", "this build has none");
+    return skip_code;
+  }
+  CHECK(!sleeps());
+  _mi_background_observe(&observe);
+  CHECK(sleeps()); // there is no thread: whoever works looks at the clock
+  _mi_background_observe(NULL);
+  CHECK(!sleeps());
+  _mi_background_observe(&observe);
+  pthread_t other = other_begin();
+  check_observed();
+  for (int i = 0; i < 2; i++) check_sleep();
+  other_end(other);
+  return check_result();
+}
