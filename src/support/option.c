@@ -1,7 +1,8 @@
 // The table of options, and reading them from the environment.  Layer: support.  option.h has the invariants.
 //
 // The environment is walked directly: getenv may lock or be replaced, and is not there yet when the first malloc of a
-// process may come.  While it is empty an option stays UNREAD and is looked up again.
+// process may come.  While it is empty an option stays UNREAD and is looked up again.  Once settled, malloc and free read it
+// no more: it is the program's, which may free it, or replace it in another thread.
 #include "option.h"
 
 #include "../prim/prim.h"
@@ -206,7 +207,7 @@ static void option_look_up(mi_option_t option) {
 
 long _mi_option_read(mi_option_t option) {
   mi_option_cell_t* cell = &_mi_option_cells[option];
-  bool              has_environment = (_mi_prim_environment_entry(0) != NULL || mi_load_relaxed(&option_is_settled));
+  bool              has_environment = (mi_load_relaxed(&option_is_settled) || _mi_prim_environment_entry(0) != NULL);
   if (has_environment && mi_load_acquire(&cell->state) == MI_OPTION_UNREAD) option_look_up(option);
   return mi_load_acquire(&cell->state) == MI_OPTION_CHOSEN ? mi_load_relaxed(&cell->chosen)
                                                            : mi_load_relaxed(&cell->base);

@@ -1,5 +1,6 @@
 // Proves: options can be read, set and given defaults with the documented precedence, and the environment is parsed by
-// the documented rules.  The environment is read at start, so each case runs this program again as a child.
+// the documented rules.  The environment is read at start, so each case runs this program again as a child; later it may be
+// where nobody can read it.
 #include "../check.h"
 #include "entries.h"
 #include <sys/wait.h>
@@ -93,12 +94,8 @@ static const case_t cases[] = {
 #endif
 };
 
-static int run_child(size_t index, long default_value) {
-  char number[32], value[32];
-  snprintf(number, sizeof(number), "%zu", index);
-  snprintf(value, sizeof(value), "%ld", default_value);
-  char* arguments[] = {(char*)"case", number, value, NULL};
-  char* environment[] = {(char*)(uintptr_t)cases[index].entry, NULL};
+static int run_child(char** arguments, const char* entry) {
+  char* environment[] = {(char*)(uintptr_t)entry, NULL};
   pid_t pid = fork();
   if (pid == 0) {
     int fd = open("/dev/null", O_WRONLY);
@@ -109,6 +106,14 @@ static int run_child(size_t index, long default_value) {
   int status = 0;
   waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
+}
+
+static int run_case(size_t index, long default_value) {
+  char number[32], value[32];
+  snprintf(number, sizeof(number), "%zu", index);
+  snprintf(value, sizeof(value), "%ld", default_value);
+  char* arguments[] = {(char*)"case", number, value, NULL};
+  return run_child(arguments, cases[index].entry);
 }
 
 static int check_case(size_t index, long default_value) {
@@ -122,16 +127,31 @@ static int check_case(size_t index, long default_value) {
   return mi_option_get(cases[index].option) == want + 2 ? 0 : 3;
 }
 
+// Options that nobody has read yet: the environment had none of ours, and now it cannot be read.
+static int run_lost(void) {
+  char** before = environ;
+  environ = (char**)hidden_pointer((const char*)NULL + sizeof(char*));
+  void* p = mi_malloc(hidden(64 * MiB));
+  bool is_right = (p != NULL && mi_option_get(mi_option_max_errors) == 32 && mi_option_get(mi_option_purge_delay) >= 0);
+  mi_free(p);
+  mi_collect(true);
+  environ = before;
+  return is_right ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[0], "case") == 0) return check_case((size_t)atoi(argv[1]), atol(argv[2]));
+  if (argc == 1 && strcmp(argv[0], "lost") == 0) return run_lost();
   test_seed(argc, argv);
   long default_delay = mi_option_get(mi_option_purge_delay);
   bool is_clean = test_can_exec();
   for (char** e = environ; *e != NULL; e++) is_clean = is_clean && strncmp(*e, "MIMALLOC_", 9) != 0;
   if (is_clean) {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-      CHECK_FOR(run_child(i, default_delay) == 0, "%s", cases[i].entry);
+      CHECK_FOR(run_case(i, default_delay) == 0, "%s", cases[i].entry);
     }
+    char* arguments[] = {(char*)"lost", NULL};
+    CHECK_EQ(run_child(arguments, "HOME=/"), 0);
   }
   check_out_of_range();
   check_set_and_get();
