@@ -59,7 +59,8 @@ static void* loader_nothing(void) {
 static loader_next_t loader_next(mi_atomic(void*)* found, const char* name, uintptr_t flags) {
   loader_next_t next = {mi_load_relaxed(found), flags};
   if (next.function == NULL) {
-    next.function = dlsym(RTLD_NEXT, name);
+    void* (*volatile find)(void*, const char*) = &dlsym; // as in prim/linux_thread.c
+    next.function = find(RTLD_NEXT, name);
     if (next.function == NULL) next.function = (void*)&loader_nothing;
     mi_store_relaxed(found, next.function);
   }

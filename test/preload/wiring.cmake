@@ -47,6 +47,13 @@ if(TARGET test-preload-deepbind)
     ENVIRONMENT "${mi_preload};MIMALLOC_KEEP_DEEPBIND=1")
 endif()
 
+if(TARGET test-preload-audit AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CMAKE_SIZEOF_VOID_P EQUAL 8 AND NOT MI_LIBC_MUSL)
+  mi_add_module(auditor)
+  add_dependencies(test-preload-audit module-auditor)
+  target_compile_definitions(test-preload-audit PRIVATE MI_TEST_AUDITOR="$<TARGET_FILE:module-auditor>")
+  target_link_libraries(test-preload-audit PRIVATE ${CMAKE_DL_LIBS})
+endif()
+
 # With the allocator in it, of which the program sees nothing.
 if(TARGET test-preload-unload AND TARGET mimalloc-static)
   mi_add_module(plugin)
