@@ -34,12 +34,17 @@ typedef struct mi_limit_s {
   mi_atomic(int64_t) told_ms, refused_ms; // when
 } mi_limit_t;
 
-#define MI_LIMIT_0   mi_atomic_init(0)
-#define MI_LIMIT_OFF mi_atomic_init(MI_LIMIT_NONE)
-#define MI_LIMIT_NO  mi_atomic_init(false)
 #define MI_LIMIT_INIT \
-  {MI_LIMIT_0,  MI_LIMIT_OFF, MI_LIMIT_OFF, MI_LIMIT_OFF, MI_LIMIT_0, \
-   MI_LIMIT_NO, MI_LIMIT_NO,  MI_LIMIT_NO,  MI_LIMIT_0,   MI_LIMIT_0}
+  {mi_atomic_init(0), \
+   mi_atomic_init(MI_LIMIT_NONE), \
+   mi_atomic_init(MI_LIMIT_NONE), \
+   mi_atomic_init(MI_LIMIT_NONE), \
+   mi_atomic_init(0), \
+   mi_atomic_init(false), \
+   mi_atomic_init(false), \
+   mi_atomic_init(false), \
+   mi_atomic_init(0), \
+   mi_atomic_init(0)}
 
 extern mi_limit_t _mi_limit_process;
 
