@@ -99,6 +99,7 @@ int main(void) {
     test_skip("everything", "this build does not check links of free blocks");
     return skip_code;
   }
+  mi_option_set(mi_option_show_errors, 1);
   heap = mi_heap_new();
   check_functions();
   check_abort();
