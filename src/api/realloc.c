@@ -57,17 +57,21 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
   return p;
 }
 
+// The block was less than its run: the rest was not the program's, and may be dirty.
+static mi_cold void realloc_leave_profile(mi_page_t* page, void* p, bool clears) {
+  size_t room = _mi_life_room(page, p);
+  _mi_profile_remove(page);
+  size_t all = _mi_page_large_size(page);
+  if (clears) memset((char*)p + room, 0, all - room);
+}
+
 // A large block that can be made to fit without copying; NULL if not.
 static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
   bool clears = _mi_life_is_cleared(zero);
-  if (_mi_page_has(page, MI_PAGE_SAMPLED)) {
-    _mi_profile_remove(page);
-    size_t all = _mi_page_large_size(page); // it was less: the rest of its run was not the program's, and may be dirty
-    if (clears) memset((char*)p + room, 0, all - room);
-  }
+  if (mi_unlikely(_mi_page_has(page, MI_PAGE_SAMPLED))) realloc_leave_profile(page, p, clears);
   void* q = _mi_large_resize(page, _mi_life_need(new_size), clears); // what it adds is zero
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
