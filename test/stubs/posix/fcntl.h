@@ -10,3 +10,4 @@ int open(const char*, int, ...);
 #define O_EXCL      0x800
 #define O_NOFOLLOW  0x100
 #define O_DIRECTORY 0x20000
+#define O_PATH      0x200000
