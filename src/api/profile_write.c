@@ -12,8 +12,8 @@
 #include "../support/pprof.h"
 
 #define WRITE_MODULES_MAX 1024
-#define WRITE_NAMES_MAX   (64 * MI_KiB)       // bytes of the names of modules; those that have no room are empty
-#define WRITE_ID_MAX      32                  // bytes of a build ID
+#define WRITE_NAMES_MAX   (64 * MI_KiB) // bytes of the names of modules, 64 of each; those that have no room are empty
+#define WRITE_ID_MAX      32            // bytes of a build ID
 #define WRITE_OTHER       ((uint64_t)1 << 40) // locations: of stack 0
 #define WRITE_UNKNOWN     (WRITE_OTHER + 1)   // ... and of stacks without frames
 

@@ -49,8 +49,8 @@ static void view_mark_list(mi_view_t* view, const mi_block_t* block, size_t n, c
 }
 
 static void view_mark_unmade(mi_view_t* view) {
-  size_t first = _mi_page_first_made(view->page) + view->n_made;
-  for (size_t n = view->n_blocks - view->n_made; n > 0; n--, first++) view_set_free(view, first % view->n_blocks);
+  size_t i = _mi_page_first_made(view->page) + view->n_made;
+  for (size_t n = view->n_blocks - view->n_made; n > 0; n--, i++) view_set_free(view, i % view->n_blocks);
   view->n_live = view->n_made;
 }
 

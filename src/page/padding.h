@@ -82,7 +82,8 @@ static mi_always_inline uint64_t _mi_padding_last_of_others(const void* p, size_
   return *(const volatile mi_padding_word_t*)((const char*)p + block_size - sizeof(uint64_t));
 }
 
-// Can it be that of a block in use, of a free one, or of one that was never used?  Without jumps on which of them, for successive blocks differ in that.
+// Can it be that of a block in use, of a free one, or of one that was never used?  Without jumps on which of them, for successive
+// blocks differ in that.
 static mi_always_inline bool _mi_padding_is_plausible(const void* p, uint64_t last, size_t block_size) {
   uint64_t rest = _mi_padding_decode(p, last);
   uint64_t freed_rest = 0 - rest - MI_MIX_INVERSE; // what the complement of `last` decodes to

@@ -15,8 +15,8 @@
 #define MESSAGE_MAX   512 // bytes on the stack of a thread that may have little of it
 #define MESSAGE_TRIES 64  // to find something at rest that others change within a few instructions
 
-#define MESSAGE_POSTPONED     4    // threads
-#define MESSAGE_POSTPONED_MAX 1536 // bytes of each
+#define MESSAGE_POSTPONED     4 // threads: faults are rare, and where there is no room they are said at once
+#define MESSAGE_POSTPONED_MAX (3 * MESSAGE_MAX) // bytes of each: an error, and two lines that explain it
 
 // ---- this thread ----------------------------------------------------------------------------------------------------
 
