@@ -130,7 +130,7 @@ static int check_case(size_t index, long default_value) {
 // Options that nobody has read yet: the environment had none of ours, and now it cannot be read.
 static int run_lost(void) {
   char** before = environ;
-  environ = (char**)hidden_pointer((const char*)NULL + sizeof(char*));
+  environ = (char**)hidden(sizeof(char*)); // nothing is there
   void* p = mi_malloc(hidden(64 * MiB));
   bool is_right = (p != NULL && mi_option_get(mi_option_max_errors) == 32 && mi_option_get(mi_option_purge_delay) >= 0);
   mi_free(p);
