@@ -80,7 +80,8 @@ extern "C" {
 
     /// [`mi_realloc`](super::mi_realloc) and [`mi_reallocn`](super::mi_reallocn) with added bytes that are zero.  Only for NULL, and for blocks that were zero initialised when
     /// they were allocated and at each reallocation: the bytes between the requested size and the usable size are assumed to be
-    /// zero.
+    /// zero.  A block that shrinks in place is not cleared: if it grows there again, its old bytes are back, unless blocks are
+    /// padded.
     pub fn mi_rezalloc(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// See [`mi_rezalloc`](super::mi_rezalloc), with which it is described.
