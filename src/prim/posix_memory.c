@@ -1,6 +1,7 @@
 // Memory by mmap, as Linux, macOS, the BSDs and Haiku have it.  Layer: prim.
 //
-// errno is saved around every call of libc: malloc's callers see it.
+// These are calls of libc, not of the kernel: tools that replace its functions see them (decision 59).  errno is saved around each:
+// malloc's callers see it.
 #if !defined(_GNU_SOURCE)
   #define _GNU_SOURCE
 #endif
