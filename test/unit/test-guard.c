@@ -9,6 +9,7 @@
 #include "heap/presence.h"
 #include "heap/background.h"
 #include "heap/idle.h"
+#include "heap/outbox.h"
 #include "heap/guard.h"
 #include "heap/sampler.h"
 #include "heap/thread.h"
@@ -392,6 +393,32 @@ static void check_ticks(void) {
   mi_option_set(mi_option_guarded_sample_rate, 0);
 }
 
+// Empties a bin that has so much room.  How much it has then: 1: all, 0: none, -1: some.
+static int room_of_emptied(int32_t room) {
+  mi_theap_t* theap = _mi_thread_theap();
+  size_t      cls = _mi_size_class_of(108 + MI_PADDING_SIZE);
+  mi_bin_t*   bin = &theap->bins[cls];
+  mi_free(mi_malloc(108));
+  _mi_presence_enter(theap);
+  bin->slots = room;
+  _mi_outbox_return_bin(theap, cls);
+  _mi_presence_leave(theap);
+  CHECK(bin->head == NULL && bin->limit > 1);
+  return bin->slots == bin->limit ? 1 : _mi_bin_has_no_slots(bin->slots) ? 0 : -1;
+}
+
+// What a round took stays taken while anybody samples (SA3), whatever else empties the bin.  Other bins have all their room, and
+// so have all of them when nobody does: else frees would pay for it.
+static void check_emptied(void) {
+  CHECK_EQ(mi_load_relaxed(&_mi_event_pending), 0);
+  CHECK_EQ(room_of_emptied(MI_BIN_NO_SLOTS), 1);
+  mi_fetch_add_relaxed(&_mi_event_pending, 1); // another theap
+  CHECK_EQ(room_of_emptied(1), 1);
+  CHECK_EQ(room_of_emptied(MI_BIN_NO_SLOTS), 0);
+  mi_fetch_sub_relaxed(&_mi_event_pending, 1);
+  CHECK_EQ(room_of_emptied(1), 1);
+}
+
 int main(void) {
   watchdog(300);
   check_arming();
@@ -403,6 +430,7 @@ int main(void) {
     check_resize();
     check_failures();
     check_nesting();
+    check_emptied();
     check_ticks();
   }
   return check_result();

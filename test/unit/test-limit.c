@@ -245,10 +245,31 @@ static void check_room(void) {
   CHECK_EQ(mi_limit_set(0, 0), 0);
 }
 
+// A huge page is resident as a whole: under a limit that has no room for one no such chunk is opened, for whatever small part of it.
+static void check_huge_pages(void) {
+  enum { n = MI_CHUNK_SLICES / 4 };
+  mi_run_t runs[n], others = take(8 * MI_CHUNK_SLICES, MI_CHUNK_MIXED); // there are huge pages from 8 MiB on
+  mi_run_t dense = take(1, MI_CHUNK_HUGE);
+  CHECK(dense.region != NULL && others.region != NULL);
+  bool has_huge = (dense.region != NULL && dense.region->is_huge);
+  give(dense);
+  set_limit(MiB);
+  for (size_t i = 0; i < n; i++) {
+    runs[i] = take(1, MI_CHUNK_HUGE);
+    CHECK_FOR(runs[i].region != NULL && !runs[i].region->is_huge, "%zu", i);
+  }
+  if (!has_huge) test_skip("huge pages under a limit", "the library asks for none here");
+  for (size_t i = 0; i < n; i++) give(runs[i]);
+  give(others);
+  mi_limit_set(0, 0);
+  mi_collect(true);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(200);
   mi_option_set(mi_option_show_errors, 0);
+  check_huge_pages();
   check_room();
   check_counts(seed);
   check_counts_limited(seed + 1);

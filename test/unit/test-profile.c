@@ -3,6 +3,7 @@
 // the exponential function.
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/event.h"
 #include "heap/profile.h"
 #include "mimalloc-profile.h"
 #include "support/chance.h"
@@ -109,10 +110,25 @@ static void check_stacks(void) {
   mi_profile_stop();
 }
 
+// However often it is started, changed and stopped: while it is on slow paths look closer, and afterwards none does.
+static void check_reasons(void) {
+  for (int round = 0; round < 2; round++) {
+    mi_profile_stop();
+    CHECK_EQ(mi_load_relaxed(&_mi_event_pending), 0);
+    for (size_t rate = MiB; rate <= 4 * MiB; rate *= 2) {
+      CHECK_EQ(mi_profile_start(rate), 0);
+      CHECK(_mi_event_is_sampling());
+    }
+    mi_profile_stop();
+    CHECK_EQ(mi_load_relaxed(&_mi_event_pending), 0);
+  }
+}
+
 int main(void) {
   watchdog(300);
   check_chance();
   if (MI_TRACK) return check_result();
+  check_reasons();
   check_blocks();
   check_found_again();
   check_stacks();

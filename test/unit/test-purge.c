@@ -463,6 +463,24 @@ static void check_hold(void) {
   CHECK_EQ(_mi_purge_n_backed(), 0); // without a thread nothing is held
 }
 
+// RC2: what went back long ago lengthens no hold, also if something else was refused since.
+static void check_hold_refused(void) {
+  enum { n = 16 * slices_per_mib, ms = 16 * 40 };
+  start_anew(1);
+  _mi_purge_set_has_thread(true);
+  give(take(n));
+  _mi_purge_to(0);
+  sleep_ms(ms + 20);
+  give(take(min_slices));
+  _mi_prim_fail_nth(1, true);
+  _mi_purge_to(0);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(_mi_purge_n_backed(), min_slices);
+  swing(n);
+  CHECK_EQ(_mi_purge_n_backed(), 0);
+  _mi_purge_set_has_thread(false);
+}
+
 // PG7: parts of chunks with huge pages do not go at once, whole ones do.
 static void check_parts(void) {
   enum { n_runs = 64 * slices_per_mib };
@@ -503,6 +521,7 @@ int main(void) {
   check_parts();
   check_clock();
   check_hold();
+  check_hold_refused();
   check_settings();
   check_backed_first();
   check_kept();

@@ -184,6 +184,20 @@ static void check_joined(void) {
             (int)(mi_load_relaxed(&_mi_prim_calls.purge) - before), purgeable);
 }
 
+// As long as the system takes what it is given, one call gives all of it, however many pieces there are.
+static void check_pieces(void) {
+  enum { n = 64 };
+  CHECK_EQ(take_chunks(n), n);
+  for (size_t i = 0; i < n; i += 2) free_chunk(i);
+  size_t purgeable = _mi_chunk_purgeable();
+  CHECK_EQ(_mi_purge_slices(SIZE_MAX), purgeable);
+  for (size_t i = 1; i < n; i += 2) _mi_slices_free(runs[i].region, runs[i].slice, 1, false);
+  CHECK_EQ(_mi_purge_slices(SIZE_MAX), n / 2);
+  CHECK_EQ(_mi_chunk_purgeable(), 0);
+  for (size_t i = 1; i < n; i += 2) _mi_slices_free(runs[i].region, runs[i].slice + 1, MI_CHUNK_SLICES - 1, false);
+  _mi_purge_slices(SIZE_MAX);
+}
+
 // It ends, and what could not go back is still there to go.
 static void check_refused_purge(void) {
   CHECK_EQ(take_chunks(16), 16);
@@ -399,6 +413,7 @@ int main(int argc, char** argv) {
   check_cost_of_finding();
   if (!TEST_SANITIZED && !MI_TRACK) check_cost_of_purging();
   check_joined();
+  check_pieces();
   check_most_first();
   check_refused_purge();
   check_refused_frees();

@@ -7,6 +7,7 @@
 #include "../modes/support.h"
 #include "arena/purge.h"
 #include "heap/background.h"
+#include "heap/event.h"
 #include "heap/spare.h"
 #include "mimalloc.h"
 #include "support/stat.h"
@@ -81,7 +82,7 @@ static void check_relief(void) {
 
 // EP4: before a large block is made, in any case.
 static void check_large(void) {
-  mi_free(mi_malloc(32 * MI_MiB)); // enough is free and backed
+  mi_free(mi_malloc(16 * MI_MiB)); // enough is free and backed
   malloc_all(30000);
   run(&free_all);
   size_t n_before = n_waiting();
@@ -104,6 +105,90 @@ static void check_rounds(size_t size) {
   _mi_spare_drop_unused();
   run(&free_all);
   CHECK_EQ(n_waiting(), 0);
+}
+
+static size_t n_calls;
+
+static void count_call(bool wake) {
+  (void)wake;
+  n_calls++;
+}
+
+enum { n_theirs = 8, n_beside = 16 }; // so far apart are blocks of different pages
+
+static void* theirs[n_theirs * n_beside];
+
+static void* malloc_theirs(void* arg) {
+  for (size_t i = 0; i < COUNT_OF(theirs); i++) theirs[i] = mi_malloc(16000);
+  return arg;
+}
+
+// Does a free that is not taken by a bin, of a block of another thread, look whether memory is to go back to the system?
+static bool free_looks(void) {
+  static size_t n_freed;
+  _mi_theap_default->n_slow_frees = 0; // it does not look for other reasons
+  n_calls = 0;
+  mi_free(theirs[n_freed]);
+  theirs[n_freed] = NULL;
+  n_freed += n_beside;
+  return n_calls > 0;
+}
+
+// Allocates until a page was made, and if so wanted one of memory that is zero; forgets what was given back for pages before it.
+static bool make_page(void** list, bool wants_zero) {
+  const mi_class_state_t* state = &_mi_theap_default->classes[_mi_size_class_of(4000 + MI_PADDING_SIZE)];
+  for (int tries = 0; tries < 5000; tries++) {
+    size_t before = state->n_pages;
+    _mi_theap_default->has_deleted = false;
+    void** p = (void**)mi_malloc(4000);
+    *p = *list;
+    *list = p;
+    if (state->n_pages > before && (!wants_zero || _mi_page_has(_mi_page_of(p), MI_PAGE_IS_ZERO))) return true;
+  }
+  return false;
+}
+
+static void free_list(void* list) {
+  for (void* next; list != NULL; list = next) {
+    next = *(void**)list;
+    mi_free(list);
+  }
+}
+
+// What malloc gives back for the page that it makes, before or after it is made, is seen by the next free that no bin
+// takes, which may have to return it to the system; and none looks in vain.
+static void check_looks(void) {
+  void*     list = NULL;
+  size_t    n_before;
+  pthread_t thread;
+  pthread_create(&thread, NULL, &malloc_theirs, NULL);
+  pthread_join(thread, NULL);
+  _mi_event_register(&count_call);
+  mi_store_relaxed(&_mi_event_sleeps, true);
+  mi_collect(true);
+  free_looks();
+  CHECK(make_page(&list, true) && n_waiting() == 0);
+  CHECK(!free_looks());
+  for (int is_after = 0; is_after < 2; is_after++) {
+    void* other = mi_malloc(16 * MI_MiB);
+    malloc_all(8000);
+    run(&free_all);
+    mi_collect(false); // all that waits goes, and stays backed
+    malloc_all(8000);
+    run(&free_all);
+    if (!is_after) _mi_spare_relieve(n_waiting() - 1); // one waits, which goes before
+    if (!is_after) mi_free(other);
+    _mi_purge_to(0);
+    if (is_after) mi_free(other); // enough is free and backed, but not where pages are
+    free_looks();
+    n_before = n_waiting();
+    CHECK(n_before > 0 && make_page(&list, is_after) && n_waiting() < n_before);
+    CHECK_FOR(free_looks(), "after %d", is_after);
+  }
+  free_list(list);
+  for (size_t i = 0; i < COUNT_OF(theirs); i++) mi_free(theirs[i]);
+  mi_store_relaxed(&_mi_event_sleeps, false);
+  mi_collect(true);
 }
 
 // Full pages are parked only if there is another thread.
@@ -153,6 +238,7 @@ int main(int argc, char** argv) {
   check_all();
   is_own = true;
   check_all();
+  check_looks();
   pthread_mutex_unlock(&is_over);
   pthread_join(other, NULL);
   return check_result();
