@@ -8,9 +8,9 @@
 // A bin without slots was closed by the sampler already (sampler.h, SA3): its `slots` does not count its list, so that nothing
 // can be taken.
 static void bin_close(mi_bin_t* bin, mi_bin_book_t* book) {
+  mi_assert(book->taken == NULL); // its thread has settled what was taken before
   if (_mi_bin_has_no_slots(mi_load_plain_relaxed(&bin->slots))) {
     book->slots_taken = book->total;
-    book->taken = NULL;
     return;
   }
   book->slots_taken = mi_exchange_plain_acq_rel(&bin->slots, MI_BIN_NO_SLOTS);

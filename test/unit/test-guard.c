@@ -419,6 +419,21 @@ static void check_emptied(void) {
   CHECK_EQ(room_of_emptied(1), 1);
 }
 
+// SA5: at a low rate most allocations look at no setting.
+static void check_credit(void) {
+  size_t n_looks = 0;
+  mi_option_set(mi_option_guarded_sample_rate, 100000000);
+  mi_free(mi_malloc(100)); // the bins may have been filled before
+  const mi_sampler_t* s = _mi_thread_theap()->sampler;
+  for (size_t i = 0; i < 3000; i++) {
+    int64_t before = s->credit;
+    mi_free(mi_malloc(100));
+    n_looks += (s->credit >= before);
+  }
+  CHECK_FOR(n_looks < 100, "%zu", n_looks);
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+}
+
 int main(void) {
   watchdog(300);
   check_arming();
@@ -431,6 +446,7 @@ int main(void) {
     check_failures();
     check_nesting();
     check_emptied();
+    check_credit();
     check_ticks();
   }
   return check_result();

@@ -1,5 +1,6 @@
 // Proves: a round takes nothing from a theap whose thread is inside it (PR1), whatever the round before has done; it takes it back
-// when the thread has left; and a thread that comes by while a round holds its theap waits until it lets go.
+// when the thread has left; what it took is in no bin again; and a thread that comes by while a round holds its theap waits until it
+// lets go.
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/bin.h"
@@ -77,6 +78,31 @@ static void check_inside(void) {
   mi_collect(true);
 }
 
+// Its thread was stopped in a free, when it had read how much room its bin has.  Rounds give back what is in the bin, and then it goes
+// on: what they took is not in the bin again (BN1).
+static void check_stopped(void) {
+  enum { n = 8 };
+  void*     some[n];
+  mi_bin_t* bin = &theap->bins[cls_of()];
+  for (size_t i = 0; i < n; i++) some[i] = mi_malloc(size - MI_PADDING_SIZE);
+  for (size_t i = 1; i < n; i++) mi_free(some[i]);
+  int32_t     slots = bin->slots - 1;
+  mi_block_t* block = (mi_block_t*)some[0];
+  CHECK(slots > 0 && in_bin() >= n - 1);
+  for (int i = 0; i < n_rounds; i++) make_round();
+  CHECK_EQ(mi_load_relaxed(&theap->revoked), MI_THEAP_EMPTIED);
+  CHECK_EQ(in_bin(), 0);
+  bin->slots = slots;
+  _mi_block_set_next(block, bin->head);
+  bin->head = block;
+  _mi_presence_enter(theap);
+  CHECK_EQ(in_bin(), 1);
+  CHECK_EQ(bin->slots, bin->limit - 1);
+  _mi_presence_leave(theap);
+  CHECK(mi_heap_check(NULL));
+  mi_collect(true);
+}
+
 static mi_atomic(uint32_t) n_entered, presence_then;
 
 static void* enter(void* arg) {
@@ -115,6 +141,7 @@ int main(void) {
   mi_free(mi_malloc(size));
   theap = _mi_theap_default;
   check_inside();
+  check_stopped();
   check_held(MI_THEAP_FREE);
   check_held(MI_THEAP_ASKED);
   check_held(MI_THEAP_EMPTIED);
