@@ -393,6 +393,17 @@ static void check_thin(void) {
   }
 }
 
+// KE4: a block that is kept and used again was not asked for in vain, and earns no room for more.
+static void check_not_in_vain(void) {
+  size_t before = 0;
+  for (size_t i = 0; i < 40; i++) {
+    mi_free(mi_malloc(MI_MiB));
+    if (i == 20) before = mi_load_relaxed(&kept()->n_credit);
+  }
+  CHECK(mi_load_relaxed(&kept()->n_credit) <= before);
+  mi_collect(true);
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -403,6 +414,7 @@ int main(int argc, char** argv) {
   if (!can_look()) test_skip("large blocks of which little is used", "the system does not say what can be read");
   if (may_keep) {
     check_thin();
+    check_not_in_vain();
     check_kept();
     check_not_kept();
     check_kept_sizes(&r);
