@@ -1,5 +1,6 @@
 """The command line.  Each command's work is in a module of its own, which is imported when the command runs."""
 
+import contextlib
 import importlib.metadata
 import os
 import signal
@@ -17,32 +18,40 @@ def _drop_output():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
-class Group(click.Group):
-    """Prints errors as sentences, and ends quietly when a pipe is closed."""
+@contextlib.contextmanager
+def _in_sentences():
+    """What goes wrong is said in a sentence, and ends the command; it ends quietly when a pipe is closed."""
+    try:
+        if sys.stdout is None:
+            raise ToolError("There is no standard output.")
+        yield
+        sys.stdout.flush()
+    except ToolError as error:
+        click.echo(f"mimalloc: {error}", err=True)
+        sys.exit(error.status)
+    except BrokenPipeError:
+        _drop_output()
+        sys.exit(128 + signal.SIGPIPE)
+    except OSError as error:    # with a name: a file that went away meanwhile
+        _drop_output()
+        what = f"{error.filename} cannot be used" if error.filename else "The output cannot be written"
+        click.echo(f"mimalloc: {what}: {error.strerror}.", err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
 
+
+class Group(click.Group):
     def list_commands(self, ctx):
         return list(self.commands)
 
+    def main(self, *args, **more):
+        with _in_sentences():   # --help and --version, too, which print before a command is invoked
+            return super().main(*args, **more)
+
     def invoke(self, ctx):
-        try:
-            if sys.stdout is None:
-                raise ToolError("There is no standard output.")
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
-        except ToolError as error:
-            click.echo(f"mimalloc: {error}", err=True)
-            ctx.exit(error.status)
-        except BrokenPipeError:
-            _drop_output()
-            ctx.exit(128 + signal.SIGPIPE)
-        except OSError as error:    # with a name: a file that went away meanwhile
-            _drop_output()
-            what = f"{error.filename} cannot be used" if error.filename else "The output cannot be written"
-            click.echo(f"mimalloc: {what}: {error.strerror}.", err=True)
-            ctx.exit(2)
-        except KeyboardInterrupt:
-            ctx.exit(128 + signal.SIGINT)
+        with _in_sentences():   # before click makes another status of a closed pipe
+            return super().invoke(ctx)
 
 
 def with_json(command):

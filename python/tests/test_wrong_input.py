@@ -158,7 +158,8 @@ def test_library_that_is_none(command, tmp_path):
 
 # ---- standard streams ------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("args", [("leaks",), ("folded",), ("top",), ("doctor",), ("export", "--once"), ("export", "--dashboard")])
+@pytest.mark.parametrize("args", [("leaks",), ("folded",), ("top",), ("doctor",), ("export", "--once"), ("export", "--dashboard"),
+                                  ("--help",), ("--version",), ("run", "--help")])
 def test_output_that_is_full(command, env, profile, args):
     words = [*args, profile] if args[0] in PROFILE_COMMANDS else args
     with open("/dev/full", "w", encoding="utf-8") as full:
@@ -172,5 +173,6 @@ def test_closed_streams(env, profile):
         run = subprocess.run(["sh", "-c", f"{sys.executable} -m mimalloc {words}"], env=env, capture_output=True, text=True, timeout=60, check=False)
         assert run.returncode == 2
         return run.stderr
-    assert in_shell(f"leaks {profile} >&-") == "mimalloc: There is no standard output.\n"
+    for words in (f"leaks {profile}", "--help", "--version", ""):
+        assert in_shell(f"{words} >&-") == "mimalloc: There is no standard output.\n"
     assert in_shell("stats - <&-") == "mimalloc: There is no standard input.\n"
