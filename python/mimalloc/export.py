@@ -99,13 +99,18 @@ def text():
 
 def serve(address, port):
     """Starts to serve in a thread of its own; returns the server."""
-    from wsgiref.simple_server import WSGIRequestHandler, make_server
+    import socketserver
+    from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
     from prometheus_client import make_wsgi_app
     app = make_wsgi_app(registry())
 
     class Quiet(WSGIRequestHandler):
         def log_message(self, *_):
             pass
+
+    class Threads(socketserver.ThreadingMixIn, WSGIServer):
+        """One for each request: a client that says nothing holds up no other."""
+        daemon_threads = True
 
     def only_metrics(environ, start_response):
         if environ["PATH_INFO"] not in ("/metrics", "/"):
@@ -114,7 +119,7 @@ def serve(address, port):
         return app(environ, start_response)
 
     try:
-        server = make_server(address, port, only_metrics, handler_class=Quiet)
+        server = make_server(address, port, only_metrics, Threads, Quiet)
     except (OSError, OverflowError) as error:
         raise ToolError(f"Nobody can listen at {address}, port {port}: {error}.") from error
     threading.Thread(target=server.serve_forever, daemon=True).start()

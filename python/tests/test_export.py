@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import signal
 import subprocess
 import sys
@@ -72,6 +73,12 @@ def test_served(start_victim, server):
         get(server.replace("/metrics", "/other"))
 
 
+def test_client_that_says_nothing(server):
+    host, port = server.split("/")[2].split(":")
+    with socket.create_connection((host, int(port))):
+        assert "mimalloc_processes" in get(server)
+
+
 def test_address_in_use(command, server):
     port = server.rpartition(":")[2].split("/")[0]
     assert "Nobody can listen at 127.0.0.1" in command("export", "--port", port, status=2).stderr
@@ -106,7 +113,6 @@ def test_scraped_by_prometheus(start_victim, server, tmp_path):
     target = server.split("/")[2]
     (tmp_path / "prometheus.yml").write_text(
         "global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: mimalloc\n    static_configs: [{targets: ['%s']}]\n" % target)
-    import socket
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listen = f"127.0.0.1:{free.getsockname()[1]}"
