@@ -63,7 +63,8 @@ PROBE = "MIMALLOC_VERBOSE"
 
 def _run_true(library, environment):
     """What /bin/true with the library preloaded ends with and says."""
-    return subprocess.run(["/bin/true"], env=preload(environment, library), capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run(["/bin/true"], env=preload(environment, library), capture_output=True,
+                          encoding="utf-8", errors="replace", timeout=30, check=False)
 
 
 def probe(library, environment=None):
@@ -91,7 +92,8 @@ def warnings(library, environment):
 def check_loads(library):
     """The loader would only warn, and the program would run without the library."""
     _, said = probe(library)
-    refused = next((line for line in said.splitlines() if "cannot be preloaded" in line), None)
+    ours = [f"'{part}'" for part in str(library).replace(":", " ").split()]     # as the loader takes it apart
+    refused = next((line for line in said.splitlines() if "cannot be preloaded" in line and any(part in line for part in ours)), None)
     if refused:
         raise ToolError(f"{library} cannot be preloaded: {refused}")
 

@@ -53,7 +53,7 @@ class Command:
 
     def __call__(self, *args, status=0, timeout=WAIT, env=None, **more):
         run = subprocess.run([sys.executable, "-m", "mimalloc", *map(str, args)], env={**self.env, **(env or {})}, timeout=timeout,
-                             capture_output=True, text=True, check=False, **more)
+                             capture_output=True, encoding="utf-8", errors="replace", check=False, **more)
         assert status is None or run.returncode == status, f"status {run.returncode}\n{run.stdout}{run.stderr}"
         return run
 

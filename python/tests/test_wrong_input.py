@@ -156,6 +156,12 @@ def test_library_that_is_none(command, tmp_path):
     assert "cannot be preloaded" in refusal(command, "run", "true", env={"MIMALLOC_LIBRARY": str(tmp_path / "libmimalloc.so")})
 
 
+def test_another_library_that_is_none(command):
+    for other in ("/gone/other.so", b"/gone/\xff.so"):
+        run = command("run", "echo", "served", env={"LD_PRELOAD": other})
+        assert run.stdout == "served\n" and "/gone/" in run.stderr     # which the loader says
+
+
 # ---- standard streams ------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("args", [("leaks",), ("folded",), ("top",), ("doctor",), ("export", "--once"), ("export", "--dashboard"),
