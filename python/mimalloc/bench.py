@@ -99,10 +99,11 @@ def measure(command, env):
 
 def _environments(secure):
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    found = {"system": plain, "mimalloc": library.preload(plain, library.find())}
-    if secure:
-        found["mimalloc-secure"] = library.preload(plain, library.find("secure"))
-    return found
+    kinds = {"mimalloc": "release", **({"mimalloc-secure": "secure"} if secure else {})}
+    libraries = {name: library.find(kind) for name, kind in kinds.items()}
+    for each in libraries.values():
+        library.check_loads(each)   # without it the system would be compared with itself
+    return {"system": plain, **{name: library.preload(plain, each) for name, each in libraries.items()}}
 
 
 def compare(command, rounds, secure):

@@ -151,9 +151,10 @@ def test_limit_that_is_none(command, limit):
     assert f"'{limit}' is no limit" in refusal(command, "run", f"--limit={limit}", "true")
 
 
-def test_library_that_is_none(command, tmp_path):
+@pytest.mark.parametrize("name", ["run", "bench"])
+def test_library_that_is_none(command, tmp_path, name):
     (tmp_path / "libmimalloc.so").write_text("no library")
-    assert "cannot be preloaded" in refusal(command, "run", "true", env={"MIMALLOC_LIBRARY": str(tmp_path / "libmimalloc.so")})
+    assert "cannot be preloaded" in refusal(command, name, "true", env={"MIMALLOC_LIBRARY": str(tmp_path / "libmimalloc.so")})
 
 
 def test_another_library_that_is_none(command):
