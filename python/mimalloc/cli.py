@@ -247,4 +247,6 @@ def doctor(pid, as_json):
 
 
 def main():
+    if sys.stdout is not None:
+        sys.stdout.reconfigure(errors="backslashreplace")   # names of functions may have letters that its encoding lacks
     cli(prog_name="mimalloc")

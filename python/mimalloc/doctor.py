@@ -207,6 +207,7 @@ def doctor(pid, as_json):
     if as_json:
         output.print_json([dict(zip(("state", "what", "value", "meaning"), row)) for row in found])
     else:
-        output.print_table(COLUMNS, ([f"[{COLOURS[state]}]{state}[/{COLOURS[state]}]", *(cell.replace("[", r"\[") for cell in rest)]
+        from rich.markup import escape
+        output.print_table(COLUMNS, ([f"[{COLOURS[state]}]{state}[/{COLOURS[state]}]", *map(escape, rest)]
                                      for state, *rest in found))
     return 1 if any(row[0] == BAD for row in found) else 0

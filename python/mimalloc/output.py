@@ -1,8 +1,10 @@
 """How results are shown: tables and colours in a terminal, plain text in a pipe, JSON on request."""
 
 import json
+import os
 import sys
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -33,6 +35,11 @@ def seconds(n):
     if n is None:
         return "-"
     return f"{n:.1f} s" if n < 100 else f"{n / 60:.0f} min" if n < 6000 else f"{n / 3600:.0f} h"
+
+
+def printable(text):
+    """What others have written, as it can be printed: a terminal may obey a name, and a line of its own begins with one."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def console(stderr=False):
@@ -74,6 +81,11 @@ def print_table(columns, rows, title=None):
     if title:
         print(title)
     print(plain_table(columns, rows))
+
+
+def print_path(path):
+    """Its bytes, whatever they are: other commands take it from there."""
+    click.echo(os.fsencode(path))
 
 
 def print_json(value):

@@ -9,6 +9,7 @@ import stat
 import struct
 import time
 
+from . import output
 from .errors import ToolError
 
 NAME = re.compile(r"mimalloc-(\d+)-(\d+)\.stats\Z")
@@ -91,8 +92,7 @@ def _whole(fd, path):
 
 
 def _text(data):
-    """As it can be printed: a process may give itself a name that a terminal obeys."""
-    return "".join(c if c.isprintable() else "?" for c in data.split(b"\0", 1)[0].decode("utf-8", "replace"))
+    return output.printable(data.split(b"\0", 1)[0].decode("utf-8", "replace"))
 
 
 def _values(data, offset, kind, count):

@@ -33,7 +33,7 @@ def environment(pid):
     text = _read(pid, "environ", None)
     if text is None:
         return None
-    pairs = (entry.decode("utf-8", "replace").partition("=") for entry in text.split(b"\0") if entry)
+    pairs = (os.fsdecode(entry).partition("=") for entry in text.split(b"\0") if entry)
     return {name: value for name, _, value in pairs}
 
 

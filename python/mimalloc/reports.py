@@ -80,7 +80,7 @@ def tree(found):
 def flame_page(profile, index):
     name, unit = profile.types[index]
     found = {names: n for names, n in stacks(profile, index).items() if n > 0}
-    title = f"{name}: {amount(sum(found.values()), unit)} in {pathlib.Path(profile.path).name}"
+    title = f"{name}: {amount(sum(found.values()), unit)} in {output.printable(pathlib.Path(profile.path).name)}"
     parts = {"TITLE": html.escape(title), "UNIT": _in_script(json.dumps(unit)), "DATA": _in_script(_json_of_tree(tree(found)))}
     # In one pass: what a profile says may look like one of the names.
     return re.sub(f"@({'|'.join(parts)})@", lambda match: parts[match[1]], TEMPLATE.read_text(encoding="utf-8"))
@@ -118,7 +118,7 @@ def flame(file, target, sample_type, with_symbols):
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror}.") from error
-    print(path)
+    output.print_path(path)
 
 
 # ---- difference -----------------------------------------------------------------------------------------------------
@@ -149,8 +149,9 @@ def diff(before, after, n_rows, sample_type, with_symbols, as_json):
     if not changes:
         print(f"The profiles do not differ in {name}.")
         return
+    from rich.markup import escape
     output.print_table([("SELF", True), ("TOTAL", True), ("FUNCTION", False)],
-                       ((_signed(own, unit), _signed(total, unit), f.replace("[", r"\[")) for own, total, f in changes[:n_rows]),
+                       ((_signed(own, unit), _signed(total, unit), escape(f)) for own, total, f in changes[:n_rows]),
                        f"{name}, second profile minus first")
     if len(changes) > n_rows:
         print(f"... and {len(changes) - n_rows} more; --rows shows more.")

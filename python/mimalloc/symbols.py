@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 
+from . import output
 from .pprof import Line
 
 LLVM = ("llvm-symbolizer", *(f"llvm-symbolizer-{n}" for n in range(25, 12, -1)))
@@ -175,8 +176,8 @@ def symbolise(profile):
 def names(location):
     """Of a location, from the outermost function to the innermost that is inlined there."""
     if location.lines:
-        return [line.function for line in reversed(location.lines)]
+        return [output.printable(line.function) for line in reversed(location.lines)]
     if location.mapping is not None and location.mapping.filename:
         offset = location.address - location.mapping.start + location.mapping.offset
-        return [f"{os.path.basename(location.mapping.filename)}+0x{offset:x}"]
+        return [f"{output.printable(os.path.basename(location.mapping.filename))}+0x{offset:x}"]
     return [f"0x{location.address:x}"]

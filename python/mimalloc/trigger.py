@@ -91,4 +91,4 @@ def trigger(pid, action, seconds, as_json):
     if path is None:
         raise ToolError(f"Process {pid} has written no profile to {base}.{pid}.*.pb within {seconds:g} seconds. It writes one if the "
                         f"profile was started (mimalloc profile {pid} --start), and when it next allocates.")
-    output.print_json({"pid": pid, "file": str(path)}) if as_json else print(path)
+    output.print_json({"pid": pid, "file": str(path)}) if as_json else output.print_path(path)

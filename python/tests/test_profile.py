@@ -2,9 +2,12 @@
 
 import html.parser
 import json
+import os
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import compile_c
@@ -104,6 +107,33 @@ def test_diff(command, simple, tmp_path):
     text = command("diff", simple, after).stdout
     assert re.search(r"\+2\.0 MiB\s+\+2\.0 MiB\s+read_file", text) and re.search(r"-1\.0 MiB\s+-1\.0 MiB\s+parse", text)
     assert "do not differ" in command("diff", simple, simple).stdout
+
+
+NAMES = ["ma\nin", "\x1b]0;title\x07load", "caf\u00e9", "\\[/red]x"]
+SHOWN = ["ma?in", "?]0;title?load", "caf\u00e9", "\\[/red]x"]
+
+
+def test_names_that_say_something_to_others(command, simple, tmp_path):
+    """To a terminal, to who reads lines, to what colours tables; and letters that the output has not."""
+    w = Writer()
+    w.named(NAMES, [10, 1000, 4, 400])
+    odd = write_file(tmp_path / "odd.pb", w)
+    assert command("folded", odd).stdout == ";".join(SHOWN).replace("?]0;", "?]0:") + " 400\n"
+    assert [line.strip() for line in command("leaks", odd).stdout.splitlines()[3:]] == SHOWN[::-1]
+    assert {line.split()[-1] for line in command("diff", simple, odd).stdout.splitlines()} >= {*SHOWN}
+    _, text = command.in_terminal("diff", simple, odd)
+    assert "]0;title" in text and "\x1b]0" not in text and r"\[/red]x" in text
+    for name in ("leaks", "folded", "diff"):
+        run = command(name, odd, *([simple] if name == "diff" else []), env={"PYTHONIOENCODING": "ascii"})
+        assert r"caf\xe9" in run.stdout
+
+
+def test_file_name_that_is_no_text(command, simple):
+    odd = os.fsencode(simple.parent) + b"/\xff.pb"
+    simple.rename(os.fsdecode(odd))
+    run = subprocess.run([sys.executable, "-m", "mimalloc", "flame", odd], env=command.env, capture_output=True, check=True)
+    assert run.stdout == odd[:-3] + b".html\n"
+    assert "5.0 MiB in ?.pb" in pathlib.Path(os.fsdecode(run.stdout.strip())).read_text(encoding="utf-8")
 
 
 class Page(html.parser.HTMLParser):

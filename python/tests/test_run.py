@@ -222,6 +222,14 @@ def test_profile_with_signs_of_patterns_in_its_name(command, works, tmp_path, ha
     assert command("profile", pid).stdout.startswith(f"{tmp_path}/live[1]*.{pid}.")
 
 
+def test_profile_with_a_name_that_is_no_text(command, works, tmp_path, has, started):
+    has("profile_signal")
+    prefix = os.fsdecode(os.fsencode(tmp_path) + b"/live\xff")
+    pid = started(sys.executable, "-m", "mimalloc", "run", "--profile", prefix, "--profile-signal", "USR2", "--", works)
+    command("profile", pid, "--start")
+    assert json.loads(command("profile", pid, "--json").stdout)["file"].startswith(f"{prefix}.{pid}.")
+
+
 def test_profile_refuses_what_would_end_the_process(command, works, started):
     pid = started(works, MIMALLOC_PROFILE_SIGNAL="12")
     assert "has no handler for SIGUSR2, which would end it" in command("profile", pid, status=2).stderr

@@ -160,6 +160,11 @@ def test_doctor_names_values_that_do_not_fit_together(command):
     assert re.search(r"bad\s+MIMALLOC_GUARDED_MAX\s+100\s+.*it is raised to 200", run.stdout)
 
 
+def test_doctor_prints_what_it_is_given(command):
+    value = r"\[/red]"
+    assert value in command("doctor", env={"MIMALLOC_PURGE_DELAY": value, "LD_PRELOAD": "/gone/mimalloc/" + value}, status=1).stdout
+
+
 def test_doctor_writes_no_profile(command, tmp_path):
     rows = json.loads(command("doctor", "--json", env={"MIMALLOC_PROFILE": str(tmp_path / "heap"), "MIMALLOC_RESET_DELAY": "5"}).stdout)
     assert [row["state"] for row in rows if row["what"] == "MIMALLOC_RESET_DELAY"] == ["note"]
