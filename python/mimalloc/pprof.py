@@ -1,10 +1,9 @@
 """Reads profiles in the format of pprof (profile.proto)."""
 
 import dataclasses
-import pathlib
 import zlib
 
-from . import proto
+from . import files, proto
 from .errors import ToolError
 
 SIZE_MAX = 1 << 30      # of a profile when it is unpacked
@@ -85,10 +84,7 @@ def _unpack(data, path):
 
 
 def read(path):
-    try:
-        data = pathlib.Path(path).read_bytes()
-    except OSError as error:
-        raise ToolError(f"{path} cannot be read: {error.strerror}.") from error
+    data = files.read(path)
     try:
         return parse(_unpack(data, path), str(path))
     except (proto.ProtoError, IndexError, KeyError, TypeError, AttributeError) as error:

@@ -4,7 +4,7 @@ import json
 import pathlib
 import sys
 
-from . import output, page
+from . import files, output, page
 from .errors import ToolError
 
 # What people ask for first: (heading, field, is it an amount of bytes?).
@@ -37,14 +37,11 @@ def load(source):
     if source == "-":
         if sys.stdin is None:
             raise ToolError("There is no standard input.")
-        return _parse_json(sys.stdin.buffer.read(), "standard input")
+        return _parse_json(files.take(sys.stdin.buffer, "standard input"), "standard input")
     path = pathlib.Path(source)
     if source.isdigit() and not path.exists():
         return page.of_process(int(source)).as_json()
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ToolError(f"{source} cannot be read: {error.strerror}.") from error
+    data = files.read(source)
     return page.read(path).as_json() if data.startswith(page.MAGIC) else _parse_json(data, source)
 
 

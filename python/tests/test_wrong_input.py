@@ -42,6 +42,14 @@ def test_profile_that_is_none(command, tmp_path, name):
     assert "is a directory" in refusal(command, name, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["leaks", "stats"])
+def test_file_without_an_end(command, tmp_path, name):
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(1 << 35)
+    for path in (tmp_path / "huge", "/dev/zero"):
+        assert "is larger than 256 MiB" in refusal(command, name, path)
+
+
 def test_flame_graph_in_place_of_the_profile(command, profile):
     named = profile.rename(profile.with_suffix(".html"))
     before = named.read_bytes()
