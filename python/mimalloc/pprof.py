@@ -132,7 +132,7 @@ def _sample(data, locations, strings):
 
 def parse(data, path="the profile"):
     top = _message(data, {1, 2, 3, 4, 5, 6, 13})
-    strings = [value.decode("utf-8", "replace") for _, value in top.get(6, [])]
+    strings = [value.decode("utf-8", "surrogateescape") for _, value in top.get(6, [])]
     if not strings or not top.get(1):
         raise proto.ProtoError("it has no sample types")
     types = [(strings[m.get(1, 0)], strings[m.get(2, 0)]) for m in (_message(value) for _, value in top[1])]

@@ -80,7 +80,7 @@ def tree(found):
 def flame_page(profile, index):
     name, unit = profile.types[index]
     found = {names: n for names, n in stacks(profile, index).items() if n > 0}
-    title = f"{name}: {amount(sum(found.values()), unit)} in {output.printable(pathlib.Path(profile.path).name)}"
+    title = output.printable(f"{name}: {amount(sum(found.values()), unit)} in {pathlib.Path(profile.path).name}")
     parts = {"TITLE": html.escape(title), "UNIT": _in_script(json.dumps(unit)), "DATA": _in_script(_json_of_tree(tree(found)))}
     # In one pass: what a profile says may look like one of the names.
     return re.sub(f"@({'|'.join(parts)})@", lambda match: parts[match[1]], TEMPLATE.read_text(encoding="utf-8"))

@@ -1,6 +1,7 @@
 """Names of functions for the addresses of a profile: by llvm-symbolizer or addr2line, and otherwise from the symbol tables."""
 
 import bisect
+import functools
 import os
 import pathlib
 import shutil
@@ -23,10 +24,24 @@ def _elf(path):
     try:
         file = open(path, "rb")
         return file, ELFFile(file)
-    except (OSError, ELFError):
+    except (OSError, ValueError, ELFError):     # ValueError: a place that no file has
         return None, None
 
 
+def _if_whole(otherwise):
+    """What reads a file that is damaged or cut off gives `otherwise`; pyelftools notices that in many ways."""
+    def wrap(function):
+        @functools.wraps(function)
+        def guarded(*args):
+            try:
+                return function(*args)
+            except Exception:   # ELFError, ValueError, struct.error, AttributeError, ...
+                return otherwise
+        return guarded
+    return wrap
+
+
+@_if_whole("")
 def build_id(path):
     """In hexadecimal digits; empty: it has none, or pyelftools is missing."""
     file, elf = _elf(path)
@@ -63,6 +78,7 @@ class Module:
                 return None
         return mapping.filename
 
+    @_if_whole([])
     def _segments(self):
         """(offset, size in the file, address) of what is loaded."""
         file, elf = _elf(self.mapping.filename) if self.path else (None, None)
@@ -113,7 +129,7 @@ def _by_tool(path, addresses):
     asked = "".join(f"0x{address:x}\n" for address in addresses)
     for command in _commands(path):
         try:
-            run = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+            run = subprocess.run(command, input=asked, capture_output=True, encoding="utf-8", errors="replace", timeout=TIMEOUT, check=False)
         except (OSError, subprocess.TimeoutExpired):
             continue
         found = _parse(run.stdout, len(addresses))
@@ -126,6 +142,12 @@ class SymbolTable:
     """The functions in .symtab and .dynsym, by address."""
 
     def __init__(self, path):
+        self.found = self._functions(path)
+        self.starts = sorted(self.found)
+
+    @staticmethod
+    @_if_whole({})
+    def _functions(path):
         found = {}
         file, elf = _elf(path)
         if elf is not None:
@@ -135,8 +157,7 @@ class SymbolTable:
                     for symbol in section.iter_symbols() if section is not None and hasattr(section, "iter_symbols") else ():
                         if symbol["st_info"]["type"] in ("STT_FUNC", "STT_LOOS") and symbol["st_value"]:
                             found[symbol["st_value"]] = (symbol["st_size"], symbol.name)
-        self.starts = sorted(found)
-        self.found = found
+        return found
 
     def name(self, address):
         i = bisect.bisect_right(self.starts, address) - 1

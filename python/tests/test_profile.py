@@ -15,6 +15,7 @@ from pprof_writer import Writer
 
 from mimalloc import pprof, reports, symbols
 from mimalloc.errors import ToolError
+from mimalloc.proto import write
 
 MIB = 1 << 20
 
@@ -237,6 +238,27 @@ def test_another_build_has_no_names(program, tmp_path, command):
     source = program_profile(tmp_path, program, "00" * 20)
     assert re.fullmatch(r"program\+0x[0-9a-f]+;program\+0x[0-9a-f]+ 64\n", command("folded", source).stdout)
     assert re.fullmatch(r"program\+0x[0-9a-f]+;program\+0x[0-9a-f]+ 64\n", command("folded", source, "--no-symbols").stdout)
+
+
+def test_programs_that_were_cut_off_have_offsets(program, tmp_path, command):
+    whole = program.read_bytes()
+    source = program_profile(tmp_path, program, symbols.build_id(program))
+    for data in (whole[:len(whole) - 200], whole[:len(whole) // 2], whole[:64], whole[:64] + b"\xa5" * 20000):
+        program.write_bytes(data)
+        assert command("folded", source).stdout.endswith(" 64\n")
+
+
+def test_names_of_a_program_whose_path_is_no_text(tmp_path, command):
+    place = pathlib.Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    place.mkdir()
+    program = compile_c(place, "program", SOURCE)
+    w = Writer()
+    mapping = w.mapping(0, 1 << 20, 0, "PATH")
+    w.sample([w.location(symbol_address(program, "outer_function") + 5, mapping)], [1, 64, 1, 64])
+    path = os.fsencode(program)
+    data = w.data().replace(write(6, b"PATH"), write(6, path))
+    (tmp_path / "p.pb").write_bytes(data)
+    assert command("folded", tmp_path / "p.pb").stdout == "outer_function 64\n"
 
 
 def test_missing_programs_have_offsets(tmp_path, command):
