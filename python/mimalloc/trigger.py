@@ -19,9 +19,14 @@ def signal_number(text):
     """Of a number or a name: 12, USR2, SIGUSR2.  None: it is no signal."""
     name = text.strip().upper()
     try:
-        return int(signal.Signals(int(name)) if name.isdigit() else signal.Signals["SIG" + name.removeprefix("SIG")])
-    except (ValueError, KeyError):
+        number = int(name) if name.isdecimal() else int(signal.Signals["SIG" + name.removeprefix("SIG")])
+    except KeyError:
         return None
+    return number if number in signal.valid_signals() else None     # most of real time have a number only
+
+
+def _name(number):
+    return signal.Signals(number).name if number in signal.Signals.__members__.values() else f"signal {number}"
 
 
 def is_caught(pid, number):
@@ -75,7 +80,7 @@ def _settings(pid):
     if number is None:
         raise ToolError(f"Process {pid} has {options.variable(options.RUN_PROFILE_SIGNAL)}={text}, which is no signal.")
     if not is_caught(pid, number):
-        raise ToolError(f"Process {pid} has no handler for {signal.Signals(number).name}, which would end it. Nothing was sent.")
+        raise ToolError(f"Process {pid} has no handler for {_name(number)}, which would end it. Nothing was sent.")
     return number, env.get(options.variable(options.RUN_PROFILE)) or PREFIX
 
 

@@ -215,6 +215,14 @@ def test_profile_of_a_process(command, works, tmp_path, has, started):
     command("diff", first, second)
 
 
+def test_profile_by_a_signal_without_a_name(command, works, tmp_path, has, started):
+    has("profile_signal")
+    pid = started(sys.executable, "-m", "mimalloc", "run", "--profile", tmp_path / "live", "--profile-signal", "40", "--", works)
+    assert "was told to start" in command("profile", pid, "--start").stdout
+    assert command("profile", pid).stdout.startswith(f"{tmp_path}/live.{pid}.")
+    assert "has no handler for signal 41" in command("profile", started(works, MIMALLOC_PROFILE_SIGNAL="41"), status=2).stderr
+
+
 def test_profile_with_signs_of_patterns_in_its_name(command, works, tmp_path, has, started):
     has("profile_signal")
     pid = started(sys.executable, "-m", "mimalloc", "run", "--profile", tmp_path / "live[1]*", "--profile-signal", "USR2", "--", works)
