@@ -73,7 +73,7 @@ class LimitType(click.ParamType):
         number, unit = (text[:-1], text[-1]) if text[-1:] in units and text[-1:] else (text, "")
         try:
             n = int(float(number) * units[unit])
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, OverflowError):     # the last one: infinity
             self.fail(f"{value!r} is no limit: write a number of bytes, one with K, M, G or T behind it, or a share such as 80%.", param, ctx)
         if n <= 0:
             self.fail(f"{value!r} is no limit: it must be more than 0.", param, ctx)

@@ -28,6 +28,7 @@ ROWS = [
     ("system calls: purge", "purge_calls", False),
 ]
 COLUMNS = [("", False), ("current", True), ("peak", True), ("total", True)]
+TITLE = {"program", "pid", "version", "is_ended", "age_seconds"}     # of pages
 BINS = ("malloc_bins", "page_bins")
 BIN_COLUMNS = [("block size", True), ("blocks in use", True), ("bytes", True), ("pages", True)]
 
@@ -39,7 +40,7 @@ def load(source):
             raise ToolError("There is no standard input.")
         return _parse_json(files.take(sys.stdin.buffer, "standard input"), "standard input")
     path = pathlib.Path(source)
-    if source.isdigit() and not path.exists():
+    if source.isdecimal() and not path.exists():
         return page.of_process(int(source)).as_json()
     data = files.read(source)
     return page.read(path).as_json() if data.startswith(page.MAGIC) else _parse_json(data, source)
@@ -66,12 +67,16 @@ def _parse_json(data, what):
 def _has_form(value, is_bins, is_shown):
     """Is a value what mi_stats_get_json writes there?  Fields that are not shown may be anything."""
     if is_bins:
-        return isinstance(value, list) and all(_is_amount(each) for each in value)
-    return not is_shown or isinstance(value, (int, float)) or _is_amount(value)
+        return isinstance(value, list) and all(_is_amount(each) and _is_number(each.get("block_size", 0) or 0) for each in value)
+    return not is_shown or _is_number(value) or _is_amount(value)
+
+
+def _is_number(value):
+    return isinstance(value, (int, float)) and abs(value) < 1 << 64
 
 
 def _is_amount(value):
-    return isinstance(value, dict) and all(isinstance(value.get(part), (int, float)) for part in ("current", "peak", "total"))
+    return isinstance(value, dict) and all(_is_number(value.get(part)) for part in ("current", "peak", "total"))
 
 
 def current(values, name):
@@ -115,10 +120,10 @@ def bin_rows(values):
 
 
 def title(values):
-    if "age_seconds" not in values:     # it is no page
+    if not TITLE <= values.keys() or not _is_number(values["age_seconds"]):     # it is no page
         return None
     state = "ended" if values["is_ended"] else f"written {output.seconds(values['age_seconds'])} ago"
-    return f"{values['program']} (pid {values['pid']}), mimalloc {values['version']}, {state}"
+    return output.printable(f"{values['program']} (pid {values['pid']}), mimalloc {values['version']}, {state}")
 
 
 def show(source, bins, as_json):

@@ -65,7 +65,8 @@ def test_flame_graph_that_cannot_be_written(command, profile):
 @pytest.mark.parametrize("fields, option", [
     ({"committed": {}}, None), ({"committed": {"current": "x", "peak": 1, "total": 2}}, None), ({"committed": AMOUNT, "threads": "many"}, None),
     ({"committed": AMOUNT, "malloc_bins": 5}, "--bins"), ({"committed": AMOUNT, "malloc_bins": [5]}, "--bins"),
-    ({"committed": AMOUNT, "page_bins": [{}]}, "--bins")])
+    ({"committed": AMOUNT, "page_bins": [{}]}, "--bins"), ({"committed": {**AMOUNT, "peak": 10**4000}}, None),
+    ({"committed": AMOUNT, "malloc_bins": [{**AMOUNT, "block_size": "x"}]}, "--bins")])
 def test_json_of_another_form(command, tmp_path, fields, option):
     (tmp_path / "other.json").write_text(json.dumps(fields))
     assert "is JSON, but no statistics" in refusal(command, "stats", tmp_path / "other.json", *([option] if option else []))
@@ -80,8 +81,10 @@ def test_what_is_no_json(command, tmp_path, data):
 
 
 def test_json_with_fields_of_others(command, tmp_path):
-    (tmp_path / "more.json").write_text(json.dumps({"committed": AMOUNT, "pid": 5, "of_the_future": {"x": []}}))
-    assert "committed" in command("stats", tmp_path / "more.json").stdout
+    for more in ({"pid": 5, "of_the_future": {"x": []}}, {"age_seconds": 1}, {"age_seconds": "x"}):
+        (tmp_path / "more.json").write_text(json.dumps({"committed": AMOUNT, **more}))
+        assert "committed" in command("stats", tmp_path / "more.json").stdout
+    assert "cannot be read: No such file" in refusal(command, "stats", "\u00b2")
 
 
 @pytest.mark.parametrize("args", [("stats",), ("top",), ("profile",), ("doctor", "--pid")])
@@ -154,7 +157,7 @@ def test_two_requests_to_a_profile(command, flags):
     assert "one of --start, --stop and --write" in refusal(command, "profile", *flags, NO_PROCESS)
 
 
-@pytest.mark.parametrize("limit", ["0%", "101%", "-5%", "%", "50%%", "1.5%", "0", "much"])
+@pytest.mark.parametrize("limit", ["0%", "101%", "-5%", "%", "50%%", "1.5%", "0", "much", "inf", "1e400", "nan"])
 def test_limit_that_is_none(command, limit):
     assert f"'{limit}' is no limit" in refusal(command, "run", f"--limit={limit}", "true")
 
