@@ -210,7 +210,8 @@ int _mi_arena_reserve_huge(size_t n, int node, size_t timeout_ms, bool is_exclus
 int _mi_arena_reserve_huge_interleave(size_t n, size_t n_nodes, size_t timeout_ms, size_t* n_got) {
   *n_got = 0;
   if (n == 0) return 0;
-  if (n_nodes == 0) n_nodes = _mi_numa_node_count();
+  size_t n_all = _mi_numa_node_count();
+  if (n_nodes == 0 || n_nodes > n_all) n_nodes = n_all; // each once, however many are asked for
   for (size_t node = 0; node < n_nodes && node < n; node++) {
     size_t share = n / n_nodes + (node < n % n_nodes ? 1 : 0);
     size_t wait_ms = (timeout_ms == 0 ? 0 : mi_max(1, timeout_ms / n * share));

@@ -219,6 +219,7 @@ static void check_huge(void) {
   CHECK_EQ(mi_reserve_huge_os_pages_at_ex(2, 0, 10, false, &id), ENOMEM);
   CHECK(id == no_id);
   CHECK_EQ(mi_reserve_huge_os_pages_interleave(2, 2, 10), ENOMEM);
+  CHECK_EQ(mi_reserve_huge_os_pages_interleave(SIZE_MAX, SIZE_MAX, 10), ENOMEM);
   n = 1;
   CHECK_EQ(mi_reserve_huge_os_pages(1, 0.1, &n), ENOMEM);
   CHECK_EQ(n, 0);
