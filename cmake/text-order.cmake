@@ -40,7 +40,7 @@ function(mi_text_order flags link_flags)
   endif()
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/text-order.ld CONTENT "@script@" @ONLY)
   set(options -Wl,-T,${CMAKE_BINARY_DIR}/text-order.ld -Wl,-z,max-page-size=0x10000)
-  list(JOIN options " " joined)
+  string(REPLACE ";" "\" \"" joined "\"${options}\"") # the path may have spaces
   set(CMAKE_REQUIRED_FLAGS "-shared -fPIC -ffunction-sections ${joined}")
   check_c_source_compiles("int malloc_slow(void) { return 0; }" mi_has_text_order)
   if(mi_has_text_order)

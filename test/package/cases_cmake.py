@@ -1,5 +1,6 @@
 """Clients that use CMake: find_package, add_subdirectory, FetchContent."""
 
+import re
 import shutil
 
 from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Failure, Skip, case, check_client, cmake_build, cmake_configure, expect, run)
@@ -177,6 +178,21 @@ def configurations(ctx):
         installed = prefix / "lib" / f"mimalloc-{ctx.version()}" / "mimalloc.o"
         built = list(build.glob(f"CMakeFiles/mimalloc-obj.dir/{name}/**/*.o"))
         expect(len(built) == 1 and installed.read_bytes() == built[0].read_bytes(), f"the object of {name} is another one")
+
+
+# ---- directories -------------------------------------------------------------------------------------------------------------
+
+@case("directories")
+def directories(ctx):
+    """A build directory whose path has spaces and other characters of shells: the library is laid out as elsewhere."""
+    layouts = []
+    for name in ("plain", "with spaces (and) 'more' & more"):
+        build = ctx.dir / name
+        cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF",
+                        "-DCMAKE_BUILD_TYPE=Release")
+        cmake_build(build)
+        layouts.append(re.findall(r"^ +LOAD .*", run("readelf", "-lW", build / "libmimalloc.so"), re.M))
+    expect(layouts[0] and layouts[0] == layouts[1], f"{layouts[0]} in one, {layouts[1]} in the other")
 
 
 # ---- other versions of CMake -------------------------------------------------------------------------------------------------
