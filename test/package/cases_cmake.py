@@ -178,6 +178,17 @@ def configurations(ctx):
         installed = prefix / "lib" / f"mimalloc-{ctx.version()}" / "mimalloc.o"
         built = list(build.glob(f"CMakeFiles/mimalloc-obj.dir/{name}/**/*.o"))
         expect(len(built) == 1 and installed.read_bytes() == built[0].read_bytes(), f"the object of {name} is another one")
+    ctx.part("checks", configurations_checks, ctx)
+
+
+def configurations_checks(ctx):
+    """Debug has a name and the checks of its own, as with a generator of one configuration; others have none."""
+    build = ctx.dir / "checks"
+    cmake_configure(ctx, ROOT, build, "-G", "Ninja Multi-Config", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF")
+    for name, library, level in (("Debug", "libmimalloc-debug.so", 2), ("Release", "libmimalloc.so", 0)):
+        run("cmake", "--build", build, "--config", name)
+        said = run("/bin/true", env={"LD_PRELOAD": str(build / name / library), "MIMALLOC_VERBOSE": "1"})
+        expect(f"v{ctx.version()}." in said and f", {name.lower()}\n" in said and f"debug level : {level}\n" in said, said)
 
 
 # ---- directories -------------------------------------------------------------------------------------------------------------
