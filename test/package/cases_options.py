@@ -55,6 +55,7 @@ OPTIONS = [
     ("CMAKE_BUILD_TYPE=MinSizeRel", dict(has="-Os -DMI_BUILD_RELEASE", name="mimalloc")),
     ("CMAKE_BUILD_TYPE=None", dict(has="-DMI_BUILD_RELEASE", name="mimalloc")),
     ("MI_DEBUG_TSAN=ON", dict(has="-fsanitize=thread", says="MI_OVERRIDE is switched off")),
+    ("MI_DEBUG_TSAN=ON MI_TRACK_ASAN=ON", dict(fails="MI_DEBUG_TSAN cannot be had with\\s+MI_TRACK_ASAN")),
     ("MI_DEBUG_UBSAN=ON", dict(has="-fsanitize=undefined")),
     ("MI_TRACK_ASAN=ON", dict(has="-fsanitize=address -DMI_TRACK_ASAN=1", hasnot="-DMI_MALLOC_OVERRIDE", name="mimalloc-asan")),
 
