@@ -118,6 +118,13 @@
   #define mi_may_race
 #endif
 
+// For a function that calls one that the compiler does not see: clang's control-flow integrity (-fsanitize=cfi) would end there.
+#if defined(__clang__)
+  #define mi_no_icall_check __attribute__((no_sanitize("cfi-icall")))
+#else
+  #define mi_no_icall_check
+#endif
+
 #define MI_KiB ((size_t)1 << 10)
 #define MI_MiB ((size_t)1 << 20)
 #define MI_GiB ((size_t)1 << 30)

@@ -50,13 +50,13 @@ __asm__(".pushsection .data.rel,\"aw\"\n.balign 8\n"
         "_mi_thread_early_pointer: .quad _mi_thread_early\n.popsection");
 extern mi_hidden volatile thread_early_t _mi_thread_early_pointer;
 
-static void thread_resolve_early(void) {
+mi_no_icall_check static void thread_resolve_early(void) {
   _mi_thread_early_pointer();
 }
   #else
 static volatile thread_early_t thread_early_pointer = &_mi_thread_early;
 
-static void thread_resolve_early(void) {
+mi_no_icall_check static void thread_resolve_early(void) {
   thread_early_pointer();
 }
   #endif

@@ -88,7 +88,7 @@ static prim_start_t* prim_start_take(void) {
   return NULL;
 }
 
-static void* prim_thread_begin(void* arg) {
+mi_no_icall_check static void* prim_thread_begin(void* arg) {
   prim_start_t* start = (prim_start_t*)arg;
   void* (*run)(void*) = start->run;
   void* run_arg = start->arg;
@@ -113,7 +113,7 @@ static prim_create_t prim_create_of_libc(void) {
   #if defined(__cplusplus)
 extern "C"
   #endif
-    __attribute__((visibility("default"), used)) int
+    mi_no_icall_check __attribute__((visibility("default"), used)) int
     pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*run)(void*), void* arg) {
   prim_create_t create = prim_create_of_libc();
   if (mi_unlikely(create == NULL)) return ENOSYS;
@@ -227,7 +227,7 @@ static prim_scheduling_t prim_scheduling(void) {
 }
 
 // stack 0: what threads have by default.
-static int prim_thread_try(void (**entry)(void), size_t stack, prim_scheduling_t s) {
+mi_no_icall_check static int prim_thread_try(void (**entry)(void), size_t stack, prim_scheduling_t s) {
   const struct sched_param ordinary = {0};
   pthread_attr_t           attr;
   pthread_t                thread;

@@ -229,6 +229,39 @@ def single_source_flags(ctx):
     single_sources(ctx, SOURCE_FLAGS_LONG, SOURCE_FLAGS[:2] + SOURCE_FLAGS[4:] + SOURCE_FLAGS_LONG)
 
 
+# ---- control-flow integrity -------------------------------------------------------------------------------------------------------
+
+@case("cfi")
+def cfi(ctx):
+    """Library and program under clang's control-flow integrity, which ends a program at a call that it does not know."""
+    clang = next((c for c in compilers() if "clang" in c), None)
+    if clang is None:
+        raise Skip("clang is not installed")
+    need(f"ld.lld{clang.removeprefix('clang')}")
+    flags = ("-O2", "-flto", "-fsanitize=cfi", "-fvisibility=hidden", f"-I{ROOT / 'include'}")
+    thing, program = ctx.dir / "cfi.o", ctx.dir / "client"
+    run(clang, *flags, "-DNDEBUG", *OVERRIDE, "-c", ROOT / "src/static.c", "-o", thing)
+    compile_client(clang, program, *flags, "-fuse-ld=lld", thing, "-pthread")
+    check_client(program, {"version": ctx.numbers[2], "mi": "ours", **OVERRIDDEN})
+    # The shared library calls the pthread_create of libc and the functions of the program's threads.
+    library, source, threads = ctx.dir / "libcfi.so", ctx.dir / "threads.c", ctx.dir / "threads"
+    run(clang, *flags, "-DNDEBUG", *OVERRIDE, "-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-fPIC", "-shared",
+        "-ftls-model=initial-exec", "-fuse-ld=lld", ROOT / "src/static.c", "-o", library)
+    source.write_text(THREADS, encoding="utf-8")
+    run(clang, source, "-o", threads, "-pthread")
+    run(threads, env={"LD_PRELOAD": str(library)})
+
+
+THREADS = """
+#include <pthread.h>
+static void* run(void* arg) { return arg; }
+int main(void) {
+  pthread_t thread;
+  return pthread_create(&thread, NULL, &run, NULL) != 0 || pthread_join(thread, NULL) != 0;
+}
+"""
+
+
 # ---- link-time optimisation ------------------------------------------------------------------------------------------------------
 
 def lto_build(ctx, cc, flags, linker):
