@@ -279,7 +279,7 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   guard->data = guard->start + place.data;
   guard->data_end = guard->start + place.data_end;
   guard->block = guard->start + place.block;
-  guard->size = (MI_HARDENED ? request->size : mi_max(request->size, 1));
+  guard->size = (MI_PADDING ? request->size : mi_max(request->size, 1));
   guard->freed.n_frames = guard->freed.thread = 0;
   _mi_trace_take(&guard->allocated);
   if (!guard_open_data(guard) || guard_new_page(heap, guard) == NULL) {

@@ -16,7 +16,8 @@
 //      program's own synchronisation.
 // GU5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
 //      So a heap that is bound to an arena has no guarded blocks.
-// GU6  A block of no bytes (in hardened builds, where those and all from 256 KiB on are guarded) has only inaccessible memory.
+// GU6  A block of no bytes has only inaccessible memory in builds with padding, where each block has the size that was asked for;
+//      in others it has one byte.
 // GU7  A sampled block moves when it is resized, since its end has to be where memory ends.  In hardened builds that would make
 //      growing a large block in steps quadratic.  There it stays while it has room, and what it then has behind its end in its
 //      last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.

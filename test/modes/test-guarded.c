@@ -40,9 +40,9 @@ static bool next_is_guarded(void) {
   return newly_guarded() == 1;
 }
 
-// Of a guarded block; one of no bytes has one, but for hardened builds.
+// Of a guarded block; one of no bytes has one in builds without padding.
 static size_t usable(size_t size) {
-  return size == 0 && !MI_HARDENED ? 1 : size;
+  return size == 0 && !MI_PADDING ? 1 : size;
 }
 
 // ---- every kind of block --------------------------------------------------------------------------------------------
@@ -148,6 +148,11 @@ static void check_errors(void) {
   p = (char*)mi_realloc(p, 0);
   last_code = 0;
   mi_free(p);
+  CHECK_EQ(last_code, 0);
+  // Who frees it may say that it has no bytes.
+  mi_free_size(mi_malloc(0), 0);
+  mi_free_size(mi_calloc(0, 1), 0);
+  mi_free_size_aligned(mi_malloc_aligned(0, 64), 0, 64);
   CHECK_EQ(last_code, 0);
   set_rate(0);
   mi_register_error(NULL, NULL);
