@@ -2,7 +2,7 @@
 // Layer: page.
 //
 //   block of a class   | size bytes for the program | 0xDE, up to eight of them ... | last word |
-//   large block        | size bytes for the program | 0xDE x 8 |    its size is in the page's descriptor
+//   large block        | size bytes for the program | 0xDE | 7 bytes |    its size is in the page's descriptor
 //
 //   last word     of a block in use   (block_size - size) * odd ^ (k + address)
 //                 of a free one       the complement of what it was
@@ -13,6 +13,7 @@
 //     pointer are all found by one comparison.  What it was is found out afterwards (verify.c).
 // D2  If there is room before the last word, the bytes that follow the program's are filled, so that a write of one byte
 //     too many is seen.  With no room the last word itself is next.
+//     Behind a large block the other bytes are of a word that depends on key and address: who knows 0xDE does not know them.
 // D3  A block has at least 16 bytes: the first word is its link while it is free, and that must not be the last one.
 // D4  Hardened builds look at the last word of a block that is anybody's, while its owner changes it.  It is aligned, stored and
 //     loaded at once, and always one of these: that of a block in use or of a free one, which it has from the moment when the

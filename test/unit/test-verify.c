@@ -97,6 +97,14 @@ static void check_overflow(size_t size) {
   }
 }
 
+// What follows a large block is not to be had by who knows the program and the library only.
+static void check_foreseen_overflow(size_t size) {
+  char* p = (char*)mi_malloc(size);
+  memset((char*)hidden_pointer(p) + size, MI_FILL_PADDING, 8);
+  mi_free(p);
+  CHECK_FOR(was_reported(EFAULT, "buffer overflow"), "%zu", size);
+}
+
 static void check_wrong_size(size_t size) {
   void* p = mi_malloc(size);
   mi_free_size(hidden_pointer(p), size + 1);
@@ -341,6 +349,7 @@ int main(int argc, char** argv) {
     check_double_free(sizes[i]);
     check_invalid(sizes[i]);
     if (sizes[i] <= MI_CLASS_ASKED_MAX || !MI_HARDENED) check_overflow(sizes[i]); // else memory is inaccessible there
+    if (sizes[i] > MI_CLASS_ASKED_MAX && !MI_HARDENED) check_foreseen_overflow(sizes[i]);
     check_wrong_size(sizes[i]);
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
