@@ -49,6 +49,22 @@ static bool verify_is_start(const mi_page_t* page, const void* p, const char* wh
   return false;
 }
 
+// Was the block linked once?  What was not has whatever the memory was used for before.
+static bool verify_is_made(const mi_page_t* page, const void* p) {
+  size_t extended = mi_load_plain_acquire(&page->extended); // by another thread, perhaps at this moment (D4)
+  size_t at = (size_t)((const char*)p - _mi_page_start(page)) / _mi_page_block_size(page);
+  size_t first = _mi_page_first_made(page);
+  return (at >= first ? at - first : at + page->capacity - first) < extended;
+}
+
+// Nobody has a block that was never made, whatever its end is.
+static bool verify_was_made(const mi_page_t* page, const void* p, const char* what) {
+  if (verify_is_made(page, p)) return true;
+  _mi_message_error(EINVAL, "%s of an invalid pointer: the block %p of %zu bytes was never allocated\n", what, p,
+                    _mi_page_block_size(page));
+  return false;
+}
+
 static bool verify_is_used(const mi_page_t* page, const void* p, const char* what) {
   size_t size = _mi_page_block_size(page);
   if (!_mi_padding_is_rest(_mi_padding_decode(p, ~_mi_padding_last(p, size)), size)) return true;
@@ -107,7 +123,8 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
 bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   if (_mi_page_kind(page) == MI_PAGE_LARGE) return verify_large(page, p, what);
   if (_mi_verify_is_within(page, p) && _mi_padding_is_whole(p, _mi_page_block_size(page))) return true;
-  if (!verify_is_start(page, p, what) || !verify_is_used(page, p, what)) return false;
+  if (!verify_is_start(page, p, what) || !verify_was_made(page, p, what) || !verify_is_used(page, p, what))
+    return false;
   verify_overflow(page, p, what);
   return true;
 }
@@ -115,14 +132,6 @@ bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
 // ---- what lies before a block ---------------------------------------------------------------------------------------
 
 mi_atomic(bool) _mi_verify_skips_others;
-
-// Was the block linked once?  What was not has whatever the memory was used for before.
-static bool verify_is_made(const mi_page_t* page, const void* p) {
-  size_t extended = mi_load_plain_acquire(&page->extended); // by another thread, perhaps at this moment (D4)
-  size_t at = (size_t)((const char*)p - _mi_page_start(page)) / _mi_page_block_size(page);
-  size_t first = _mi_page_first_made(page);
-  return (at >= first ? at - first : at + page->capacity - first) < extended;
-}
 
 mi_cold void _mi_verify_before_any(mi_page_t* slice, const void* p) {
   const mi_page_t* page = slice - slice->to_first;

@@ -97,6 +97,26 @@ static void check_overflow(size_t size) {
   }
 }
 
+// A block that was never made is none, and goes to nobody twice.
+static void check_never_made(size_t size) {
+  enum { n = 200 };
+  char*      blocks[n];
+  mi_heap_t* heap = mi_heap_new();
+  blocks[0] = (char*)mi_heap_malloc(heap, size);
+  mi_page_t* page = _mi_page_of(blocks[0]);
+  size_t     made = page->extended;
+  for (size_t i = made; i < page->capacity; i++) {
+    free_wrongly(_mi_page_block(page, (_mi_page_first_made(page) + i) % page->capacity));
+    CHECK_FOR(was_reported(EINVAL, "never allocated"), "%zu of %zu, %zu bytes", i, made, size);
+  }
+  for (size_t i = 1; i < n; i++) {
+    blocks[i] = (char*)mi_heap_malloc(heap, size);
+    for (size_t k = 0; k < i; k++) CHECK(blocks[i] != blocks[k]);
+  }
+  mi_heap_destroy(heap);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
 // What follows a large block is not to be had by who knows the program and the library only.
 static void check_foreseen_overflow(size_t size) {
   char* p = (char*)mi_malloc(size);
@@ -354,6 +374,8 @@ int main(int argc, char** argv) {
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
   check_invalid_at_end();
+  check_never_made(4000);
+  check_never_made(20000);
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();
