@@ -109,18 +109,19 @@ static bool heap_end_free_theaps(mi_heap_t* heap) {
   return heap->vacant != NULL;
 }
 
-// Tools are told of each block that goes with its heap.
-static void heap_end_untrack_page(mi_page_t* page) {
-  size_t size = _mi_page_block_size(page);
-  for (size_t i = 0; i < page->capacity; i++) {
-    void* p = _mi_page_block(page, i);
-    if (_mi_padding_is_whole(p, size)) mi_track_unblock(p);
+// In checked builds, each block in use goes as if it were freed: tools are told of it, and its end is not taken for that of a block
+// of the page which gets this memory.
+static void heap_end_retire_blocks(mi_page_t* page) {
+  size_t size = _mi_page_block_size(page), first = _mi_page_first_made(page);
+  for (size_t i = 0; i < page->extended; i++) {
+    void* p = _mi_page_block(page, (first + i) % page->capacity);
+    if (MI_TRACK && _mi_padding_is_whole(p, size)) mi_track_unblock(p);
     if (_mi_padding_is_whole(p, size)) {
-      mi_track_freed(p, _mi_padding_read(p, size));
+      if (MI_TRACK) mi_track_freed(p, _mi_padding_read(p, size));
       _mi_padding_retire(p, size);
     }
   }
-  mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+  if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
 }
 
 // Nobody else has rights on the page any more.
@@ -131,7 +132,7 @@ static void heap_end_destroy_page(mi_page_t* page) {
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED)
     _mi_stat_decrease(&_mi_stat_live.pages_abandoned, 1);
-  if (MI_TRACK) heap_end_untrack_page(page);
+  if (MI_CHECKED) heap_end_retire_blocks(page);
   if (MI_TAGS) _mi_prim_tag_clear(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7
   _mi_page_set_used(page, 0);

@@ -117,6 +117,25 @@ static void check_never_made(size_t size) {
   CHECK_FOR(was_reported(0, ""), "%zu", size);
 }
 
+// Blocks that went with their heap are no blocks of the one that gets its memory.
+static void check_destroyed(size_t size) {
+  enum { n = 60 };
+  void*      blocks[n];
+  mi_heap_t* heap = mi_heap_new();
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, size);
+  mi_heap_destroy(heap);
+  heap = mi_heap_new();
+  void* first = mi_heap_malloc(heap, size);
+  for (size_t i = 0; i < n; i++) {
+    if (blocks[i] == first) continue;
+    free_wrongly(blocks[i]);
+    CHECK_FOR(n_codes == 1, "block %zu of %zu bytes: %zu reports", i, size, n_codes);
+    n_codes = 0;
+  }
+  mi_heap_destroy(heap);
+  sink_clear(&sink);
+}
+
 // What follows a large block is not to be had by who knows the program and the library only.
 static void check_foreseen_overflow(size_t size) {
   char* p = (char*)mi_malloc(size);
@@ -376,6 +395,7 @@ int main(int argc, char** argv) {
   check_invalid_at_end();
   check_never_made(4000);
   check_never_made(20000);
+  for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();
