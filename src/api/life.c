@@ -62,6 +62,7 @@ void _mi_life_resize(mi_page_t* page, void* p, size_t old_size, size_t new_size,
     if (new_size < old_size) mi_track_closed((char*)p + new_size, old_size - new_size);
   }
   if (zero && new_size > old_size) memset((char*)p + old_size, 0, mi_min(new_size, room) - old_size);
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) _mi_padding_clear_large(page, old_size);
   _mi_padding_write_any(page, p, new_size);
 }
 

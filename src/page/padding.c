@@ -16,6 +16,12 @@ void _mi_padding_write_large(mi_page_t* page, size_t size) {
   if (!MI_TRACK) memcpy(end, &behind, sizeof(behind));
 }
 
+void _mi_padding_clear_large(mi_page_t* page, size_t size) {
+  if (MI_TRACK || _mi_page_has(page, MI_PAGE_GUARDED)) return;
+  if (size + MI_PADDING_SIZE <= _mi_page_large_size(page))
+    memset(_mi_page_large_block(page) + size, 0, MI_PADDING_SIZE);
+}
+
 size_t _mi_padding_read_large(const mi_page_t* page) {
   uint64_t    behind;
   const char* end = _mi_page_large_block(page) + page->asked;

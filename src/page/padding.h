@@ -114,6 +114,9 @@ static mi_always_inline void _mi_padding_retire(void* p, size_t block_size) {
 void   _mi_padding_write_large(mi_page_t* page, size_t size);
 size_t _mi_padding_read_large(const mi_page_t* page);
 
+// What followed the block when it had that size is gone: as a part of the block it would tell the program of the keys.
+void _mi_padding_clear_large(mi_page_t* page, size_t size);
+
 // ---- any block, by its page -----------------------------------------------------------------------------------------
 
 static inline void _mi_padding_write_any(mi_page_t* page, void* p, size_t size) {

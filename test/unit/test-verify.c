@@ -144,6 +144,17 @@ static void check_foreseen_overflow(size_t size) {
   CHECK_FOR(was_reported(EFAULT, "buffer overflow"), "%zu", size);
 }
 
+// Nor is it left in the block when that grows.
+static void check_grown(size_t size) {
+  uint64_t behind, within;
+  char*    p = (char*)mi_malloc(size);
+  memcpy(&behind, (char*)hidden_pointer(p) + size, sizeof(behind));
+  p = (char*)mi_realloc(p, size + 1000);
+  memcpy(&within, p + size, sizeof(within));
+  CHECK_FOR(within != behind, "%zu", size);
+  mi_free(p);
+}
+
 static void check_wrong_size(size_t size) {
   void* p = mi_malloc(size);
   mi_free_size(hidden_pointer(p), size + 1);
@@ -388,7 +399,10 @@ int main(int argc, char** argv) {
     check_double_free(sizes[i]);
     check_invalid(sizes[i]);
     if (sizes[i] <= MI_CLASS_ASKED_MAX || !MI_HARDENED) check_overflow(sizes[i]); // else memory is inaccessible there
-    if (sizes[i] > MI_CLASS_ASKED_MAX && !MI_HARDENED) check_foreseen_overflow(sizes[i]);
+    if (sizes[i] > MI_CLASS_ASKED_MAX && !MI_HARDENED) {
+      check_foreseen_overflow(sizes[i]);
+      check_grown(sizes[i]);
+    }
     check_wrong_size(sizes[i]);
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
