@@ -3,35 +3,13 @@
 #include <errno.h>
 #include "../check.h"
 #include "../modes/support.h"
-#include "../sink.h"
 #include "mimalloc.h"
 #include "mimalloc-profile.h"
 #include "api/life.h"
 #include "heap/guard.h"
 #include "page/fill.h"
 #include "page/verify.h"
-
-static sink_t sink;
-static int    codes[16];
-static size_t n_codes;
-
-static void note_error(int code, void* arg) {
-  (void)arg;
-  if (n_codes < COUNT_OF(codes)) codes[n_codes] = code;
-  n_codes++;
-}
-
-// Since the last time: one error of that code (0: none), with a message that has the words.
-static bool was_reported(int code, const char* words) {
-  bool is_right = (code == 0 ? n_codes == 0 : n_codes == 1 && codes[0] == code && sink_has(&sink, words));
-  n_codes = 0;
-  sink_clear(&sink);
-  return is_right;
-}
-
-static void free_wrongly(void* p) {
-  mi_free(hidden_pointer(p));
-}
+#include "reports.h"
 
 // Sizes of which some leave no room before the last word of the block, and some are large.
 static const size_t sizes[] = {1,        8,        24,      100,        120,       121,    1000,
@@ -95,45 +73,6 @@ static void check_overflow(size_t size) {
     mi_free(p);
     CHECK_FOR(was_reported(0, ""), "%zu behind %zu", at, size);
   }
-}
-
-// A block that was never made is none, and goes to nobody twice.
-static void check_never_made(size_t size) {
-  enum { n = 200 };
-  char*      blocks[n];
-  mi_heap_t* heap = mi_heap_new();
-  blocks[0] = (char*)mi_heap_malloc(heap, size);
-  mi_page_t* page = _mi_page_of(blocks[0]);
-  size_t     made = page->extended;
-  for (size_t i = made; i < page->capacity; i++) {
-    free_wrongly(_mi_page_block(page, (_mi_page_first_made(page) + i) % page->capacity));
-    CHECK_FOR(was_reported(EINVAL, "never allocated"), "%zu of %zu, %zu bytes", i, made, size);
-  }
-  for (size_t i = 1; i < n; i++) {
-    blocks[i] = (char*)mi_heap_malloc(heap, size);
-    for (size_t k = 0; k < i; k++) CHECK(blocks[i] != blocks[k]);
-  }
-  mi_heap_destroy(heap);
-  CHECK_FOR(was_reported(0, ""), "%zu", size);
-}
-
-// Blocks that went with their heap are no blocks of the one that gets its memory.
-static void check_destroyed(size_t size) {
-  enum { n = 60 };
-  void*      blocks[n];
-  mi_heap_t* heap = mi_heap_new();
-  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, size);
-  mi_heap_destroy(heap);
-  heap = mi_heap_new();
-  void* first = mi_heap_malloc(heap, size);
-  for (size_t i = 0; i < n; i++) {
-    if (blocks[i] == first) continue;
-    free_wrongly(blocks[i]);
-    CHECK_FOR(n_codes == 1, "block %zu of %zu bytes: %zu reports", i, size, n_codes);
-    n_codes = 0;
-  }
-  mi_heap_destroy(heap);
-  sink_clear(&sink);
 }
 
 // What follows a large block is not to be had by who knows the program and the library only.
@@ -387,11 +326,8 @@ int main(int argc, char** argv) {
     return skip_code;
   }
   rng_t r = rng_make(test_seed(argc, argv));
-  mi_option_set(mi_option_max_errors, 100000);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
-  mi_register_error(&note_error, NULL);
-  mi_register_output(&sink_write, &sink);
-  was_reported(0, "");
+  reports_begin();
   check_keys();
   check_small_fill();
   check_right(&r);
@@ -407,9 +343,6 @@ int main(int argc, char** argv) {
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
   check_invalid_at_end();
-  check_never_made(4000);
-  check_never_made(20000);
-  for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();

@@ -1,0 +1,63 @@
+// Proves: a free of a block that nobody has is reported and ignored, whatever its memory holds: one that was never made, and one that
+// went with its heap.  Nobody gets a block that another has afterwards.  Checked builds.
+#include "../check.h"
+#include "../modes/support.h"
+#include "mimalloc.h"
+#include "page/fill.h"
+#include "page/verify.h"
+#include "reports.h"
+
+// A block that was never made is none, and goes to nobody twice.
+static void check_never_made(size_t size) {
+  enum { n = 200 };
+  char*      blocks[n];
+  mi_heap_t* heap = mi_heap_new();
+  blocks[0] = (char*)mi_heap_malloc(heap, size);
+  mi_page_t* page = _mi_page_of(blocks[0]);
+  size_t     made = page->extended;
+  for (size_t i = made; i < page->capacity; i++) {
+    free_wrongly(_mi_page_block(page, (_mi_page_first_made(page) + i) % page->capacity));
+    CHECK_FOR(was_reported(EINVAL, "never allocated"), "%zu of %zu, %zu bytes", i, made, size);
+  }
+  for (size_t i = 1; i < n; i++) {
+    blocks[i] = (char*)mi_heap_malloc(heap, size);
+    for (size_t k = 0; k < i; k++) CHECK(blocks[i] != blocks[k]);
+  }
+  mi_heap_destroy(heap);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
+// Blocks that went with their heap are no blocks of the one that gets its memory.
+static void check_destroyed(size_t size) {
+  enum { n = 60 };
+  void*      blocks[n];
+  mi_heap_t* heap = mi_heap_new();
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_heap_malloc(heap, size);
+  mi_heap_destroy(heap);
+  heap = mi_heap_new();
+  void* first = mi_heap_malloc(heap, size);
+  for (size_t i = 0; i < n; i++) {
+    if (blocks[i] == first) continue;
+    free_wrongly(blocks[i]);
+    CHECK_FOR(n_codes == 1, "block %zu of %zu bytes: %zu reports", i, size, n_codes);
+    n_codes = 0;
+  }
+  mi_heap_destroy(heap);
+  sink_clear(&sink);
+}
+
+int main(void) {
+  watchdog(60);
+  if (!MI_CHECKED || !MI_FILL) {
+    test_skip("the checks of blocks", "this build has none, or leaves them to a tool");
+    return skip_code;
+  }
+  mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
+  reports_begin();
+  check_never_made(4000);
+  check_never_made(20000);
+  for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
+  CHECK(mi_heap_check(NULL));
+  mi_register_output(NULL, NULL);
+  return check_result();
+}
