@@ -45,7 +45,9 @@
   #define MI_BIG_ENDIAN 0
 #endif
 
-// For functions that run before there is thread-local storage, where -fstack-protector has its secret on some processors.
+// For functions that run before there is thread-local storage and before the loader has bound what they call: nothing that the compiler
+// adds to a function may be there.  -fstack-protector has its secret in such storage on some processors, -fsanitize=safe-stack its stack,
+// and -finstrument-functions calls others.
 #if defined(__has_attribute)
   #if __has_attribute(no_stack_protector)
     #define mi_no_stack_protector __attribute__((no_stack_protector))
@@ -55,6 +57,13 @@
   #define mi_no_stack_protector __attribute__((optimize("no-stack-protector")))
 #elif !defined(mi_no_stack_protector)
   #define mi_no_stack_protector
+#endif
+#if defined(__clang__)
+  #define mi_bare mi_no_stack_protector __attribute__((no_instrument_function, no_sanitize("safe-stack")))
+#elif defined(__GNUC__)
+  #define mi_bare mi_no_stack_protector __attribute__((no_instrument_function))
+#else
+  #define mi_bare
 #endif
 
 // For large variables of which most is never touched: they lie behind the small ones, so that these share OS pages.

@@ -36,7 +36,7 @@ mi_hidden void           _mi_thread_early(void) __attribute__((ifunc("_mi_thread
 }
   #endif
 
-mi_no_stack_protector thread_early_t _mi_thread_early_resolver(void) {
+mi_bare thread_early_t _mi_thread_early_resolver(void) {
   // In a static program it runs before there is thread-local storage at all; then nobody can allocate yet.
   if (_mi_prim_has_thread_storage() && _mi_theap_default == NULL) _mi_theap_default = &_mi_theap_none;
   return &thread_nothing;

@@ -159,7 +159,7 @@ bool _mi_prim_is_unloadable(void) {
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 // By hand: nothing of libc may be called yet, and errno is thread-local itself.
-mi_no_stack_protector bool _mi_prim_has_thread_storage(void) {
+mi_bare bool _mi_prim_has_thread_storage(void) {
 #if defined(__x86_64__) && defined(__LP64__)
   uintptr_t base = 0;
   long      result;

@@ -229,6 +229,17 @@ def single_source_flags(ctx):
     single_sources(ctx, SOURCE_FLAGS_LONG, SOURCE_FLAGS[:2] + SOURCE_FLAGS[4:] + SOURCE_FLAGS_LONG)
 
 
+@case("instrumented")
+def instrumented(ctx):
+    """src/static.c with code that the compiler adds to each function, also to those that run before the process is set up."""
+    for compiler in compilers():
+        flags = ["-finstrument-functions"] + (["-fsanitize=safe-stack"] if "clang" in compiler else [])
+        for flag in flags:
+            program = ctx.dir / f"{compiler}{flag}"
+            compile_client(compiler, program, "-O1", flag, f"-I{ROOT / 'include'}", *OVERRIDE, ROOT / "src/static.c", "-pthread")
+            check_client(program, {"version": ctx.numbers[2], "mi": "ours", **OVERRIDDEN})
+
+
 # ---- control-flow integrity -------------------------------------------------------------------------------------------------------
 
 @case("cfi")
