@@ -38,9 +38,9 @@
 extern "C" {
 #endif
 
-/* Starts the profile, or changes its rate: the mean distance of samples in bytes. 0: that of the environment, or 512 KiB. Blocks
-   that were allocated before are not in it. ENOMEM: there is no memory for its tables (about 8 MiB of address space, backed as
-   they fill). ENOTSUP: in a build for a tool that watches every block. */
+/* Starts the profile, or changes its rate: the mean distance of samples in bytes, at most 1 GiB. 0: that of the environment, or
+   512 KiB. Blocks that were allocated before are not in it. ENOMEM: there is no memory for its tables (about 8 MiB of address
+   space, backed as they fill). ENOTSUP: in a build for a tool that watches every block. */
 mi_decl_export int mi_profile_start(size_t rate) mi_attr_noexcept;
 
 /* Takes no samples any more. Blocks that are freed still leave the profile, so that one can be written later. If it is started
