@@ -78,13 +78,15 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
   return true;
 }
 
-bool _mi_heap_may_grow(const mi_page_t* page, size_t n) {
-  mi_heap_t* heap = _mi_heap_of(page);
-  size_t     n_more = (n - mi_min(n, page->n_slices)) * MI_SLICE_SIZE;
-  if (mi_likely(heap == &_mi_heap_main || n_more == 0 || !_mi_limit_is_set(&heap->limit))) return true;
-  bool ok = _mi_limit_add(&heap->limit, n_more, 0);
-  if (ok) _mi_limit_remove(&heap->limit, n_more); // it is counted when it is there
+bool _mi_heap_may_take(mi_heap_t* heap, size_t n) {
+  if (mi_likely(heap == &_mi_heap_main || n == 0 || !_mi_limit_is_set(&heap->limit))) return true;
+  bool ok = _mi_limit_add(&heap->limit, n * MI_SLICE_SIZE, 0);
+  if (ok) _mi_limit_remove(&heap->limit, n * MI_SLICE_SIZE); // it is counted when it is there
   return ok;
+}
+
+bool _mi_heap_may_grow(const mi_page_t* page, size_t n) {
+  return _mi_heap_may_take(_mi_heap_of(page), n - mi_min(n, page->n_slices));
 }
 
 void _mi_heap_resize_page(mi_page_t* page, size_t n) {

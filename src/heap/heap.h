@@ -102,6 +102,9 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 // asked: there is no way back once contents have moved (_mi_heap_may_grow).
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
 
+// May the heap have so many slices more?  Who asks before he takes them need not give them back.  False when its limit refuses.
+bool _mi_heap_may_take(mi_heap_t* heap, size_t n);
+
 // May the large block of that page have n slices?  False when its heap's limit refuses.
 bool _mi_heap_may_grow(const mi_page_t* page, size_t n);
 

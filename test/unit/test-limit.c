@@ -1,7 +1,8 @@
 // Proves: memory limits count exactly what slices and mapped blocks there are, whatever is done with them and whichever call to
 // the system fails; what is retained is given back before a request is refused; a refused request leaves everything as it was; what
-// the system does not take back is used again under the limit.
+// the system does not take back is used again under the limit; what the limit of a heap refuses is not taken and cleared first.
 #include "../check.h"
+#include "../modes/populate.h"
 #include "../modes/support.h"
 #include "arena/purge.h"
 #include "arena/shrink.h"
@@ -265,10 +266,24 @@ static void check_huge_pages(void) {
   mi_collect(true);
 }
 
+static void check_heap_refuses_first(void) {
+  enum { n = 20 };
+  mi_heap_t* heap = mi_heap_new();
+  CHECK_EQ(mi_heap_limit_set(heap, 8 * MiB, 0), 0);
+  mi_free(mi_heap_malloc(heap, 1));
+  long before = minor_faults();
+  for (size_t i = 0; i < n; i++) CHECK(mi_heap_zalloc(heap, 16 * MiB) == NULL);
+  long faults = minor_faults() - before;
+  printf("%d requests refused: %ld page faults\n", n, faults);
+  CHECK_FOR(TEST_SANITIZED || faults < 1000, "%ld", faults);
+  mi_heap_destroy(heap);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(200);
   mi_option_set(mi_option_show_errors, 0);
+  check_heap_refuses_first();
   check_huge_pages();
   check_room();
   check_counts(seed);
