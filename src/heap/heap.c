@@ -78,19 +78,14 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
   return true;
 }
 
-static mi_always_inline bool heap_may_take(mi_heap_t* heap, size_t n) {
-  if (mi_likely(heap == &_mi_heap_main || n == 0 || !_mi_limit_is_set(&heap->limit))) return true;
+bool _mi_heap_ask_limit(mi_heap_t* heap, size_t n) {
   bool ok = _mi_limit_add(&heap->limit, n * MI_SLICE_SIZE, 0);
   if (ok) _mi_limit_remove(&heap->limit, n * MI_SLICE_SIZE); // it is counted when it is there
   return ok;
 }
 
-bool _mi_heap_may_take(mi_heap_t* heap, size_t n) {
-  return heap_may_take(heap, n);
-}
-
 bool _mi_heap_may_grow(const mi_page_t* page, size_t n) {
-  return heap_may_take(_mi_heap_of(page), n - mi_min(n, page->n_slices));
+  return _mi_heap_may_take(_mi_heap_of(page), n - mi_min(n, page->n_slices));
 }
 
 void _mi_heap_resize_page(mi_page_t* page, size_t n) {

@@ -103,7 +103,11 @@ bool _mi_heap_add_page(mi_heap_t* heap, mi_page_t* page);
 bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page);
 
 // May the heap have so many slices more?  Who asks before he takes them need not give them back.  False when its limit refuses.
-bool _mi_heap_may_take(mi_heap_t* heap, size_t n);
+bool _mi_heap_ask_limit(mi_heap_t* heap, size_t n);
+
+static inline bool _mi_heap_may_take(mi_heap_t* heap, size_t n) {
+  return mi_likely(heap == &_mi_heap_main || n == 0 || !_mi_limit_is_set(&heap->limit)) || _mi_heap_ask_limit(heap, n);
+}
 
 // May the large block of that page have n slices?  False when its heap's limit refuses.
 bool _mi_heap_may_grow(const mi_page_t* page, size_t n);

@@ -189,7 +189,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   size_t adjust = large_adjust(align, offset);
   if (size > (size_t)PTRDIFF_MAX - adjust - MI_SLICE_SIZE) return NULL;
   size_t n = mi_div_up(mi_max(size, 1) + adjust, MI_SLICE_SIZE);
-  if (mi_unlikely(heap != &_mi_heap_main) && !_mi_heap_may_take(heap, n)) return NULL;
+  if (!_mi_heap_may_take(heap, n)) return NULL;
   mi_page_t* page = large_new(n, align, mi_load_relaxed(&heap->arena), adjust, zero);
   if (page == NULL || _mi_large_add(heap, NULL, page) == NULL) return NULL;
   page->keeper = _mi_theap_backing();
