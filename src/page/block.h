@@ -5,7 +5,8 @@
 //
 // B1  A link is decoded, and must then be a multiple of 8 within our memory: 2^43 words of 2^64 are.  The product spreads
 //     whatever was changed in its lower bits over all higher ones, so that a link of which any part was overwritten (by
-//     who had freed the block, or from the block before it) is found when the block is taken from its list.
+//     who had freed the block, or from the block before it) is found when the block is taken from its list.  It has 64 bits
+//     with pointers of 32 bits too, of which our memory may be the half: what is decoded has 32 zeros then.
 //
 // Programs that corrupt memory by accident are found with near certainty; one that does so on purpose has to know the key,
 // which is chosen at the start of the process.
@@ -18,7 +19,11 @@
 #include "../prim/tag.h"
 
 typedef struct mi_block_s {
+#if MI_CHECKED
+  uint64_t coded;
+#else
   struct mi_block_s* next;
+#endif
 } mi_block_t;
 
 typedef struct mi_block_keys_s {
@@ -29,19 +34,13 @@ typedef struct mi_block_keys_s {
 extern mi_block_keys_t _mi_block_keys;
 
 #define MI_MIX         0x9E3779B97F4A7C15u // odd: the bits of the golden ratio
-#define MI_MIX_INVERSE 0xF1DE83E19937733Du // modulo 2^64, and so with 32 bits modulo 2^32
+#define MI_MIX_INVERSE 0xF1DE83E19937733Du // modulo 2^64
 
 // Chooses the keys, before the first block is linked.
 void _mi_block_init(void);
 
 // A number that nobody can foresee who does not know the keys.
 uint64_t _mi_block_random(const void* where);
-
-static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
-  uintptr_t coded = ((uintptr_t)next ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)block)) * (uintptr_t)MI_MIX;
-  if (MI_TRACK) mi_track_store(block, coded);
-  else block->next = (MI_CHECKED ? (mi_block_t*)coded : (mi_block_t*)next);
-}
 
 // The last word of blocks of others can be looked at where a word is stored and loaded at once (padding.h, D4).
 #define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
@@ -56,31 +55,63 @@ static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
   memcpy(__builtin_assume_aligned((char*)block + size - sizeof(last), 8), &last, sizeof(last));
 }
 
-#define MI_BLOCK_DECODE(coded, block) \
-  (((coded) * (uintptr_t)MI_MIX_INVERSE) ^ ((uintptr_t)_mi_block_keys.link + (uintptr_t)(block)))
+// ---- links ----------------------------------------------------------------------------------------------------------
 
-static mi_always_inline uintptr_t _mi_block_decode(const mi_block_t* block) {
-  uintptr_t coded = (MI_TRACK ? (uintptr_t)mi_track_load(block) : (uintptr_t)block->next);
-  return MI_BLOCK_DECODE(coded, block);
+#if MI_CHECKED
+
+static mi_always_inline uint64_t _mi_block_code(const mi_block_t* block, const mi_block_t* next) {
+  return ((uintptr_t)next ^ (_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+}
+
+// An address, or what is none if the word was overwritten.
+static mi_always_inline uint64_t _mi_block_decode(const mi_block_t* block, uint64_t coded) {
+  return (coded * MI_MIX_INVERSE) ^ (_mi_block_keys.link + (uintptr_t)block);
+}
+
+static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
+  uint64_t coded = _mi_block_code(block, next);
+  if (MI_TRACK) mi_track_store(block, coded);
+  else block->coded = coded;
+}
+
+// Where the link leads.
+static mi_always_inline uint64_t _mi_block_next(const mi_block_t* block) {
+  return _mi_block_decode(block, MI_TRACK ? mi_track_load(block) : block->coded);
 }
 
 // The block that follows in a list, for fast paths: false if none does, or it cannot be found fast.
 static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_block_t** next) {
-  if (!MI_CHECKED) {
-    *next = block->next;
-    return true;
-  }
-  uintptr_t found = _mi_block_decode(block);
-  uintptr_t offset = found - _mi_region_all[0].base;
-  *next = (mi_block_t*)found;
+  uint64_t found = _mi_block_next(block);
+  uint64_t offset = found - _mi_region_all[0].base;
+  *next = (mi_block_t*)(uintptr_t)found;
   // What is no multiple of 8 becomes large.
-  size_t n_slices = mi_load_growing(&_mi_region_all[0].n_slices);
-  return ((offset >> 3) | (offset << (8 * sizeof(offset) - 3))) < n_slices << (MI_SLICE_SHIFT - 3);
+  uint64_t n_slices = mi_load_growing(&_mi_region_all[0].n_slices);
+  return ((offset >> 3) | (offset << 61)) < n_slices << (MI_SLICE_SHIFT - 3);
 }
 
 // The same for those who only look, at a list that may be changing or damaged: to wherever the link leads.
 static inline mi_may_race mi_block_t* _mi_block_peek(const mi_block_t* block) {
-  if (MI_TRACK) return (mi_block_t*)_mi_block_decode(block);
-  uintptr_t coded = (MI_TAGS ? _mi_prim_tag_peek((const uintptr_t*)(const void*)block) : (uintptr_t)block->next);
-  return (mi_block_t*)(MI_CHECKED ? MI_BLOCK_DECODE(coded, block) : coded);
+  return (mi_block_t*)(uintptr_t)_mi_block_decode(block, MI_TRACK ? mi_track_load(block) : block->coded);
 }
+
+#else
+
+static mi_always_inline void _mi_block_set_next(mi_block_t* block, const mi_block_t* next) {
+  block->next = (mi_block_t*)next;
+}
+
+static mi_always_inline uint64_t _mi_block_next(const mi_block_t* block) {
+  return (uintptr_t)block->next;
+}
+
+static mi_always_inline bool _mi_block_next_fast(const mi_block_t* block, mi_block_t** next) {
+  *next = block->next;
+  return true;
+}
+
+static inline mi_may_race mi_block_t* _mi_block_peek(const mi_block_t* block) {
+  if (MI_TAGS) return (mi_block_t*)_mi_prim_tag_peek((const uintptr_t*)(const void*)block);
+  return block->next;
+}
+
+#endif

@@ -21,8 +21,10 @@ mi_noinline mi_page_t* _mi_page_at_other(const void* p) {
 }
 
 mi_block_t* _mi_page_next_any(const mi_block_t* block) {
-  const void* next = (const void*)_mi_block_decode(block);
-  if (next == NULL || (mi_is_aligned(next, sizeof(void*)) && _mi_page_at(next) != NULL)) return (mi_block_t*)next;
+  uint64_t    found = _mi_block_next(block);
+  mi_block_t* next = (mi_block_t*)(uintptr_t)found;
+  if (found == 0) return NULL;
+  if (found == (uintptr_t)next && mi_is_aligned(next, sizeof(found)) && _mi_page_at(next) != NULL) return next;
   const mi_page_t* page = _mi_page_of(block);
   if (page == NULL) {
     _mi_message_error(EFAULT, "corrupted list of free blocks: %p is no block\n", (const void*)block);

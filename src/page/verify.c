@@ -30,7 +30,9 @@ mi_noinline bool _mi_verify_freed_any(const void* p, size_t block_size) {
 }
 
 bool _mi_verify_unlinked(const void* p, size_t block_size) {
-  if (mi_likely(((const mi_block_t*)p)->next == (mi_block_t*)MI_FILL_FREED_WORD)) return true;
+  uint64_t first;
+  memcpy(&first, p, sizeof(first));
+  if (mi_likely(first == MI_FILL_FREED_WORD)) return true;
   _mi_trace_explain(p);
   _mi_message_error(EFAULT, "use after free: the free block %p of %zu bytes was written to at its start\n", p,
                     block_size);

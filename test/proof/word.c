@@ -79,9 +79,9 @@ void proof_let_go(void) {
 
 // B1: whatever the key and wherever the block is.
 void proof_link(void) {
-  uintptr_t coded = nondet_u64(), place = nondet_u64(), next = nondet_u64();
+  mi_block_t* block = (mi_block_t*)(uintptr_t)nondet_u64();
+  mi_block_t* next = (mi_block_t*)(uintptr_t)nondet_u64();
   _mi_block_keys.link = nondet_u64();
   ENSURE(MI_MIX * MI_MIX_INVERSE == 1);
-  coded = (next ^ (_mi_block_keys.link + place)) * MI_MIX;
-  ENSURE(MI_BLOCK_DECODE(coded, place) == next);
+  ENSURE(_mi_block_decode(block, _mi_block_code(block, next)) == (uintptr_t)next);
 }

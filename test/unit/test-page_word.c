@@ -17,7 +17,7 @@ static bool            is_chained[capacity];
 
 // These blocks lie in no region, where _mi_page_next_block would look for them.
 static const mi_block_t* next_of(const mi_block_t* block) {
-  return MI_CHECKED ? (const mi_block_t*)_mi_block_decode(block) : block->next;
+  return (const mi_block_t*)(uintptr_t)_mi_block_next(block);
 }
 
 static void check_chain(const mi_block_t* first, size_t n) {

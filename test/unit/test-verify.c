@@ -351,7 +351,9 @@ int main(int argc, char** argv) {
   }
   check_random();
   CHECK(mi_heap_check(NULL));
-  for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(at); // what the link led to is lost
+  for (int i = 0; i < 20; i++) { // what the links led to is lost
+    for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(at);
+  }
   mi_register_output(NULL, NULL);
   return check_result();
 }
