@@ -122,29 +122,37 @@ static void* use_far_heaps(void* arg) {
 
 // With two threads, each with theaps of its own.
 static double seconds_in_heaps(size_t n, size_t stride) {
-  far_t far;
+  far_t     far;
+  pthread_t other;
   memset(&far, 0, sizeof(far));
   far.n = n;
   far.stride = stride;
-  double least = 1e9;
-  for (int i = 0; i < n_tries; i++) {
-    pthread_t other;
-    pthread_barrier_init(&far.barrier, NULL, 2);
-    pthread_create(&other, NULL, &use_far_heaps, &far);
-    use_far_heaps(&far);
-    pthread_join(other, NULL);
-    pthread_barrier_destroy(&far.barrier);
-    if (far.seconds < least) least = far.seconds;
-  }
-  return least;
+  pthread_barrier_init(&far.barrier, NULL, 2);
+  pthread_create(&other, NULL, &use_far_heaps, &far);
+  use_far_heaps(&far);
+  pthread_join(other, NULL);
+  pthread_barrier_destroy(&far.barrier);
+  return far.seconds;
 }
 
+static void keep_least(double* least, double seconds) {
+  if (seconds < *least) *least = seconds;
+}
+
+// In turns, until a machine that is busy for a while has left time enough for each.
 static void check_far_heaps(void) {
+  double few = 1e9, same = 1e9, many = 1e9;
+  bool   is_alike = false;
   make_heaps(500);
-  double few = seconds_in_heaps(4, 1), same = seconds_in_heaps(16, 8), many = seconds_in_heaps(64, 1);
+  for (int i = 0; i < n_tries || (!is_alike && i < 20 * n_tries); i++) {
+    keep_least(&few, seconds_in_heaps(4, 1));
+    keep_least(&same, seconds_in_heaps(16, 8));
+    keep_least(&many, seconds_in_heaps(64, 1));
+    is_alike = (same < 2.2 * few + 5e-9 && many < 2.2 * few + 5e-9);
+  }
   printf("malloc and free in 4 heaps %.1f ns, in every 8th %.1f ns, in 64 heaps %.1f ns\n", few * 1e9, same * 1e9,
          many * 1e9);
-  if (!is_slow) CHECK(same < 2.2 * few + 5e-9 && many < 2.2 * few + 5e-9);
+  if (!is_slow) CHECK(is_alike);
   end_heaps(500);
 }
 
