@@ -525,7 +525,6 @@ static void check_faults(void) {
   size_t        n_major = 0;
   getrusage(RUSAGE_SELF, &before);
   mi_process_info(NULL, NULL, NULL, NULL, NULL, NULL, NULL, &n_major);
-  CHECK_EQ(n_major, before.ru_majflt);
   char* volatile p = (char*)mi_malloc(200 * MiB);
   for (size_t i = 0; i < 1000; i++) p[i * 64 * KiB] = 1;
   CHECK(mi_stats_get_json(sizeof(json), json) == json);
@@ -535,7 +534,9 @@ static void check_faults(void) {
   int64_t n = json_number("page_faults_minor", NULL, 0);
   CHECK_FOR(n > before.ru_minflt && n <= after.ru_minflt, "%ld %lld %ld", before.ru_minflt, (long long)n,
             after.ru_minflt);
-  CHECK_EQ(json_number("page_faults", NULL, 0), before.ru_majflt);
+  // A page of the program may have been read from the disk in between.
+  int64_t n_json = json_number("page_faults", NULL, 0);
+  CHECK(before.ru_majflt <= (long)n_major && (int64_t)n_major <= n_json && n_json <= after.ru_majflt);
   const char* at = strstr(table.text, ", minor faults: ");
   CHECK(at != NULL && strstr(table.text, ", major faults: ") != NULL);
   n = (at == NULL ? -1 : strtoll(at + strlen(", minor faults: "), NULL, 10));
