@@ -1,6 +1,7 @@
 // Proves: the profile's tables have bounds: with more blocks in use than they hold the mean distance is doubled, and estimates stay
 // right; stacks that are too many are counted together.  Distances are exponentially distributed, and probabilities those of
 // the exponential function.
+#include <pthread.h>
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/event.h"
@@ -124,11 +125,35 @@ static void check_reasons(void) {
   }
 }
 
+static void* delete_heap(void* heap) {
+  mi_heap_delete((mi_heap_t*)heap);
+  return NULL;
+}
+
+// A thread that begins a profile records its next block, also when its blocks are those of a heap that another one has ended.
+static void check_first_block(void) {
+  mi_profile_counts_t counts;
+  pthread_t           other;
+  mi_heap_t*          heap = mi_heap_new();
+  mi_heap_t*          before = mi_heap_set_default(heap);
+  for (int i = 0; i < 100; i++) mi_free(mi_malloc(size)); // the next one is at hand
+  CHECK_EQ(pthread_create(&other, NULL, &delete_heap, heap), 0);
+  pthread_join(other, NULL);
+  CHECK_EQ(mi_profile_start(1), 0);
+  void* p = mi_malloc(size);
+  _mi_profile_counts(&counts);
+  CHECK_EQ(counts.n_blocks, 1);
+  mi_free(p);
+  mi_profile_stop();
+  mi_heap_set_default(before);
+}
+
 int main(void) {
   watchdog(300);
   check_chance();
   if (MI_TRACK) return check_result();
   check_reasons();
+  check_first_block();
   check_blocks();
   check_found_again();
   check_stacks();
