@@ -142,7 +142,8 @@ static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_thres
   for (;;) {
     _mi_presence_enter(theap); // nobody takes the bin away meanwhile
     mi_page_t* page = (bin->head == NULL ? NULL : _mi_page_of(bin->head));
-    if (page == NULL || page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) break;
+    if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS || page == visit_current_page(theap, cls)) break;
+    if (!visit_is_under_utilized(page, perc_threshold)) break;
     _mi_free_slow(theap, page, _mi_theap_pop(theap, cls));
   }
   _mi_presence_leave(theap);

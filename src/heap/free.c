@@ -33,12 +33,23 @@ static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
   _mi_trim_some(theap);
 }
 
+// Into the bin of its class, where GP7 lets it.
+static bool free_keep_of_gaps(mi_theap_t* theap, const mi_page_t* page, mi_block_t* block) {
+  mi_gaps_t* gaps = theap->gaps;
+  if (gaps->n_quiet < MI_GAP_QUIET * gaps->n_pages) {
+    gaps->n_quiet++;
+    return false;
+  }
+  size_t size = _mi_gaps_size(page, block);
+  return size != 0 && _mi_theap_push(&theap->bins[_mi_size_class_of(size)], block);
+}
+
 mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {
   if (!_mi_queue_owns(theap, page)) {
     _mi_outbox_add(theap, page, block);
   }
   else if (_mi_gaps_is(page)) {
-    _mi_gaps_free(theap, page, block);
+    if (!free_keep_of_gaps(theap, page, block)) _mi_gaps_free(theap, page, block);
   }
   else {
     _mi_page_push_free(page, block, page->free);

@@ -41,16 +41,8 @@ static mi_always_inline void free_overflow(mi_theap_t* theap, mi_page_t* page, m
 // Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
 // slice.
 static mi_always_inline void _mi_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
-  mi_bin_t*   bin = _mi_theap_bin(theap, mi_load_relaxed(&page->bin_offset));
   mi_block_t* block = (mi_block_t*)p;
-  int32_t     slots = bin->slots - 1;
-  if (mi_likely(slots >= 0)) {
-    bin->slots = slots; // H1
-    mi_compiler_fence();
-    _mi_block_set_next(block, bin->head);
-    bin->head = block;
-    return;
-  }
+  if (mi_likely(_mi_theap_push(_mi_theap_bin(theap, mi_load_relaxed(&page->bin_offset)), block))) return;
   free_overflow(theap, page, block);
 }
 

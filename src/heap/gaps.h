@@ -19,6 +19,9 @@
 // GP5  All gap pages are of the main heap.
 // GP6  A free of what is no block is found between enter and leave, where nobody may be told: who listens may allocate.  It is
 //      reported at the end of that slow free, or of the next one if something else has found it, or a round.
+// GP7  A freed block becomes a gap at once, so that it joins its neighbours for larger ones, as long as requests come that gaps do
+//      not serve.  After MI_GAP_QUIET frees for each gap page without such a request sizes have stopped to drift, and blocks go
+//      to the bin of their class while that has slots: to make gaps of them and cut blocks out of gaps costs ten times as much.
 #pragma once
 
 #include "gap_map.h"
@@ -27,6 +30,7 @@
 #define MI_GAP_LISTS    64
 #define MI_GAP_CHAIN    8 // so many blocks are made at a time
 #define MI_GAP_CAPACITY ((uint16_t)MI_WORD_COUNT_MAX)
+#define MI_GAP_QUIET    64
 #define MI_GAP_ORPHAN   UINT16_MAX // `capacity` of one whose owner did not survive a fork
 
 // The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
@@ -45,7 +49,8 @@ typedef struct mi_gaps_s {
   mi_gap_map_t* first;
   mi_gap_map_t* turn; // of the next page that _mi_gaps_collect looks at; NULL: the first
   size_t        n_pages;
-  size_t        n_free; // units in gaps
+  size_t        n_free;  // units in gaps
+  size_t        n_quiet; // frees since the last request that no gap served (GP7)
 } mi_gaps_t;
 
 static inline bool _mi_gaps_is(const mi_page_t* page) {

@@ -131,7 +131,9 @@ mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls) {
   mi_chain_t chain = {NULL, 0};
   if (!sparse_serves(theap, cls)) return chain;
   chain = sparse_take_own(theap, cls);
-  if (chain.first != NULL || ++theap->n_page_requests < mi_max(SPARSE_PERIOD, theap->n_to_look)) return chain;
+  if (chain.first != NULL) return chain;
+  if (theap->gaps != NULL) theap->gaps->n_quiet = 0; // gaps.h, GP7
+  if (++theap->n_page_requests < mi_max(SPARSE_PERIOD, theap->n_to_look)) return chain;
   theap->n_page_requests = 0;
   sparse_look(theap, cls);
   return sparse_take_own(theap, cls);

@@ -257,6 +257,17 @@ static inline mi_block_t* _mi_theap_pop(mi_theap_t* theap, size_t cls) {
   return block;
 }
 
+// The other way: the fast path of free.  False if the bin has no slots.
+static mi_always_inline bool _mi_theap_push(mi_bin_t* bin, mi_block_t* block) {
+  int32_t slots = bin->slots - 1;
+  if (mi_unlikely(slots < 0)) return false;
+  bin->slots = slots; // H1
+  mi_compiler_fence();
+  _mi_block_set_next(block, bin->head);
+  bin->head = block;
+  return true;
+}
+
 // Others read it at any time, but only one counts.
 static inline void _mi_theap_count(mi_theap_t* theap, mi_theap_count_t what, size_t n) {
   mi_store_relaxed(&theap->counts[what], mi_load_relaxed(&theap->counts[what]) + n);

@@ -1,6 +1,7 @@
 // Proves: a block that is freed twice in a gap page is reported when its thread is outside of its theap, so that who listens may
 // allocate and free, whether the second free is the thread's own or another's (GP6); a drain that outlives its page's being made
-// a gap page leaves it one, and its blocks are gaps there (GP3).
+// a gap page leaves it one, and its blocks are gaps there (GP3); blocks are kept whole when no request has gone past the gaps for
+// long (GP7).
 #include <errno.h>
 #include <pthread.h>
 
@@ -157,6 +158,29 @@ static void check_drain(void) {
   check_all_is_free();
 }
 
+// ---- blocks that are kept ----------------------------------------------------------------------------------------------
+
+static size_t gap_units(void) {
+  return _mi_theap_default->gaps->n_free;
+}
+
+static void check_kept(void) {
+  enum { n_rounds = 1000 };
+  make_gap_page();
+  size_t n_units = gap_units();
+  _mi_theap_default->gaps->n_quiet = 0;
+  mi_free(kept[0]);
+  CHECK(gap_units() == n_units + size / MI_GAP_UNIT);
+  for (int i = 0; i < n_rounds; i++)
+    mi_free(mi_malloc(size)); // each is a block of the gaps at first, and is made a gap again
+  n_units = gap_units();
+  mi_free(kept[1]);
+  CHECK_EQ(gap_units(), n_units);
+  CHECK(_mi_theap_default->bins[_mi_size_class_of(size)].head == kept[1]);
+  mi_free(kept[2]);
+  check_all_is_free();
+}
+
 int main(void) {
   watchdog(60);
   if (!MI_GAPS) {
@@ -171,5 +195,6 @@ int main(void) {
   check_own();
   check_of_others();
   check_drain();
+  check_kept();
   return check_result();
 }
