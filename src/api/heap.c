@@ -111,8 +111,11 @@ mi_theap_t* mi_theap_set_default(mi_theap_t* theap) {
 // ---- whose block is it ----------------------------------------------------------------------------------------------
 
 mi_heap_t* mi_heap_of(const void* p) {
-  const mi_page_t* page = _mi_page_of(p);
-  return page == NULL ? NULL : _mi_heap_of(page);
+  bool             is_held;
+  const mi_page_t* page = _mi_page_look(p, &is_held);
+  mi_heap_t*       heap = (page == NULL ? NULL : _mi_heap_of(page));
+  _mi_page_look_end(is_held);
+  return heap;
 }
 
 bool mi_heap_contains(const mi_heap_t* heap, const void* p) {
@@ -123,9 +126,15 @@ bool mi_heap_check_owned(mi_heap_t* heap, const void* p) {
   return mi_is_aligned(p, sizeof(void*)) && mi_heap_contains(heap, p);
 }
 
+bool mi_any_heap_contains(const void* p) {
+  bool             is_held;
+  const mi_page_t* page = _mi_page_look(p, &is_held);
+  _mi_page_look_end(is_held);
+  return page != NULL;
+}
+
 // clang-format off
 bool mi_heap_contains_block(mi_heap_t* heap, const void* p) { return mi_heap_contains(heap, p); }
-bool mi_any_heap_contains(const void* p) { return _mi_page_of(p) != NULL; }
 bool mi_is_in_heap_region(const void* p) mi_attr_noexcept { return mi_any_heap_contains(p); }
 bool mi_check_owned(const void* p) { return mi_any_heap_contains(p); }
 // clang-format on

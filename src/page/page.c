@@ -20,6 +20,20 @@ mi_noinline mi_page_t* _mi_page_at_other(const void* p) {
   return (mi_page_t*)_mi_region_descriptor(region, _mi_region_slice_index(region, p));
 }
 
+mi_page_t* _mi_page_look(const void* p, bool* is_held) {
+  if (MI_TAGS) p = _mi_prim_tag_strip(p);
+  const mi_region_t* region = _mi_region_search(p);
+  *is_held = (region != NULL && region != &_mi_region_all[0]);
+  if (*is_held) _mi_lock_acquire(&_mi_region_lock);
+  if (region != NULL) return _mi_page_of(p); // NULL if the region is gone
+  mi_page_t* page = (mi_page_t*)_mi_mapped_find(p);
+  return page == NULL || _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page;
+}
+
+void _mi_page_look_end(bool is_held) {
+  if (is_held) _mi_lock_release(&_mi_region_lock);
+}
+
 mi_block_t* _mi_page_next_any(const mi_block_t* block) {
   uint64_t    found = _mi_block_next(block);
   mi_block_t* next = (mi_block_t*)(uintptr_t)found;

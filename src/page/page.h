@@ -114,6 +114,11 @@ static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
   return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->to_first;
 }
 
+// The same for any address: where no block in use is, another thread may give the region and its table back (R1).  They stay until
+// the end of the look, in which no lock of the arena is taken.
+mi_page_t* _mi_page_look(const void* p, bool* is_held);
+void       _mi_page_look_end(bool is_held);
+
 static inline mi_region_t* _mi_page_region(const mi_page_t* page) {
   return &_mi_region_all[page->region];
 }

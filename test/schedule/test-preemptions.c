@@ -11,6 +11,7 @@
 
 #include "../check.h"
 #include "../modes/support.h"
+#include "../unload.h"
 #include "arena/purge.h"
 #include "blocks.h"
 #include "heap/event.h"
@@ -268,6 +269,28 @@ static void delete_heap(void) {
   mi_heap_delete(heap);
 }
 
+// ---- arenas -----------------------------------------------------------------------------------------------------------------
+
+// Memory for an arena of one chunk, which all runs use.
+static mi_aligned(MI_SLICE_SIZE) char arena_memory[MI_CHUNK_SIZE];
+static size_t arena;
+
+static void add_arena(void) {
+  const mi_arena_spec_t spec = {true, false, true, true, -1, NULL, NULL};
+  arena = _mi_arena_manage(arena_memory, sizeof(arena_memory), &spec);
+  if (arena == 0) schedule_fail("no arena");
+}
+
+static void remove_arena(void) {
+  if (!arena_unload(arena)) schedule_fail("the arena is in use");
+}
+
+// Nothing of it is: so nobody may say that there are blocks.
+static void ask_about_arena(void) {
+  if (mi_is_in_heap_region(arena_memory)) schedule_fail("a block in an arena without blocks");
+  if (mi_heap_of(arena_memory + MI_SLICE_SIZE) != NULL) schedule_fail("a heap of no block");
+}
+
 // ---- runs -------------------------------------------------------------------------------------------------------------------
 
 static const pair_t pairs[] = {
@@ -311,6 +334,7 @@ static const pair_t pairs[] = {
     {"large blocks come and go, and a fork", {NULL, NULL}, {&use_large, &fork_now}, NULL},
     {"a heap is deleted, and frees of its blocks", {&hold_in_heap, NULL}, {&delete_heap, &free_pages}, NULL},
     {"a heap is deleted, and a fork", {&hold_in_heap, NULL}, {&delete_heap, &fork_now}, NULL},
+    {"an address is asked about, and its arena goes", {NULL, &add_arena}, {&ask_about_arena, &remove_arena}, NULL},
 };
 
 static void task_run(size_t i) {
