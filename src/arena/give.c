@@ -55,11 +55,25 @@ static size_t give_take_free(mi_region_t* region, size_t most, size_t* first, si
   return end - i;
 }
 
+// What is given, and how.
+typedef struct give_way_s {
+  mi_recall_t* recall; // NULL: in trade
+  bool         partial, splits_huge;
+} give_way_t;
+
+// May slices of it go?  No function of the program is called for a trade, which any malloc may make; and nothing is left of a region
+// that is lost.  Caller holds the arena lock: until slices are taken, the entry may become that of another region.
+static bool give_may(const give_way_t* way, const mi_region_t* region) {
+  bool is_huge = region->is_huge && _mi_option_get_fast(mi_option_allow_thp) != 0;
+  if (way->partial && is_huge && !way->splits_huge) return false;
+  return !region->is_pinned && region->origin != MI_REGION_LOST && (way->recall != NULL || region->commit == NULL);
+}
+
 // False if there are none that are dirty.  *n_given is how many went back.
-static bool give_free_chunks(mi_region_t* region, size_t most, size_t* n_given) {
+static bool give_free_chunks(const give_way_t* way, mi_region_t* region, size_t most, size_t* n_given) {
   size_t i = 0, n_dirty = 0;
   _mi_lock_acquire(&_mi_region_lock);
-  size_t n = give_take_free(region, most, &i, &n_dirty);
+  size_t n = (give_may(way, region) ? give_take_free(region, most, &i, &n_dirty) : 0);
   _mi_lock_release(&_mi_region_lock);
   if (n == 0) return false;
   _mi_hole_close(region, i, n);
@@ -81,17 +95,23 @@ static uint32_t give_bits_of(const mi_region_t* region, size_t i, uint32_t dirty
   return region->is_huge && dirty != 0 ? region->chunks[i].free_bits : dirty;
 }
 
-// The same for a partly used chunk: one of those that have most to give.
-static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
-  size_t   i = SIZE_MAX, best = 0;
-  uint32_t bits = 0, dirty = 0;
-  _mi_lock_acquire(&_mi_region_lock);
+// A partly used chunk: one of those that have most to give.  SIZE_MAX: none has any.
+static size_t give_find_partial(const mi_region_t* region) {
+  size_t i = SIZE_MAX, best = 0;
   for (mi_chunk_kind_t kind = MI_CHUNK_SMALL; kind < MI_CHUNK_KINDS; kind = (mi_chunk_kind_t)(kind + 1)) {
     uint64_t buckets = region->nonempty[MI_CHUNK_BY_BACKED][kind];
     if (buckets == 0 || mi_msb64(buckets) <= best) continue;
     best = mi_msb64(buckets);
     i = _mi_chunk_most_backed(region, kind);
   }
+  return i;
+}
+
+// The same for a partly used chunk.
+static bool give_partial_chunk(const give_way_t* way, mi_region_t* region, size_t* n_given) {
+  uint32_t bits = 0, dirty = 0;
+  _mi_lock_acquire(&_mi_region_lock);
+  size_t i = (give_may(way, region) ? give_find_partial(region) : SIZE_MAX);
   if (i != SIZE_MAX) {
     dirty = region->chunks[i].free_bits & region->chunks[i].dirty_bits;
     bits = give_bits_of(region, i, dirty);
@@ -108,17 +128,18 @@ static bool give_partial_chunk(mi_region_t* region, size_t* n_given) {
 #define GIVE_REFUSALS 8
 
 // Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
-static size_t give_region(mi_recall_t* recall, mi_region_t* region, bool partial, size_t most, size_t stay,
-                          bool* is_refused) {
-  size_t done = 0;
-  int    n_refused = 0;
+static size_t give_region(const give_way_t* way, mi_region_t* region, size_t most, size_t stay, bool* is_refused) {
+  mi_recall_t* recall = way->recall;
+  size_t       done = 0;
+  int          n_refused = 0;
   for (bool any = true; any && done < most && n_refused < GIVE_REFUSALS;) {
     size_t n_given = 0;
     // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
     _mi_lock_acquire(&_mi_region_purge_lock);
     size_t now = _mi_chunk_purgeable();
     size_t n = mi_min(most - done, now - mi_min(now, stay));
-    any = n > 0 && (partial ? give_partial_chunk(region, &n_given) : give_free_chunks(region, n, &n_given));
+    any = n > 0 &&
+          (way->partial ? give_partial_chunk(way, region, &n_given) : give_free_chunks(way, region, n, &n_given));
     if (n_given > 0 && recall != NULL) _mi_recall_note(recall, _mi_prim_clock_ms(), n_given, _mi_place_fresh());
     _mi_lock_release(&_mi_region_purge_lock);
     done += n_given;
@@ -128,21 +149,14 @@ static size_t give_region(mi_recall_t* recall, mi_region_t* region, bool partial
   return done;
 }
 
-// No function of the program is called for a trade, which any malloc may make; and nothing is left of a region that is lost.
-static bool give_may(const mi_recall_t* recall, const mi_region_t* region) {
-  return !region->is_pinned && region->origin != MI_REGION_LOST && (recall != NULL || region->commit == NULL);
-}
-
 size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_huge, bool* is_refused) {
-  size_t done = 0;
+  give_way_t way = {recall, false, splits_huge};
+  size_t     done = 0;
   n = mi_min(n, _mi_chunk_purgeable());
   for (int partial = 0; partial <= 1; partial++) {
-    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
-      mi_region_t* region = &_mi_region_all[i];
-      bool         is_huge = region->is_huge && _mi_option_get_fast(mi_option_allow_thp) != 0;
-      bool         is_spared = !give_may(recall, region) || (partial != 0 && is_huge && !splits_huge);
-      if (!is_spared) done += give_region(recall, region, partial != 0, n - done, stay, is_refused);
-    }
+    way.partial = (partial != 0);
+    for (size_t i = 0; i < _mi_region_count() && done < n; i++)
+      done += give_region(&way, &_mi_region_all[i], n - done, stay, is_refused);
   }
   return done;
 }

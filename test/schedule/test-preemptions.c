@@ -275,10 +275,14 @@ static void delete_heap(void) {
 static mi_aligned(MI_SLICE_SIZE) char arena_memory[MI_CHUNK_SIZE];
 static size_t arena;
 
-static void add_arena(void) {
-  const mi_arena_spec_t spec = {true, false, true, true, -1, NULL, NULL};
+static void add_arena_that(bool is_pinned) {
+  const mi_arena_spec_t spec = {true, is_pinned, !is_pinned, true, -1, NULL, NULL};
   arena = _mi_arena_manage(arena_memory, sizeof(arena_memory), &spec);
   if (arena == 0) schedule_fail("no arena");
+}
+
+static void add_arena(void) {
+  add_arena_that(false);
 }
 
 static void remove_arena(void) {
@@ -289,6 +293,40 @@ static void remove_arena(void) {
 static void ask_about_arena(void) {
   if (mi_is_in_heap_region(arena_memory)) schedule_fail("a block in an arena without blocks");
   if (mi_heap_of(arena_memory + MI_SLICE_SIZE) != NULL) schedule_fail("a heap of no block");
+}
+
+// Slices that are free and backed, in chunks that are partly used.
+static void free_slices(void) {
+  allocate(2, 8 * KiB);
+  allocate(1, 5 * MiB);
+  free_last(1);
+  allocate(1, 700 * KiB);
+}
+
+static void purge_all(void) {
+  _mi_purge_slices(SIZE_MAX);
+}
+
+// An entry for a region was in use, and is again.
+static void add_and_remove_arena(void) {
+  add_arena();
+  remove_arena();
+}
+
+static void use_pinned_arena(void) {
+  add_arena_that(true);
+  mi_run_t run = _mi_slices_alloc(4, 1, MI_CHUNK_MIXED, arena);
+  if (run.region == NULL) schedule_fail("no slices");
+  memset(arena_memory, 0xA5, 4 * MI_SLICE_SIZE);
+  _mi_slices_free(run.region, run.slice, 4, false);
+}
+
+// Nothing of it went to the system.
+static void check_pinned_arena(void) {
+  for (size_t i = 0; i < 4 * MI_SLICE_SIZE; i += KiB) {
+    if (arena_memory[i] != (char)0xA5) schedule_fail("a pinned arena was purged");
+  }
+  remove_arena();
 }
 
 // ---- runs -------------------------------------------------------------------------------------------------------------------
@@ -335,6 +373,10 @@ static const pair_t pairs[] = {
     {"a heap is deleted, and frees of its blocks", {&hold_in_heap, NULL}, {&delete_heap, &free_pages}, NULL},
     {"a heap is deleted, and a fork", {&hold_in_heap, NULL}, {&delete_heap, &fork_now}, NULL},
     {"an address is asked about, and its arena goes", {NULL, &add_arena}, {&ask_about_arena, &remove_arena}, NULL},
+    {"a purge, and a pinned arena comes",
+     {&free_slices, &add_and_remove_arena},
+     {&purge_all, &use_pinned_arena},
+     &check_pinned_arena},
 };
 
 static void task_run(size_t i) {
