@@ -619,7 +619,8 @@ mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_
                                            mi_decl_level(mi_reserve_os_memory_ex);
 
 /* Make an arena of memory that the program provides, and that must stay mapped until the process ends.  The result is false
-   if the aligned part of it (mi_arena_min_alignment) is too small (mi_arena_min_size).
+   if the aligned part of it (mi_arena_min_alignment) is too small (mi_arena_min_size), or if it has addresses of more than 48
+   bits, as systems give those who ask for them.
      is_committed  it can be used as it is            is_zero    it reads as zero
      is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
    With a commit_fun (mi_manage_memory) that function is called, instead of the system, to make a part usable (commit)

@@ -20,6 +20,8 @@
 static bool arena_fit(void** start, size_t* size) {
   uintptr_t begin = (uintptr_t)*start;
   if (begin == 0 || begin > UINTPTR_MAX - *size || begin > UINTPTR_MAX - MI_ARENA_ALIGN) return false;
+  if ((uint64_t)(begin + *size) >> MI_ADDRESS_BITS != 0)
+    return false; // the system gives such addresses to who asks for one
   uintptr_t first = mi_align_up(begin, MI_ARENA_ALIGN);
   if (first - begin > *size) return false;
   *start = (void*)first;
@@ -47,8 +49,9 @@ size_t _mi_arena_manage(void* start, size_t size, const mi_arena_spec_t* spec) {
   size_t index = 0;
   if (spec->numa_node >= 0) _mi_numa_node_count(); // allocations will need it (numa.h)
   if (!arena_fit(&start, &size)) {
-    _mi_message_warning("memory at %p cannot be managed: it must have %zu bytes from a multiple of %zu on\n", given,
-                        MI_ARENA_SIZE_MIN, MI_ARENA_ALIGN);
+    _mi_message_warning(
+        "memory at %p cannot be managed: it must have %zu bytes from a multiple of %zu on, below 2^48\n", given,
+        MI_ARENA_SIZE_MIN, MI_ARENA_ALIGN);
     return 0;
   }
   _mi_lock_acquire(&_mi_region_lock);

@@ -36,6 +36,7 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  (4 * sizeof(void*))
+#define MI_ADDRESS_BITS    48  // of blocks: there is room for as many in the word of a page (page/page_word.h)
 #define MI_CHUNK_LONG      4   // runs that go on in the next chunks are told apart by so many lengths (chunk.h)
 #define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
 // As many as fit into a byte of a descriptor; they cost nothing until they are used, but where all memory is there.

@@ -68,6 +68,7 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
 } mi_page_t;
 
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
+mi_static_assert(MI_ADDRESS_BITS == MI_WORD_COUNT_SHIFT, "a chain begins with any block");
 
 #define MI_PAGE_IS_ZERO   1   // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
 #define MI_PAGE_IS_FULL   2   // in its owner's list of full pages, not in the queue

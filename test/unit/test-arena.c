@@ -200,6 +200,11 @@ static void check_refused(rng_t* r) {
   CHECK_EQ(manage(g.first + 1, MI_ARENA_SIZE_MIN + MI_ARENA_ALIGN - 2), 0);
   CHECK_EQ(manage(g.first, SIZE_MAX), 0);
   CHECK_EQ(manage((void*)(UINTPTR_MAX - 100), 50), 0);
+  // Blocks there would not fit into the word of their page.
+  if (sizeof(void*) > 4) {
+    CHECK_EQ(manage((void*)(uintptr_t)POWER_OF_TWO(50), 64 * MiB), 0);
+    CHECK_EQ(manage((void*)(uintptr_t)(POWER_OF_TWO(48) - 8 * MiB), 64 * MiB), 0);
+  }
   // Region 0, all of it or an end, used or not; and a block of ours.
   char* zero = (char*)_mi_region_all[0].base;
   CHECK_EQ(manage(zero, 4 * MiB), 0);
