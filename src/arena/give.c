@@ -18,7 +18,7 @@ static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n
   if (region->uncommitted != NULL) {
     bool ok = _mi_commit_undo(region, slice, n);
     if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
-    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY;
+    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_AS_IT_IS; // the next purge asks for what is still committed
   }
   bool is_given = (region->origin == MI_REGION_GIVEN);
   int  err = (is_given && MI_PRIM_PURGE_MAPS_ANEW ? _mi_prim_discard(start, size) : _mi_prim_purge(start, size));

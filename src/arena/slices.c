@@ -34,8 +34,6 @@ void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t
   _mi_lock_acquire(&_mi_region_lock);
   size_t n_dirty = _mi_place_n_backed(region, slice, n), n_freed = _mi_chunk_freed();
   if (_mi_chunk_went_back(hold)) slices_uncount(region, n_dirty);
-  else if (hold == MI_CHUNK_HOLDS_DIRTY && _mi_region_is_counted(region))
-    _mi_limit_force(&_mi_limit_process, (n - n_dirty) * MI_SLICE_SIZE);
   _mi_place_put_given(region, slice, n, hold);
   _mi_chunk_set_freed(n_freed); // they were free before
   _mi_lock_release(&_mi_region_lock);
