@@ -321,6 +321,7 @@ bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_ki
   kind = place_kind(kind, region->is_huge);
   size_t slice = _mi_chunk_find_slices(region, n + align - 1, kind);
   if (slice == SIZE_MAX) return false;
+  region->is_mixed_up = MI_PRIM_VIRTUAL; // where memory only grows all chunks are for all
   place_take_run(region, slice, n, align, kind, run);
   return true;
 }

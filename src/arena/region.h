@@ -119,6 +119,7 @@ typedef struct mi_region_s {
   bool             is_fixed;     // its memory is no ordinary mapping of the library, and must not become one
   bool             is_damaged;   // chunks [n_usable, n_chunks) are LOST
   bool             wants_huge;   // huge OS pages for all of it
+  bool             is_mixed_up;  // chunks of other kinds have served requests: there was nothing else
 
   // Owned by the arena lock.
   uint64_t nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk

@@ -75,7 +75,7 @@ static void check_slices(mi_check_t* c, const mi_region_t* region, size_t slice,
                                                     : chunk->kind == MI_CHUNK_SMALL || chunk->kind == MI_CHUNK_HUGE);
     if (!MI_PRIM_VIRTUAL && chunk->kind == MI_CHUNK_MIXED) is_kind = true;
     if (!CHECK_PAGE(((chunk->free_bits >> bit) & 1) == 0, "A1: a slice of a page is free")) return;
-    if (!CHECK_PAGE(is_large || is_kind, "a page in a chunk of another kind")) return;
+    if (!CHECK_PAGE(is_large || is_kind || region->is_mixed_up, "a page in a chunk of another kind")) return;
     bool is_same = (is_large || i == 0 || check_is_same(page, page + i));
     MI_CHECK(c, is_same, "P3: a later slice that differs from the first", page + i, page);
   }

@@ -1,6 +1,6 @@
 // Proves: a process maps what it uses and little more.  A small one is small, so it starts under a low limit on address
 // space, may lock all that it has, and keeps room for mappings of its own when it sets a limit later; malloc keeps to such a
-// limit, and what is freed can be mapped again.  Mappings of others that are in our way are left alone, and allocation goes on;
+// limit, the heap is sound there, and what is freed can be mapped again.  Mappings of others that are in our way are left alone, and allocation goes on;
 // our own stay few however large the heap is, also in the child of a fork, and grow where there may be no more.
 #include <pthread.h>
 #include <sys/mman.h>
@@ -135,6 +135,7 @@ static void check_limit(int which, const char* key) {
     size_t got = allocate(&list, sizes[i], SIZE_MAX);
     CHECK_FOR(errno == ENOMEM && got > room / 2 && got <= room, "%zu MiB of %zu bytes", got / MiB, sizes[i]);
     CHECK(proc_bytes("/proc/self/status", key) <= limit);
+    CHECK(mi_heap_check(NULL));
     release(&list);
     if (sizes[i] < MiB / 2) mi_collect(true); // threads keep some pages, wherever they are
     CHECK_FOR(can_map(room / 2), "after blocks of %zu bytes, %zu MiB", sizes[i], vm_size() / MiB);
