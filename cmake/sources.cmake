@@ -124,6 +124,7 @@ set(mi_sources
   src/arena/mapped_slot.c
   src/arena/mapped.c
   src/arena/numa.c
+  src/arena/part.c
   src/arena/place.c
   src/arena/subregion.c
   src/arena/give.c

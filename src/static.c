@@ -124,6 +124,7 @@
 #include "arena/mapped_slot.c"
 #include "arena/mapped.c"
 #include "arena/numa.c"
+#include "arena/part.c"
 #include "arena/place.c"
 #include "arena/subregion.c"
 #include "arena/give.c"

@@ -287,7 +287,8 @@ size_t _mi_arena_get_chunks(size_t index, size_t first, mi_arena_chunk_t* chunks
   for (; i < n && first + i < region->n_used; i++) {
     const mi_chunk_t* chunk = &region->chunks[first + i];
     chunks[i].kind = chunk->kind;
-    chunks[i].n_free = (uint8_t)mi_popcount32(chunk->free_bits);
+    size_t n_missing = (first + i + 1 == region->n_open ? region->n_missing : 0); // as free as what is not open
+    chunks[i].n_free = (uint8_t)(mi_popcount32(chunk->free_bits) + n_missing);
     chunks[i].n_backed = (uint8_t)mi_popcount32(chunk->free_bits & chunk->dirty_bits);
   }
   _mi_lock_release(&_mi_region_lock);

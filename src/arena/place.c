@@ -5,6 +5,7 @@
 #include "../support/option.h"
 #include "limit.h"
 #include "numa.h"
+#include "part.h"
 #include "shrink.h"
 #include "space.h"
 #include "window.h"
@@ -92,6 +93,7 @@ static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind
 // The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
 // before; in our own regions that is left for blocks to grow into.
 static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  if (mi_unlikely(region->n_missing > 0)) _mi_part_open(region, MI_CHUNK_SLICES);
   size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
   if (i == SIZE_MAX) return SIZE_MAX;
   size_t n_before = 0;
@@ -326,14 +328,16 @@ bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_ki
   return true;
 }
 
-// Before a request is refused all regions that may serve it are looked through.
+// Before a request is refused all regions that may serve it are looked through, and parts of chunks will do.
 void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
   bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
+  bool may_open = (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
   for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->is_exclusive) continue;
     if (_mi_region_is_arena(region) && !may_share) continue;
     if (_mi_place_anywhere(region, n, align, kind, run)) return;
+    if (may_open && _mi_part_open(region, n + align - 1) && _mi_place_anywhere(region, n, align, kind, run)) return;
   }
 }
 

@@ -119,7 +119,8 @@ mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_chunk_kind_t kind, si
 // in the process need some too.
 static mi_cold void slices_free_short(mi_region_t* region) {
   _mi_lock_acquire(&_mi_region_lock);
-  if (region->n_used > 0 && _mi_chunk_is_free(region, region->n_used - 1)) _mi_shrink_band(region);
+  bool is_part = (region->n_missing > 0);
+  if (is_part || (region->n_used > 0 && _mi_chunk_is_free(region, region->n_used - 1))) _mi_shrink_band(region);
   _mi_lock_release(&_mi_region_lock);
 }
 

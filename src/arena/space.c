@@ -74,11 +74,19 @@ static bool space_refuse_start(void) {
   return false;
 }
 
-// The allocator's own data are in one chunk.
+// Blocks have descriptors; the allocator's own data, which begin in the first chunk, have none.
+static bool space_has_blocks(const mi_region_t* region) {
+  static const char none[MI_DESCRIPTOR_SIZE] = {0};
+  for (size_t i = 0; i < mi_min(region->n_used, 1) * MI_CHUNK_SLICES; i++) {
+    if (memcmp(_mi_region_descriptor(region, i), none, sizeof(none)) != 0) return true;
+  }
+  return region->n_used > 1;
+}
+
 void _mi_space_report_none(size_t n) {
   if (!MI_PRIM_VIRTUAL || n > MI_CHUNK_SLICES || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return;
   _mi_lock_acquire(&_mi_region_lock);
-  bool has_none = (_mi_region_all[0].n_used <= 1 && _mi_region_all[MI_REGION_HUGE].n_used == 0 &&
+  bool has_none = (!space_has_blocks(&_mi_region_all[0]) && _mi_region_all[MI_REGION_HUGE].n_used == 0 &&
                    _mi_region_count() == MI_REGION_HUGE + 1);
   _mi_lock_release(&_mi_region_lock);
   if (has_none) space_refuse_start();
@@ -265,29 +273,27 @@ static int space_cover(mi_region_t* region, size_t n) {
 // Huge-page chunks only, unless the program asks for more: with a huge page behind each first touch, pages of large blocks,
 // which fill slowly, took 186 MiB for 64 MiB (docs/decisions/003).  Where huge pages are given unasked, the first touch of
 // each 2 MiB would cost them all: so a process gets none for its first blocks.
-static void space_advise(const mi_region_t* region, size_t open, size_t size) {
+static void space_advise(const mi_region_t* region, size_t from, size_t size) {
   long allow = _mi_option_get_fast(mi_option_allow_thp);
-  bool is_first = (region == &_mi_region_all[0] && open * MI_CHUNK_SIZE < SPACE_HUGE_FROM);
+  bool is_first = (region == &_mi_region_all[0] && from < SPACE_HUGE_FROM);
   bool is_wanted =
       region->is_huge || region->wants_huge || allow >= 2 || _mi_option_get_fast(mi_option_allow_large_os_pages) != 0;
   if (!_mi_region_fits_huge(_mi_prim_os_page_size())) is_wanted = false;
   if (region->is_fixed || (is_first && !region->is_planned)) return;
   if (!is_first && allow == 1 && !is_wanted) return;
   bool enable = (is_wanted && allow != 0 && !is_first);
-  _mi_prim_advise_huge((char*)region->base + open * MI_CHUNK_SIZE, size, enable);
+  _mi_prim_advise_huge((char*)region->base + from, size, enable);
 }
 
-// The memory of chunks [open, n).
-static int space_open_memory(mi_region_t* region, size_t n) {
-  size_t open = region->n_open;
-  size_t added = (n - open) * MI_CHUNK_SIZE;
-  int    err = _mi_subregion_extend((void*)region->base, open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE, region->is_planned);
+// The memory of bytes [from, to).
+static int space_open_memory(mi_region_t* region, size_t from, size_t to) {
+  int err = _mi_subregion_extend((void*)region->base, from, to, region->is_planned);
   if (err != 0) return err;
-  space_advise(region, open, added);
-  _mi_region_count_committed(region, (int64_t)added);
+  space_advise(region, from, to - from);
+  _mi_region_count_committed(region, (int64_t)(to - from));
   if (region->is_planned) {
-    region->reserved_size = n * MI_CHUNK_SIZE;
-    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)added);
+    region->reserved_size = to;
+    _mi_stat_increase(&_mi_stat_live.reserved, (int64_t)(to - from));
   }
   return 0;
 }
@@ -295,7 +301,7 @@ static int space_open_memory(mi_region_t* region, size_t n) {
 static int space_open_to(mi_region_t* region, size_t n) {
   bool is_committed = region->is_committed || region->commit != NULL;
   int  err = space_cover(region, n);
-  if (err == 0 && !is_committed) err = space_open_memory(region, n);
+  if (err == 0 && !is_committed) err = space_open_memory(region, region->n_open * MI_CHUNK_SIZE, n * MI_CHUNK_SIZE);
   if (err != 0) return err;
   if (MI_TRACK) space_track_open(region, region->n_open, n);
   region->n_open = n;
@@ -322,7 +328,9 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
 
 bool _mi_space_open(mi_region_t* region, size_t n) {
   mi_assert_internal(n > region->n_open);
-  if (n > region->n_usable) return false;
+  if (n > region->n_usable || region->n_missing > 0) return false;
+  // The first huge page needs a table, too, of 1 MiB: there is none where the system refused a chunk elsewhere.
+  if (region->is_huge && region->n_open == 0 && mi_load_relaxed(&_mi_space_is_short)) return false;
   // An eighth ahead: few calls, and little counts towards the limits of the process that is not used.
   size_t ahead = mi_min(region->n_usable, n + mi_min(n / 8, 512));
   // Only ahead of many small requests: a large one says nothing about the next.
@@ -334,8 +342,23 @@ bool _mi_space_open(mi_region_t* region, size_t n) {
   return err == 0;
 }
 
+bool _mi_space_open_slices(mi_region_t* region, size_t n) {
+  size_t n_missing = (region->n_missing == 0 ? MI_CHUNK_SLICES : region->n_missing);
+  size_t n_open = region->n_open + (region->n_missing == 0);
+  size_t from = n_open * MI_CHUNK_SIZE - n_missing * MI_SLICE_SIZE;
+  if (n_open > region->n_usable) return false;
+  int err = space_cover(region, n_open);
+  if (err == 0) err = space_open_memory(region, from, from + n * MI_SLICE_SIZE);
+  if (err == EEXIST) region->n_usable = region->n_open; // SR3
+  if (err != 0) return false;
+  if (MI_TRACK && n_open > region->n_open) space_track_open(region, region->n_open, n_open);
+  region->n_open = n_open;
+  region->n_missing = n_missing - n;
+  return true;
+}
+
 bool _mi_space_close(mi_region_t* region, size_t n) {
-  size_t size = (region->n_open - n) * MI_CHUNK_SIZE;
+  size_t size = (region->n_open - n) * MI_CHUNK_SIZE - region->n_missing * MI_SLICE_SIZE;
   char*  start = (char*)region->base + n * MI_CHUNK_SIZE;
   if (_mi_prim_release(start, size) != 0) return false;
   if (MI_TRACK) mi_track_writable(start, size);
@@ -343,5 +366,6 @@ bool _mi_space_close(mi_region_t* region, size_t n) {
   _mi_stat_decrease(&_mi_stat_live.reserved, (int64_t)size);
   region->reserved_size = n * MI_CHUNK_SIZE;
   region->n_open = n;
+  region->n_missing = 0;
   return true;
 }

@@ -47,6 +47,9 @@ mi_cold void _mi_space_remove(mi_region_t* region);
 // Makes the first n chunks of a region usable.  Caller holds the arena lock.
 bool _mi_space_open(mi_region_t* region, size_t n);
 
+// The same for n slices more, of the last chunk if some are missing there, else of the next one.  Only in planned regions.
+mi_cold bool _mi_space_open_slices(mi_region_t* region, size_t n);
+
 // Unmaps all but the first n chunks of a planned region; nothing of the rest is in use.  False if the system refuses.  Caller
 // holds the arena lock.
 mi_cold bool _mi_space_close(mi_region_t* region, size_t n);

@@ -1,6 +1,7 @@
 // Proves: a process maps what it uses and little more.  A small one is small, so it starts under a low limit on address
 // space, may lock all that it has, and keeps room for mappings of its own when it sets a limit later; malloc keeps to such a
-// limit, the heap is sound there, and what is freed can be mapped again.  Mappings of others that are in our way are left alone, and allocation goes on;
+// limit, uses what it leaves to less than a chunk, the heap is sound there, and what is freed can be mapped again.  Mappings of
+// others that are in our way are left alone, and allocation goes on;
 // our own stay few however large the heap is, also in the child of a fork, and grow where there may be no more.
 #include <pthread.h>
 #include <sys/mman.h>
@@ -83,12 +84,12 @@ static void check_small(size_t before) {
 }
 
 // With so little address space from the beginning.
-static int run_limited(size_t limit, const char* program) {
+static int run_limited(size_t limit, const char* program, const char* child) {
   fflush(stdout);
   pid_t pid = fork();
   if (pid == 0) {
     struct rlimit r = {limit, limit};
-    setenv("MI_TEST_CHILD", "1", 1);
+    setenv("MI_TEST_CHILD", child, 1);
     if (setrlimit(RLIMIT_AS, &r) == 0) execl("/proc/self/exe", program, (char*)NULL);
     _exit(99);
   }
@@ -195,6 +196,79 @@ static void check_lock(void) {
   CHECK(mi_malloc(1000) != NULL);
 }
 
+// ---- less than a chunk -------------------------------------------------------------------------------------------------
+
+static bool   is_locked; // or is it address space that is short?
+static size_t left;
+
+// Of what is left small blocks get all but a few slices; and what is freed goes back.
+static void check_left(void) {
+  const char*  key = (is_locked ? "\nVmLck:" : "\nVmSize:");
+  const size_t slack = (MI_HARDENED ? 512 : 128) * KiB; // what describes blocks
+  link_t*      list = NULL;
+  link_t*      others = NULL;
+  allocate(&others, 100 * KiB, 3 * MiB); // so that the last chunk has room
+  if (is_locked) {
+    set_limit(RLIMIT_MEMLOCK, left);
+    if ((geteuid() == 0 && setuid(65534) != 0) || mlockall(MCL_FUTURE) != 0) {
+      test_skip("locked memory", "this user may not lock any");
+      return;
+    }
+  }
+  else {
+    set_limit(RLIMIT_AS, vm_size() + left);
+  }
+  for (int i = 0; i < 3; i++) {
+    size_t before = proc_bytes("/proc/self/status", key), size = 2000;
+    allocate(&list, size, SIZE_MAX);
+    size_t more = proc_bytes("/proc/self/status", key) - before;
+    CHECK_FOR(i > 0 || (more + slack >= left && more <= left), "%zu KiB of %zu are used", more / KiB, left / KiB);
+    CHECK(mi_heap_check(NULL));
+    release(&list);
+    mi_collect(true);
+    size_t now = proc_bytes("/proc/self/status", key);
+    // Beyond a chunk a table of 1 MiB may stay, for huge pages.
+    size_t stays = (left > 2 * MiB ? 1280 : 256) * KiB;
+    CHECK_FOR(MI_HARDENED || now <= before + stays, "%zu KiB are still mapped", (now - before) / KiB);
+  }
+  // When there is more, whole chunks are opened again.
+  if (!is_locked) {
+    allocate(&list, 2000, SIZE_MAX);
+    set_limit(RLIMIT_AS, vm_size() + 100 * MiB);
+    CHECK(allocate(&others, 1000 * KiB, 80 * MiB) >= 80 * MiB);
+    CHECK(mi_heap_check(NULL));
+    release(&list);
+  }
+  release(&others);
+}
+
+static bool is_first_said;
+
+static void note_message(const char* text, void* arg) {
+  (void)arg;
+  if (strstr(text, "first block") != NULL) is_first_said = true;
+}
+
+// From the start; who had blocks is not told that there was no first one.
+static void check_left_at_start(void) {
+  link_t* list = NULL;
+  mi_register_output(&note_message, NULL);
+  set_limit(RLIMIT_AS, vm_size() + 3500 * KiB);
+  size_t got = allocate(&list, 500, SIZE_MAX);
+  CHECK_FOR(MI_HARDENED || got >= 3000 * KiB, "%zu KiB", got / KiB);
+  CHECK(got == 0 || !is_first_said);
+  release(&list);
+}
+
+static void check_parts(void) {
+  static const size_t sizes[] = {300 * KiB, 700 * KiB, 1400 * KiB, 3500 * KiB};
+  for (size_t i = 0; i < 2 * COUNT_OF(sizes); i++) {
+    is_locked = (i % 2 != 0);
+    left = sizes[i / 2];
+    in_child(&check_left);
+  }
+}
+
 // ---- mappings -------------------------------------------------------------------------------------------------------
 
 // Gaps behind pages cost mappings, where there are any: two each (MI_GUARD_PAGE_MAX in src/page/page.h).
@@ -290,7 +364,8 @@ static void check_no_more_mappings(void) {
 int main(int argc, char** argv) {
   size_t before = vm_size();
   if (test_env("MI_TEST_CHILD", 0) != 0) {
-    allocate_a_few();
+    if (test_env("MI_TEST_CHILD", 0) == 1) allocate_a_few();
+    else check_left_at_start();
     return check_result();
   }
   watchdog(240);
@@ -301,12 +376,14 @@ int main(int argc, char** argv) {
     return check_result();
   }
   check_small(before);
-  CHECK_EQ(run_limited(32 * MiB, argv[0]), 0);
+  CHECK_EQ(run_limited(32 * MiB, argv[0], "1"), 0);
+  CHECK_EQ(run_limited(RLIM_INFINITY, argv[0], "2"), 0);
   in_child(&check_address_limit);
   if (!MI_HARDENED)
     in_child(&check_data_limit); // freed large blocks are inaccessible for a while, and then may stay so
   if (!MI_HARDENED) in_child(&check_growth_limit);
   in_child(&check_lock);
+  check_parts();
   check_mapping_count();
   in_child(&check_child_count);
   if (!MI_HARDENED) in_child(&check_no_more_mappings); // gaps and guarded blocks need some

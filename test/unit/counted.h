@@ -14,6 +14,7 @@ static inline size_t counted_bytes(void) {
   for (size_t i = 0; i < _mi_region_count(); i++) {
     const mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || !_mi_region_is_counted(region)) continue;
+    n -= region->n_missing; // which look as if they were in use
     for (size_t k = 0; k < region->n_used; k++) {
       uint32_t free = region->chunks[k].free_bits;
       n += (size_t)__builtin_popcount(~free) + (size_t)__builtin_popcount(free & region->chunks[k].dirty_bits);
