@@ -12,12 +12,13 @@ if [ "${1:-}" = --runs ]; then runs=$2; shift 2; fi
 build=${1:?usage: run-demo.sh [--runs N] BUILD_DIRECTORY [NUMBER]}
 number=${2:-175451865205073170563711388363}
 
-build=$(cd "$build" && pwd)
-program=$build/demo/demo-cfrac
-measure=$build/demo/demo-measure
-library=$build/libmimalloc.so
+# Names that are relative to the build: those of LD_PRELOAD can have no space, and demo-measure takes one with `=` for a variable.
+cd "$build"
+program=./demo/demo-cfrac
+measure=./demo/demo-measure
+library=./libmimalloc.so
 for file in "$program" "$measure" "$library"; do
-  [ -e "$file" ] || { echo "run-demo.sh: $file is missing; build the targets 'demo' and 'mimalloc' first" >&2; exit 1; }
+  [ -e "$file" ] || { echo "run-demo.sh: $build/$file is missing; build the targets 'demo' and 'mimalloc' first" >&2; exit 1; }
 done
 
 work=$(mktemp -d)

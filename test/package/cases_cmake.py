@@ -195,14 +195,16 @@ def configurations_checks(ctx):
 
 @case("directories")
 def directories(ctx):
-    """A build directory whose path has spaces and other characters of shells: the library is laid out as elsewhere."""
+    """A build directory whose path has spaces and other characters of shells: the library is laid out as elsewhere, the demo runs."""
     layouts = []
-    for name in ("plain", "with spaces (and) 'more' & more"):
+    for name in ("plain", "a=b with spaces (and) 'more' & more"):
         build = ctx.dir / name
         cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF",
                         "-DCMAKE_BUILD_TYPE=Release")
-        cmake_build(build)
+        cmake_build(build, "mimalloc", "demo")
         layouts.append(re.findall(r"^ +LOAD .*", run("readelf", "-lW", build / "libmimalloc.so"), re.M))
+        said = run(ROOT / "demo/run-demo.sh", build, "1755")
+        expect("page faults" in said, said)
     expect(layouts[0] and layouts[0] == layouts[1], f"{layouts[0]} in one, {layouts[1]} in the other")
 
 
