@@ -49,13 +49,16 @@ static void* aligned_realloc(mi_heap_t* heap, void* p, size_t size, size_t align
   return q;
 }
 
+// The alignment is asked first, as for one block: of a request with both faults it says what is wrong.
 static void* aligned_array(mi_heap_t* heap, size_t count, size_t size, size_t align, size_t offset) {
   size_t total;
+  if (mi_unlikely(!mi_is_pow2(align))) return _mi_alloc_failed_align(align);
   return _mi_alloc_count(count, size, &total) ? aligned_malloc(heap, total, align, offset, true) : NULL;
 }
 
 static void* aligned_rearray(mi_heap_t* heap, void* p, size_t count, size_t size, size_t align, size_t offset) {
   size_t total;
+  if (mi_unlikely(!aligned_is_plain(align, offset) && !mi_is_pow2(align))) return _mi_alloc_failed_align(align);
   return _mi_alloc_count(count, size, &total) ? aligned_realloc(heap, p, total, align, offset, true) : NULL;
 }
 

@@ -193,6 +193,41 @@ static void check_refused(void) {
   }
 }
 
+// With an alignment that is none, and a size that nobody can have: it is the alignment that errno tells of, whatever the function.
+static void check_refused_first(void) {
+  mi_heap_t* heap = mi_heap_main();
+  size_t     bad = hidden(24), many = hidden(SIZE_MAX);
+  void*      p = mi_malloc(100);
+#define REFUSED(call) CHECK_FOR((errno = 0, (call) == NULL && errno == EINVAL), "%s: errno %d", #call, errno)
+  REFUSED(mi_malloc_aligned(many, bad));
+  REFUSED(mi_zalloc_aligned_at(many, bad, 8));
+  REFUSED(mi_calloc_aligned(many, many, bad));
+  REFUSED(mi_calloc_aligned_at(many, many, bad, 8));
+  REFUSED(mi_heap_calloc_aligned(heap, many, many, bad));
+  REFUSED(mi_heap_calloc_aligned_at(heap, many, many, bad, 8));
+  REFUSED(mi_realloc_aligned(p, many, bad));
+  REFUSED(mi_rezalloc_aligned(p, many, bad));
+  REFUSED(mi_recalloc_aligned(NULL, many, many, bad));
+  REFUSED(mi_recalloc_aligned(p, many, many, bad));
+  REFUSED(mi_recalloc_aligned_at(p, many, many, bad, 8));
+  REFUSED(mi_recalloc_aligned_at(p, many, many, hidden(3), 8));
+  REFUSED(mi_heap_recalloc_aligned(heap, p, many, many, bad));
+  REFUSED(mi_heap_recalloc_aligned_at(heap, p, many, many, bad, 8));
+  REFUSED(mi_aligned_recalloc(p, many, many, bad));
+  REFUSED(mi_aligned_offset_recalloc(p, many, many, bad, 8));
+  REFUSED(mi_memalign(bad, many));
+  REFUSED(mi_aligned_alloc(bad, many));
+  REFUSED(mi_umalloc_aligned(many, bad, NULL));
+  REFUSED(mi_uzalloc_aligned(many, bad, NULL));
+#undef REFUSED
+  CHECK_EQ(mi_posix_memalign(&p, bad, many), EINVAL);
+  errno = 0;
+  CHECK(mi_calloc_aligned(many, many, 32) == NULL && errno == ENOMEM);
+  errno = 0;
+  CHECK(mi_recalloc_aligned(p, many, many, hidden(3)) == NULL && errno == ENOMEM); // not checked up to sizeof(void*)
+  mi_free(p);
+}
+
 // The largest alignments need address space only; a refusal must be a clean one.
 static void check_huge_alignments(void) {
   if (sizeof(void*) < 8) return;
@@ -222,6 +257,7 @@ int main(int argc, char** argv) {
   check_small_offsets();
   check_small_offset_resizes();
   check_refused();
+  check_refused_first();
   check_huge_alignments();
   return check_result();
 }
