@@ -45,14 +45,26 @@ uint64_t _mi_block_random(const void* where);
 // The last word of blocks of others can be looked at where a word is stored and loaded at once (padding.h, D4).
 #define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
 
-// Up to this size a block has a last word before it is used: to write that of larger ones could cost a page fault each.
-#define MI_BLOCK_ENDED_MAX (8 * MI_KiB)
+// ---- blocks that were never in use ----------------------------------------------------------------------------------
 
-// Of a block that is made: the last word of a free one (padding.h).
+// Up to this size a block has a last word before it is used: to write that of larger ones could cost a page fault each, where they
+// are not filled.
+#define MI_BLOCK_ENDED_MAX (MI_FILL && !MI_HARDENED ? SIZE_MAX : 8 * MI_KiB)
+
+// The second word of a larger one in hardened builds, until it is used: the code of a link that none has, to the block itself.
+static mi_always_inline uint64_t _mi_block_unused(const void* block) {
+  return ((uintptr_t)block ^ (_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+}
+
+// Of a block that is made: the last word of a free one (padding.h), or that second word.
 static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
-  if (!MI_PADDING_OF_OTHERS || size > MI_BLOCK_ENDED_MAX) return;
+  bool is_large = (size > MI_BLOCK_ENDED_MAX);
+  if (!MI_CHECKED || (is_large && !MI_HARDENED)) return;
   uint64_t last = ~((uint64_t)MI_PADDING_SIZE * MI_MIX ^ (_mi_block_keys.padding + (uintptr_t)block));
-  memcpy(__builtin_assume_aligned((char*)block + size - sizeof(last), 8), &last, sizeof(last));
+  uint64_t word = (is_large ? _mi_block_unused(block) : last);
+  char*    at = (char*)block + (is_large ? sizeof(mi_block_t) : size - sizeof(word));
+  if (MI_TRACK) mi_track_store(at, word);
+  else memcpy(__builtin_assume_aligned(at, 8), &word, sizeof(word));
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------------

@@ -6,18 +6,23 @@
 #include "../support/message.h"
 #include "../support/trace.h"
 
-// Blocks over 8 KiB that were never in use, which have no padding yet, are not looked at: each of their OS pages would be a
-// fault to read it and another one to write it.
+// Of blocks over 8 KiB those that were never in use are not looked at: each of their OS pages would be a fault to read it and
+// another one to write it.
 static bool verify_is_fresh(const void* p, size_t block_size) {
-  return MI_HARDENED && block_size > 8 * MI_KiB && _mi_padding_last(p, block_size) == 0;
+  return MI_HARDENED && block_size > MI_BLOCK_ENDED_MAX &&
+         mi_track_load((const char*)p + sizeof(mi_block_t)) == _mi_block_unused(p);
 }
 
-mi_noinline bool _mi_verify_freed_any(const void* p, size_t block_size) {
-  const char*    second = (const char*)p + sizeof(mi_block_t);
+mi_noinline bool _mi_verify_freed_any(void* p, size_t block_size) {
+  char*          second = (char*)p + sizeof(mi_block_t);
   size_t         size = block_size - sizeof(mi_block_t) - MI_PADDING_SIZE;
   const uint64_t word = MI_FILL_FREED_WORD;
+  if (size < sizeof(word)) return true;
+  if (verify_is_fresh(p, block_size)) {
+    memset(second, 0, sizeof(word));
+    return true;
+  }
   // Each word is the one before it: libc's memcmp is the fastest loop there is.
-  if (size < sizeof(word) || verify_is_fresh(p, block_size)) return true;
   if (mi_likely(memcmp(second, &word, sizeof(word)) == 0 &&
                 memcmp(second, second + sizeof(word), size - sizeof(word)) == 0))
     return true;
@@ -59,11 +64,11 @@ static bool verify_is_made(const mi_page_t* page, const void* p) {
   return (at >= first ? at - first : at + page->capacity - first) < extended;
 }
 
-// Nobody has a block that was never made, whatever its end is.
+// Nobody has a block that was never made, whatever its end is, nor one that was made and not used since.
 static bool verify_was_made(const mi_page_t* page, const void* p, const char* what) {
-  if (verify_is_made(page, p)) return true;
-  _mi_message_error(EINVAL, "%s of an invalid pointer: the block %p of %zu bytes was never allocated\n", what, p,
-                    _mi_page_block_size(page));
+  size_t size = _mi_page_block_size(page);
+  if (verify_is_made(page, p) && !verify_is_fresh(p, size)) return true;
+  _mi_message_error(EINVAL, "%s of an invalid pointer: the block %p of %zu bytes was never allocated\n", what, p, size);
   return false;
 }
 

@@ -52,10 +52,10 @@ mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked);
 
 // ---- what freed blocks hold (MI_FILL) -------------------------------------------------------------------------------
 
-bool _mi_verify_freed_any(const void* p, size_t block_size);
+bool _mi_verify_freed_any(void* p, size_t block_size);
 
 // Checks a block that is about to be used again, behind its link.  What is wrong is reported.
-static mi_always_inline bool _mi_verify_freed(const void* p, size_t block_size) {
+static mi_always_inline bool _mi_verify_freed(void* p, size_t block_size) {
   size_t size = block_size - MI_PADDING_SIZE - sizeof(mi_block_t);
   if (mi_likely(_mi_fill_is_small(size)) &&
       mi_likely(_mi_fill_small_is((const mi_block_t*)p + 1, size, MI_FILL_FREED_WORD)))

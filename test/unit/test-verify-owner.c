@@ -1,5 +1,5 @@
-// Proves: a free of a block that nobody has is reported and ignored, whatever its memory holds: one that was never made, and one that
-// went with its heap.  Nobody gets a block that another has afterwards.  Checked builds.
+// Proves: a free of a block that nobody has is reported and ignored, whatever its memory holds: one that was never made, one that was
+// made and not handed out yet, and one that went with its heap.  Nobody gets a block that another has afterwards.  Checked builds.
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
@@ -27,6 +27,37 @@ static void check_never_made(size_t size) {
   CHECK_FOR(was_reported(0, ""), "%zu", size);
 }
 
+// Nor is one that was made and not handed out yet.  How many there were; larger ones that are not filled cannot be told from those of an overflow.
+static size_t check_never_used(size_t size) {
+  enum { n = 100 };
+  static char* blocks[4 * n];
+  size_t       n_tried = 0;
+  if (!MI_FILL && size > MI_BLOCK_ENDED_MAX) return 0;
+  mi_heap_t* heap = mi_heap_new();
+  for (size_t i = 0; i < n; i++) blocks[i] = (char*)mi_heap_malloc(heap, size);
+  for (size_t i = 0; i < n; i++) {
+    mi_page_t* page = _mi_page_of(blocks[i]);
+    for (size_t k = 0; k < page->extended; k++) {
+      char* made = _mi_page_block(page, (_mi_page_first_made(page) + k) % page->capacity);
+      bool  is_ours = false;
+      for (size_t j = 0; j < n; j++) is_ours = is_ours || blocks[j] == made;
+      if (is_ours) continue;
+      n_tried++;
+      free_wrongly(made);
+      CHECK_FOR(n_codes == 1 && (codes[0] == EINVAL || codes[0] == EAGAIN), "%zu bytes: %s", size, sink.text);
+      n_codes = 0;
+      sink_clear(&sink);
+    }
+  }
+  for (size_t i = n; i < 4 * n; i++) {
+    blocks[i] = (char*)mi_heap_malloc(heap, size);
+    for (size_t k = 0; k < i; k++) CHECK(blocks[i] != blocks[k]);
+  }
+  mi_heap_destroy(heap);
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+  return n_tried;
+}
+
 // Blocks that went with their heap are no blocks of the one that gets its memory.
 static void check_destroyed(size_t size) {
   enum { n = 60 };
@@ -48,7 +79,7 @@ static void check_destroyed(size_t size) {
 
 int main(void) {
   watchdog(60);
-  if (!MI_CHECKED || !MI_FILL) {
+  if (!MI_CHECKED || MI_TRACK) {
     test_skip("the checks of blocks", "this build has none, or leaves them to a tool");
     return skip_code;
   }
@@ -56,6 +87,10 @@ int main(void) {
   reports_begin();
   check_never_made(4000);
   check_never_made(20000);
+  size_t n_small = 0, n_medium = 0;
+  for (size_t size = 16; size <= 7 * KiB; size *= 2) n_small += check_never_used(size);
+  for (size_t size = 9 * KiB; size < 100 * KiB; size *= 2) n_medium += check_never_used(size);
+  CHECK(n_small > 0 && (n_medium > 0 || !MI_FILL));
   for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
   CHECK(mi_heap_check(NULL));
   mi_register_output(NULL, NULL);

@@ -123,6 +123,23 @@ static void check_use_after_free(size_t at) {
   CHECK_FOR(was_reported(0, ""), "%zu", at);
 }
 
+// The same of a block whose end was overwritten with zeros as well: it is not taken for one that was never in use.
+static void check_use_after_free_with_end(size_t size) {
+  enum { n = 40 };
+  char* blocks[2 * n];
+  for (size_t i = 0; i < n; i++) blocks[i] = (char*)mi_malloc(size);
+  mi_free(blocks[n / 2]); // its page has others in use, and stays
+  char* written = (char*)hidden_pointer(blocks[n / 2]);
+  memset(written + size / 2, 0x55, 8);
+  memset(written + _mi_page_block_size(_mi_page_of(written)) - 8, 0, 8);
+  for (size_t i = n; i < 2 * n; i++) blocks[i] = (char*)mi_malloc(size);
+  CHECK_FOR(was_reported(EFAULT, "use after free"), "%zu", size);
+  for (size_t i = 0; i < 2 * n; i++) {
+    if (i != n / 2) mi_free(blocks[i]);
+  }
+  CHECK_FOR(was_reported(0, ""), "%zu", size);
+}
+
 // Pointers into the last blocks of memory behind which none can be read.
 static void check_invalid_at_end(void) {
   enum { n_bytes = 4 * MiB, size = 1024 - 8 };
@@ -342,6 +359,7 @@ int main(int argc, char** argv) {
     check_wrong_size(sizes[i]);
   }
   for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
+  for (size_t size = 9 * KiB; size < 200 * KiB; size *= 2) check_use_after_free_with_end(size);
   check_invalid_at_end();
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
