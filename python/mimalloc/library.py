@@ -48,12 +48,21 @@ def find(kind="release"):
                     "MIMALLOC_LIBRARY=/path/to/libmimalloc.so.")
 
 
+def _as_loader_finds(library, search):
+    """(name for LD_PRELOAD, LD_LIBRARY_PATH).  A name in LD_PRELOAD ends at a space; that of a directory to search does not."""
+    path = pathlib.Path(library)
+    if " " not in str(path.parent) or any(sign in str(path.parent) for sign in ":;") or " " in path.name:
+        return str(path), search
+    return path.name, ":".join([str(path.parent), *([search] if search else [])])
+
+
 def preload(environment, library):
     """The environment with the library preloaded, before whatever is preloaded already."""
+    name, search = _as_loader_finds(library, environment.get("LD_LIBRARY_PATH"))
     others = [part for part in environment.get("LD_PRELOAD", "").replace(":", " ").split()
               if pathlib.Path(part).name not in NAMES.values()]
-    rest = {name: value for name, value in environment.items() if name != OURS}
-    return {**rest, "LD_PRELOAD": ":".join([str(library), *others])}
+    rest = {key: value for key, value in environment.items() if key != OURS}
+    return {**rest, **({"LD_LIBRARY_PATH": search} if search is not None else {}), "LD_PRELOAD": ":".join([name, *others])}
 
 
 # ---- is it ours? ----------------------------------------------------------------------------------------------------

@@ -21,13 +21,20 @@ def as_command(program):
     return [sys.executable, *program] if path.suffix == ".py" and path.is_file() else program
 
 
+def _resolved(prefix):
+    try:
+        return pathlib.Path(prefix).resolve()
+    except FileNotFoundError as error:
+        raise ToolError("The profile cannot be written: the directory in which the command was started is gone.") from error
+
+
 def environment(base, profile=None, profile_signal=None, limit=None, stats=False, guard=None, publish="off"):
     """The variables that the options stand for."""
     env = dict(base)
     wanted = {
         options.RUN_STATS: "1" if stats else None,
         options.RUN_GUARD: guard,
-        options.RUN_PROFILE: str(pathlib.Path(profile).resolve()) if profile else None,
+        options.RUN_PROFILE: str(_resolved(profile)) if profile else None,
         options.RUN_PROFILE_SIGNAL: profile_signal,
         options.RUN_LIMIT: limit,
         options.RUN_PUBLISH: PUBLISH.get(publish),
@@ -54,7 +61,7 @@ def _check_profile_prefix(prefix):
         return
     if not prefix:
         raise ToolError("The profile needs a prefix for the names of its files: --profile PREFIX.")
-    directory = pathlib.Path(prefix).resolve().parent
+    directory = _resolved(prefix).parent
     if not directory.is_dir():
         raise ToolError(f"The profile cannot be written: there is no directory {directory}.")
     if not os.access(directory, os.W_OK | os.X_OK):

@@ -114,6 +114,23 @@ def test_bad_values(command):
     command("run", status=2)
 
 
+@pytest.mark.parametrize("directory", ["a b", "a=b c"])
+def test_library_whose_path_has_a_space(command, library, tmp_path, directory):
+    place = tmp_path / directory
+    place.mkdir()
+    env = {"MIMALLOC_LIBRARY": shutil.copy(library, place / "libmimalloc.so"), "LD_LIBRARY_PATH": "/gone"}
+    assert "process init" in command("run", "--", "true", env={**env, "MIMALLOC_VERBOSE": "1"}).stderr
+    assert command("run", "--", "sh", "-c", "echo $LD_LIBRARY_PATH", env=env).stdout == f"{place}:/gone\n"
+    assert "mimalloc" in command("bench", "--rounds", "1", "true", env=env).stdout
+
+
+def test_profile_without_a_directory_to_be_in(env, tmp_path):
+    (tmp_path / "gone").mkdir()
+    start = f"cd gone && rmdir ../gone && {sys.executable} -m mimalloc run --profile x true"
+    run = subprocess.run(["sh", "-c", start], cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "the directory in which the command was started is gone" in run.stderr
+
+
 def test_preload_keeps_others(library):
     env = finder.preload({"LD_PRELOAD": "/x/libmimalloc.so /y/other.so"}, library)
     assert env["LD_PRELOAD"] == f"{library}:/y/other.so"
