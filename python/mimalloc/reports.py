@@ -6,7 +6,7 @@ import json
 import pathlib
 import re
 
-from . import output, pprof, symbols
+from . import files, output, pprof, symbols
 from .errors import ToolError
 
 TEMPLATE = pathlib.Path(__file__).resolve().parent / "data" / "flame.html"
@@ -115,7 +115,7 @@ def flame(file, target, sample_type, with_symbols):
     if path.exists() and path.samefile(file):
         raise ToolError(f"{path} is the profile itself: name another file with -o.")
     try:
-        path.write_text(page, encoding="utf-8")
+        files.write(path, page)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error.strerror}.") from error
     output.print_path(path)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import subprocess
 import sys
 
@@ -60,6 +61,20 @@ def test_flame_graph_in_place_of_the_profile(command, profile):
 
 def test_flame_graph_that_cannot_be_written(command, profile):
     assert "cannot be written: No such file" in refusal(command, "flame", profile, "-o", "/gone/x.html")
+    assert "cannot be written: No space" in refusal(command, "flame", profile, "-o", "/dev/full")
+
+
+def test_flame_graph_that_has_no_space(command, profile, tmp_path):
+    """What was there stays, and nothing else is left."""
+    target = tmp_path / "graphs" / "x.html"
+    target.parent.mkdir()
+    target.write_text("before")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))     # noqa: E731  as a disk that is full
+    assert "x.html cannot be written: File too large" in refusal(command, "flame", profile, "-o", target, preexec_fn=limit,
+                                                                 env={"PYTHONDONTWRITEBYTECODE": "1"})
+    assert target.read_text() == "before" and list(target.parent.iterdir()) == [target]
+    command("flame", profile, "-o", target)
+    assert "<html" in target.read_text() and list(target.parent.iterdir()) == [target]
 
 
 @pytest.mark.parametrize("fields, option", [
