@@ -54,16 +54,24 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_inline_malloc_slow(mi
 #define _mi_inline_fence() ((void)0)
 #endif
 
+/* A void* as a pointer of another type. */
+#if defined(__cplusplus)
+#define _mi_inline_as(type, p) static_cast<type>(p)
+#else
+#define _mi_inline_as(type, p) ((type)(p))
+#endif
+
 /* mi_heap_malloc; inlined for sizes up to MI_SMALL_SIZE_MAX.  NULL with errno ENOMEM if there is no memory. */
-mi_decl_nodiscard static inline void* mi_inline_malloc(mi_inline_t handle, size_t size) mi_attr_noexcept {
+mi_decl_nodiscard mi_decl_inline void* mi_inline_malloc(mi_inline_t handle, size_t size) mi_attr_noexcept {
   if (size <= MI_SMALL_SIZE_MAX) {
-    mi_inline_bin_t* bin = (mi_inline_bin_t*)(void*)(handle.bins + handle.offset[size]);
+    void*            at = handle.bins + handle.offset[size];
+    mi_inline_bin_t* bin = _mi_inline_as(mi_inline_bin_t*, at);
     void*            block;
     bin->slots++; /* first, and before the list is looked at: see src/heap/theap.h, H1 */
     _mi_inline_fence();
     block = bin->first;
     if (block != NULL) {
-      bin->first = *(void**)block;
+      bin->first = *_mi_inline_as(void**, block);
       return block;
     }
     bin->slots--;

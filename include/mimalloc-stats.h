@@ -120,11 +120,11 @@ typedef struct mi_stats_s {
 } mi_stats_t;
 
 /* Sets size and version, so that *stats is ready for mi_stats_get; mi_stats_init also clears it. */
-static inline void mi_stats_header_init(mi_stats_t* stats) {
+mi_decl_inline void mi_stats_header_init(mi_stats_t* stats) {
   stats->size = sizeof(*stats);
   stats->version = MI_STAT_VERSION;
 }
-static inline void mi_stats_init(mi_stats_t* stats) {
+mi_decl_inline void mi_stats_init(mi_stats_t* stats) {
   memset(stats, 0, sizeof(*stats));
   mi_stats_header_init(stats);
 }

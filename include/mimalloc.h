@@ -103,6 +103,18 @@
   #define mi_decl_restrict
 #endif
 
+/* C90 has neither `inline` nor `long long`: its compilers have. */
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
+  #define mi_decl_inline static __inline
+#else
+  #define mi_decl_inline static inline
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+  #define mi_decl_extension __extension__
+#else
+  #define mi_decl_extension
+#endif
+
 #if defined(_WIN32)
   #define mi_cdecl __cdecl
 #else
@@ -586,7 +598,7 @@ mi_decl_nodiscard mi_decl_export void* mi_new_reallocn(void* p, size_t newcount,
 
 /* Called by mi_collect (with its `force`) and from time to time by an allocation on a slow path; for programs that free
    step by step.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not enter it again. */
-typedef void (mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
+mi_decl_extension typedef void (mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
 mi_decl_export void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) mi_attr_noexcept;
 
 /* Receives everything that the allocator prints, in place of stderr.  Up to 16 KiB of earlier output are delivered at
@@ -1128,7 +1140,8 @@ struct mi_stl_allocator : public _mi_stl_allocator_common<T> {
   mi_stl_allocator(const mi_stl_allocator<U>&) mi_attr_noexcept {}
   mi_stl_allocator select_on_container_copy_construction() const { return *this; }
 
-  mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
+  mi_decl_nodiscard T* allocate(size_type count, const void*) { return allocate(count); }
+  mi_decl_nodiscard T* allocate(size_type count) {
     if (this->is_plain(count)) return static_cast<T*>(mi_new_n(count, sizeof(value_type)));
     return static_cast<T*>(mi_new_aligned(count * sizeof(value_type), _mi_stl_alignof(T)));
   }
@@ -1173,7 +1186,8 @@ struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
   using typename _mi_stl_allocator_common<T>::pointer;
   using is_always_equal = std::false_type;
 
-  mi_decl_nodiscard T* allocate(size_type count, const void* = 0) {
+  mi_decl_nodiscard T* allocate(size_type count, const void*) { return allocate(count); }
+  mi_decl_nodiscard T* allocate(size_type count) {
     mi_heap_t* hp = this->heap.get();
     if (this->is_plain(count)) return static_cast<T*>(mi_heap_alloc_new_n(hp, count, sizeof(value_type)));
     return static_cast<T*>(_mi_heap_new_aligned(hp, count * sizeof(value_type), alignof(T)));

@@ -14,8 +14,11 @@ import sys
 import tempfile
 
 INCLUDE = pathlib.Path(__file__).resolve().parent.parent.parent / "include"
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Werror", "-Wno-long-long"]
-C = ["c99", "c11", "c17", "c2x"]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Wcast-qual", "-Wcast-align", "-Werror"]
+WARNINGS_C = ["-Wstrict-prototypes", "-Wmissing-prototypes", "-Wc++-compat"]
+WARNINGS_CXX = ["-Wold-style-cast", "-Wzero-as-null-pointer-constant", "-Wno-long-long"]
+C90 = "c90"    # with headers alone, and bool of the compiler
+C = [C90, "c99", "c11", "c17", "c2x"]
 CXX = ["c++98", "c++11", "c++14", "c++17", "c++20", "c++2b"]
 HEADERS = sorted(path.name for path in INCLUDE.glob("*.h"))
 
@@ -25,6 +28,7 @@ ALL_C = """
 #include <mimalloc.h>
 #include <mimalloc-stats.h>
 #include <mimalloc-override.h>
+int use(void);
 int use(void) {
   mi_stats_t_decl(stats);
   int* p = mi_malloc_tp(int);
@@ -69,7 +73,12 @@ int use() {
 def compiles(compiler, standard, level, text, include):
     language = "c++" if "++" in standard else "c"
     command = [compiler, "-x", language, f"-std={standard}", "-fsyntax-only", f"-DMI_API_LEVEL={level}", f"-I{include}",
-               *WARNINGS, "-"]
+               *WARNINGS, *(WARNINGS_CXX if language == "c++" else WARNINGS_C)]
+    if standard == C90 and "clang" in compiler:
+        command.append("-Wno-c99-extensions")
+    if language == "c++" and "clang" not in compiler:
+        command.append("-Wuseless-cast")
+    command.append("-")
     return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
@@ -91,8 +100,8 @@ def run(compilers, include, verbose=True):
         for standard in C + CXX:
             if not knows(compiler, standard):
                 continue
-            alone = standard in ("c11", "c++17")
-            texts = {"all": ALL_CXX if "++" in standard else ALL_C}
+            alone = standard in (C90, "c11", "c++17")
+            texts = {} if standard == C90 else {"all": ALL_CXX if "++" in standard else ALL_C}
             texts.update({name: f"#include <{name}>\nextern int x;\n" for name in HEADERS if alone})
             for level in (2, 3):
                 for name, text in texts.items():
