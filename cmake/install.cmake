@@ -41,7 +41,6 @@ if(MI_BUILD_STATIC)
   list(APPEND mi_installed_targets mimalloc-static)
 endif()
 if(MI_BUILD_OBJECT)
-  # Not ${mi_object_file}: with a generator of several configurations that is the one of the last that was built.
   install(FILES $<TARGET_OBJECTS:mimalloc-obj> DESTINATION ${mi_install_objectdir}
     RENAME ${mi_library_name}${CMAKE_C_OUTPUT_EXTENSION})
 endif()

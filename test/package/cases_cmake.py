@@ -178,6 +178,8 @@ def configurations(ctx):
         installed = prefix / "lib" / f"mimalloc-{ctx.version()}" / "mimalloc.o"
         built = list(build.glob(f"CMakeFiles/mimalloc-obj.dir/{name}/**/*.o"))
         expect(len(built) == 1 and installed.read_bytes() == built[0].read_bytes(), f"the object of {name} is another one")
+        copy = build / name / ("mimalloc-debug.o" if name == "Debug" else "mimalloc.o")
+        expect(copy.is_file() and copy.read_bytes() == built[0].read_bytes(), f"{copy} is not that of {name}")
     ctx.part("checks", configurations_checks, ctx)
 
 
