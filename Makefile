@@ -62,7 +62,7 @@ help: ## show this list
 demo: ## factor NUMBER with this allocator and with the system's; show statistics, time and memory
 	@scripts/need.sh cmake make gcc
 	@$(call user-build,mimalloc demo)
-	@demo/run-demo.sh --runs $(RUNS) $(USER_BUILD) $(NUMBER)
+	@demo/run-demo.sh --runs "$(RUNS)" $(USER_BUILD) "$(NUMBER)"
 
 test: ## run the tests of the release build (8 minutes on 2 cores); say what is left and which command runs it
 	@scripts/need.sh python3
@@ -206,7 +206,7 @@ tidy: ## run clang-tidy over the library
 	@scripts/tidy.sh $(BUILD)/clang-debug
 
 install: all ## install the libraries below PREFIX
-	@cmake --install $(USER_BUILD) --prefix $(PREFIX)
+	@cmake --install $(USER_BUILD) --prefix "$(PREFIX)"
 
 dist: ## make the source archive of a release from a clean checkout: build/mimalloc-VERSION.tar.gz
 	@scripts/dist.sh $(BUILD)

@@ -9,6 +9,7 @@ set -eu
 
 runs=1
 if [ "${1:-}" = --runs ]; then runs=$2; shift 2; fi
+case $runs in '' | 0 | *[!0-9]*) echo "run-demo.sh: '$runs' is no number of runs" >&2; exit 2 ;; esac
 build=${1:?usage: run-demo.sh [--runs N] BUILD_DIRECTORY [NUMBER]}
 number=${2:-175451865205073170563711388363}
 
