@@ -80,6 +80,19 @@ class LimitType(click.ParamType):
         return n
 
 
+class SecondsType(click.FloatRange):
+    """A time to wait: up to a day, and a number."""
+
+    def __init__(self, least):
+        super().__init__(min=least, max=86400)
+
+    def convert(self, value, param, ctx):
+        seconds = super().convert(value, param, ctx)
+        if seconds != seconds:
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return seconds
+
+
 def _version():
     """Of the package; a checkout that is not installed has none."""
     try:
@@ -128,7 +141,7 @@ def run(program, **options):
 
 @cli.command()
 @click.argument("pids", nargs=-1, type=int)
-@click.option("--interval", type=click.FloatRange(min=0.1), default=1.0, show_default=True, help="Seconds between two rows.")
+@click.option("--interval", type=SecondsType(0.1), default=1.0, show_default=True, help="Seconds between two rows.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many.  In a pipe: 1.")
 @with_json
 def top(pids, interval, count, as_json):
@@ -165,7 +178,7 @@ def export(once, address, port, dashboard, as_json):
 @click.option("--start", is_flag=True, help="Start the profile.")
 @click.option("--stop", is_flag=True, help="Take no samples any more.")
 @click.option("--write", is_flag=True, help="Write the profile (the default).")
-@click.option("--wait", type=click.FloatRange(min=0), default=10.0, show_default=True, help="Seconds to wait for the file.")
+@click.option("--wait", type=SecondsType(0), default=10.0, show_default=True, help="Seconds to wait for the file.")
 @with_json
 def profile(pid, wait, as_json, **actions):
     """Makes a running process write its heap profile.  It was started by `run --profile-signal`."""

@@ -34,6 +34,12 @@ def test_option_that_is_none(command, name):
     assert "No such option: --no-such-option" in refusal(command, name, "--no-such-option", "true")
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "1e300", "-1"])
+def test_time_that_nobody_can_wait(command, seconds):
+    assert "Invalid value for '--interval'" in refusal(command, "top", "--interval", seconds, "--count", "2")
+    assert "Invalid value for '--wait'" in refusal(command, "profile", "1", "--wait", seconds)
+
+
 @pytest.mark.parametrize("name", PROFILE_COMMANDS)
 def test_profile_that_is_none(command, tmp_path, name):
     (tmp_path / "text").write_text("hello")
