@@ -7,10 +7,10 @@ import dataclasses
 import re
 
 SECTION = re.compile(r"/\* -{4,} (.*?) -*\s*\*/$")
-ATTRIBUTES = re.compile(r"\b(mi_decl_(?:export|nodiscard|restrict)|mi_attr_(?:noexcept|malloc)|mi_cdecl|extern|"
+ATTRIBUTES = re.compile(r"\b(mi_decl_(?:export|nodiscard|restrict|inline|extension)|mi_attr_(?:noexcept|malloc)|mi_cdecl|extern|"
                         r"mi_attr_alloc_(?:size2?|align)\([^()]*\)|mi_decl_level\(\w+\))\s*")
 PROTOTYPE = re.compile(r"^[ \t]*((?:[\w]+[\s*]+)+?\**)(mi_\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*(?:;|\{.*?^\})", re.M | re.S)
-TYPE = re.compile(r"^typedef\s.*?\b(mi_\w+)(?:\s*\([^;]*\))?\s*;", re.M | re.S)
+TYPE = re.compile(r"^(?:mi_decl_extension )?typedef\s.*?\b(mi_\w+)(?:\s*\([^;]*\))?\s*;", re.M | re.S)
 SKIPPED = {"attributes of the functions, for the compiler"}
 OPTION = re.compile(r"^ +(mi_option_\w+), +/\* +(\d+|-) +(\d+|-)  (.*?)  +(\S.*?) \*/$", re.M)
 CPP = re.compile(r"^#(?:if|ifdef) .*__cplusplus", re.M)
@@ -77,7 +77,7 @@ def functions_of(item):
     for line, level in item.code:
         for name in re.findall(r"\b(mi_\w+)\(", line):
             levels.setdefault(name, level)
-    if "mi_decl_export" not in code and "static inline" not in code:
+    if "mi_decl_export" not in code and "mi_decl_inline" not in code:
         return [], code
     stripped = ATTRIBUTES.sub("", re.sub(r"^#define.*(?:\\\n.*)*", "", code, flags=re.M))
     found = []
