@@ -81,12 +81,19 @@ static void finish(bool is_limited) {
   header->is_finished = 1;
   munmap(header, settings.limit);
   header = NULL;
-  if (truncate(settings.file, (off_t)size) != 0) settings_say("%s: %s", settings.file, strerror(errno));
+  int error = settings_cut(&settings, size);
+  if (error != 0) settings_say("%s: %s", settings.file, strerror(error));
 }
 
 static void stop(const char* why) {
   settings_say("%s: %s; the recording ends here, the program goes on", settings.file, why);
   finish(true);
+}
+
+// strerror allocates where the program has set a locale: the lock is held, so nothing may be recorded then.
+static void stop_for(int error) {
+  atomic_store(&is_on, false);
+  stop(strerror(error));
 }
 
 // ---- memory
@@ -192,8 +199,8 @@ static uint8_t* room(uint32_t number) {
   if (at + TRACE_CHUNK_SIZE > settings.limit) return stop("TRACE_LIMIT is reached"), NULL;
   if (at + TRACE_CHUNK_SIZE > file_size) {
     size_t larger = file_size + FILE_STEP < settings.limit ? file_size + FILE_STEP : settings.limit;
-    int    error = settings_grow(settings.file, larger);
-    if (error != 0) return stop(strerror(error)), NULL;
+    int    error = settings_grow(&settings, larger);
+    if (error != 0) return stop_for(error), NULL;
     file_size = larger;
   }
   if (chunk != NULL) chunk->check = trace_check(chunk);
@@ -335,8 +342,8 @@ void recording_freed(uint32_t slot) {
 
 // ---- begin, fork, exit
 
-static void begin(void) {
-  header = settings_create(&settings);
+static void begin(bool must_be) {
+  header = settings_create(&settings, must_be);
   if (header == NULL) return;
   if (slots == NULL) slots = map(TRACE_SLOTS_MAX * sizeof(slot_t));
   entries_size = 1u << 16;
@@ -372,7 +379,7 @@ static void after_fork_in_child(void) {
     munmap(header, settings.limit);
     munmap(entries, entries_size * sizeof(entry_t));
     header = NULL;
-    if (settings.is_per_process) begin();
+    if (settings.is_per_process) begin(false);
   }
   pthread_mutex_unlock(&lock);
 }
@@ -380,7 +387,7 @@ static void after_fork_in_child(void) {
 void recording_start(void) {
   if (!settings_read(&settings)) return;
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-  begin();
+  begin(true);
 }
 
 __attribute__((destructor)) static void at_exit(void) {

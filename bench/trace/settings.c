@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIMIT_DEFAULT "256M"
@@ -70,10 +72,36 @@ bool settings_read(settings_t* settings) {
   return program == NULL || strcmp(program, program_invocation_short_name) == 0;
 }
 
-int settings_grow(const char* file, size_t size) {
-  int fd = open(file, O_RDWR | O_CLOEXEC);
-  if (fd < 0) return errno;
-  int error = posix_fallocate(fd, 0, (off_t)size); // not ftruncate: a full disk would end the program with SIGBUS
+// By its name, since programs close descriptors that they do not know.
+static int open_again(const settings_t* settings, int* fd) {
+  struct stat status;
+  *fd = open(settings->file, O_RDWR | O_CLOEXEC);
+  if (*fd < 0) return errno;
+  if (fstat(*fd, &status) == 0 && status.st_dev == settings->device && status.st_ino == settings->inode) return 0;
+  close(*fd);
+  return ENOENT;
+}
+
+// Not ftruncate: a full disk would end the program with SIGBUS. At the limit on the size of files the system sends a
+// signal that would end it, too.
+static int reserve(int fd, size_t size) {
+  struct rlimit most;
+  if (getrlimit(RLIMIT_FSIZE, &most) == 0 && size > most.rlim_cur) return EFBIG;
+  return posix_fallocate(fd, 0, (off_t)size);
+}
+
+int settings_grow(const settings_t* settings, size_t size) {
+  int fd, error = open_again(settings, &fd);
+  if (error != 0) return error;
+  error = reserve(fd, size);
+  close(fd);
+  return error;
+}
+
+int settings_cut(const settings_t* settings, size_t size) {
+  int fd, error = open_again(settings, &fd);
+  if (error != 0) return error;
+  error = ftruncate(fd, (off_t)size) != 0 ? errno : 0;
   close(fd);
   return error;
 }
@@ -88,7 +116,7 @@ static bool is_in_progress(const char* file) {
   return is_read && header.is_finished == 0;
 }
 
-trace_header_t* settings_create(settings_t* settings) {
+static int create(settings_t* settings) {
   const char* percent = settings->is_per_process ? strchr(settings->pattern, '%') : NULL;
   size_t      before = percent != NULL ? (size_t)(percent - settings->pattern) : strlen(settings->pattern);
   memcpy(settings->file, settings->pattern, before);
@@ -96,16 +124,29 @@ trace_header_t* settings_create(settings_t* settings) {
   if (percent != NULL) {
     snprintf(settings->file + before, sizeof(settings->file) - before, "%d%s", (int)getpid(), percent + 2);
   }
-  int fd = open(settings->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return open(settings->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+}
+
+trace_header_t* settings_create(settings_t* settings, bool must_be) {
+  struct stat status;
+  int         fd = create(settings);
   if (fd < 0 && errno == EEXIST) {
     if (!is_in_progress(settings->file)) settings_say("%s is there already: nothing is recorded", settings->file);
     return NULL;
   }
-  int error = fd < 0 ? errno : posix_fallocate(fd, 0, LIMIT_MIN);
-  if (error != 0) refuse("TRACE_FILE", settings->file, strerror(error));
-  void* p = mmap(NULL, settings->limit, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (p == MAP_FAILED)
-    refuse("TRACE_LIMIT", getenv("TRACE_LIMIT") != NULL ? getenv("TRACE_LIMIT") : LIMIT_DEFAULT, strerror(errno));
-  close(fd);
-  return p;
+  int error = fd < 0 || fstat(fd, &status) != 0 ? errno : reserve(fd, LIMIT_MIN);
+  if (error != 0 && must_be) refuse("TRACE_FILE", settings->file, strerror(error));
+  void* p = MAP_FAILED;
+  if (error == 0) {
+    settings->device = status.st_dev;
+    settings->inode = status.st_ino;
+    p = mmap(NULL, settings->limit, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    error = errno;
+  }
+  if (p == MAP_FAILED && must_be)
+    refuse("TRACE_LIMIT", getenv("TRACE_LIMIT") != NULL ? getenv("TRACE_LIMIT") : LIMIT_DEFAULT, strerror(error));
+  if (fd >= 0) close(fd);
+  if (p != MAP_FAILED) return p;
+  settings_say("%s: %s; process %d is not recorded, and goes on", settings->file, strerror(error), (int)getpid());
+  return NULL;
 }

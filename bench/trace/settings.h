@@ -11,22 +11,27 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef struct settings_s {
   char   pattern[PATH_MAX]; // absolute
   char   file[PATH_MAX];
   size_t limit;
   bool   is_per_process; // there is %p in the pattern
+  dev_t  device;         // of the file: another one may get its name
+  ino_t  inode;
 } settings_t;
 
 // False if this program is not to be recorded. Ends the process with exit code 2 if a variable has a wrong value.
 bool settings_read(settings_t* settings);
 
-// The file of this process, mapped up to the limit; NULL if another process has made it.
-trace_header_t* settings_create(settings_t* settings);
+// The file of this process, mapped up to the limit; NULL if it has none, and the user has been told why, unless another
+// process is recording into it. Of the first file of a program an error ends the process, if `must_be` is true.
+trace_header_t* settings_create(settings_t* settings, bool must_be);
 
-// Makes the file larger; 0 or the error.
-int settings_grow(const char* file, size_t size);
+// Make the file larger, or cut it off at its end; 0 or the error.
+int settings_grow(const settings_t* settings, size_t size);
+int settings_cut(const settings_t* settings, size_t size);
 
 // Tells the user, without memory from the allocator.
 __attribute__((format(printf, 1, 2))) void settings_say(const char* format, ...);

@@ -9,7 +9,9 @@ import argparse
 import collections
 import os
 import pathlib
+import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -129,11 +131,11 @@ class Traces(unittest.TestCase):
         self.directory = pathlib.Path(temp.name)
         self.file = self.directory / "a.trace"
 
-    def run_with(self, preload, *command, **environment):
+    def run_with(self, preload, *command, preexec_fn=None, **environment):
         env = {name: value for name, value in os.environ.items() if not name.startswith(("TRACE_", "LD_"))}
         env |= {"LD_PRELOAD": str(preload)} if preload else {}
         return subprocess.run([str(one) for one in command], env=env | environment, cwd=self.directory, timeout=100,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True)
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, preexec_fn=preexec_fn)
 
     def record(self, *arguments, code=0, file=None, program=None, **environment):
         done = self.run_with(recorder, program or traced, *arguments, TRACE_FILE=str(file or self.file), **environment)
@@ -225,6 +227,12 @@ class Traces(unittest.TestCase):
         self.assertEqual([call[:2] for call in Trace(self.file).own()[0]],
                          [(MALLOC, 3001), (FREE, 0), (MALLOC, 3003), (FREE, 0)])
 
+    def test_child_without_a_place(self):
+        """The child goes on, and says that it is not recorded."""
+        (self.directory / "folder").mkdir()
+        done = self.record("removed", file=self.directory / "folder" / "%p.x")
+        self.assertRegex(done.stderr, r"\.x: No such file or directory; process \d+ is not recorded, and goes on")
+
     def test_process_that_ends_without_exit(self):
         self.record("quit")
         trace = Trace(self.file)
@@ -240,6 +248,22 @@ class Traces(unittest.TestCase):
         self.assertEqual((Trace(self.file).is_limited, Trace(self.file).is_finished), (1, 1))
         self.assertIn("cut at the limit", self.replay("--info").stdout)
         self.replay_alike()
+
+    def test_limit_of_the_system(self):
+        """The text of the error takes memory where the program has set a locale."""
+        def limit(most, action):
+            signal.signal(signal.SIGXFSZ, action)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        for action in (signal.SIG_DFL, signal.SIG_IGN):
+            self.file.unlink(missing_ok=True)
+            done = self.record("many", "300000", LC_ALL="C.UTF-8", preexec_fn=lambda: limit(1 << 20, action))
+            self.assertRegex(done.stderr, r"a\.trace: File too large; the recording ends here, the program goes on")
+            self.replay_alike()
+
+    def test_another_file_of_that_name(self):
+        done = self.record("replaced")
+        self.assertRegex(done.stderr, r"a\.trace: No such file or directory; the recording ends here, the program goes on")
+        self.assertEqual(self.file.read_bytes(), b"another".ljust(4096, b"\0"))
 
     def test_file_is_there(self):
         self.record("calls")

@@ -1,10 +1,13 @@
 // A program whose calls test_traces.py knows.  Blocks of its own have 3000 to 3999 bytes; those of the C library have not.
 //
-//   traced calls | threads | fork | quit | unseen | table | many N
+//   traced calls | threads | fork | quit | unseen | table | many N | replaced | removed
+#include <fcntl.h>
+#include <locale.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
@@ -84,6 +87,7 @@ static void in_two_processes(void) {
 
 static void many(long n) {
   void* last = NULL;
+  setlocale(LC_ALL, ""); // texts of errors are looked up with memory then
   for (long i = 0; i < n; i++) {
     void* fresh = malloc(3000 + (size_t)(i % 1000));
     free(last);
@@ -110,6 +114,40 @@ static void table(void) {
   for (int i = 0; i < COUNT; i++) free(blocks[(size_t)i * 7919 % COUNT]);
 }
 
+// The recording is removed, and another file has its name while this process goes on.
+static void is_replaced(const char* file) {
+  char text[4096] = "another";
+  free(malloc(3001));
+  expect(unlink(file) == 0);
+  int fd = open(file, O_RDWR | O_CREAT | O_EXCL, 0666);
+  expect(fd >= 0 && write(fd, text, sizeof(text)) == (ssize_t)sizeof(text) && close(fd) == 0);
+  many(300000);
+}
+
+// There is no room for the recording of the child.
+static void has_no_place(char* file) {
+  int status;
+  free(malloc(3001));
+  expect(unlink(file) == 0);
+  *strrchr(file, '/') = 0;
+  expect(rmdir(file) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    free(malloc(3002));
+    exit(0);
+  }
+  expect(waitpid(child, &status, 0) == child && status == 0);
+}
+
+static char* own_file(void) {
+  static char file[4096];
+  const char* pattern = getenv("TRACE_FILE");
+  const char* percent = strstr(pattern, "%p");
+  if (percent == NULL) snprintf(file, sizeof(file), "%s", pattern);
+  else snprintf(file, sizeof(file), "%.*s%d%s", (int)(percent - pattern), pattern, (int)getpid(), percent + 2);
+  return file;
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   if (strcmp(what, "calls") == 0) calls();
@@ -118,6 +156,8 @@ int main(int argc, char** argv) {
   else if (strcmp(what, "unseen") == 0) unseen();
   else if (strcmp(what, "table") == 0) table();
   else if (strcmp(what, "many") == 0 && argc == 3) many(atol(argv[2]));
+  else if (strcmp(what, "replaced") == 0) is_replaced(own_file());
+  else if (strcmp(what, "removed") == 0) has_no_place(own_file());
   else if (strcmp(what, "quit") == 0) {
     many(10);
     _exit(0);
