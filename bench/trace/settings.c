@@ -17,6 +17,8 @@
 #define LIMIT_MIN     (1u << 20)
 #define LIMIT_MAX     (1ull << 40)
 
+#define EXECUTIONS_MAX 1000 // of a process
+
 void settings_say(const char* format, ...) {
   char    text[PATH_MAX + 200] = "trace-record: ";
   size_t  length = strlen(text);
@@ -116,15 +118,23 @@ static bool is_in_progress(const char* file) {
   return is_read && header.is_finished == 0;
 }
 
+// A file of its own. What the process has executed before has made one already: with %p there are more names.
 static int create(settings_t* settings) {
   const char* percent = settings->is_per_process ? strchr(settings->pattern, '%') : NULL;
   size_t      before = percent != NULL ? (size_t)(percent - settings->pattern) : strlen(settings->pattern);
+  int         fd = -1;
   memcpy(settings->file, settings->pattern, before);
   settings->file[before] = 0;
-  if (percent != NULL) {
-    snprintf(settings->file + before, sizeof(settings->file) - before, "%d%s", (int)getpid(), percent + 2);
+  for (int n = 1; n <= EXECUTIONS_MAX; n++) {
+    char number[32] = "";
+    if (n > 1) snprintf(number, sizeof(number), ".%d", n);
+    if (percent != NULL) {
+      snprintf(settings->file + before, sizeof(settings->file) - before, "%d%s%s", (int)getpid(), number, percent + 2);
+    }
+    fd = open(settings->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST || percent == NULL) break;
   }
-  return open(settings->file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  return fd;
 }
 
 trace_header_t* settings_create(settings_t* settings, bool must_be) {

@@ -1,7 +1,7 @@
 // What the environment says about the recording, and its file.
 //
-//   TRACE_FILE     where it is written; %p becomes the number of the process. Without %p the first process that comes to
-//                  it records, and no other
+//   TRACE_FILE     where it is written; %p becomes the number of the process, and NUMBER.2 and so on for what it executes
+//                  later. Without %p the first process that comes to it records, and no other
 //   TRACE_PROGRAM  only programs with this name record; any if not set
 //   TRACE_LIMIT    the most bytes of the file, with K, M or G; 256M if not set
 #pragma once

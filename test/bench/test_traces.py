@@ -227,6 +227,13 @@ class Traces(unittest.TestCase):
         self.assertEqual([call[:2] for call in Trace(self.file).own()[0]],
                          [(MALLOC, 3001), (FREE, 0), (MALLOC, 3003), (FREE, 0)])
 
+    def test_programs_of_one_process(self):
+        self.record("again", file=self.directory / "%p.x")
+        first, second = sorted(self.directory.glob("*.x"), key=lambda path: len(path.name))
+        self.assertEqual(second.name, first.name.replace(".x", ".2.x"))
+        self.assertEqual([call[:2] for call in Trace(first).own()[0]], [(MALLOC, 3001), (FREE, 0)])
+        self.assertEqual(len(Trace(second).own()[0]), 18)
+
     def test_child_without_a_place(self):
         """The child goes on, and says that it is not recorded."""
         (self.directory / "folder").mkdir()
