@@ -72,13 +72,14 @@ configure_package_config_file(cmake/mimalloc-config.cmake.in mimalloc-config.cma
   PATH_VARS MI_PACKAGE_LIBDIR MI_PACKAGE_OBJECTDIR MI_PACKAGE_INCLUDEDIR
   NO_CHECK_REQUIRED_COMPONENTS_MACRO)
 configure_file(cmake/mimalloc-config-version.cmake.in mimalloc-config-version.cmake @ONLY)
+# The list of targets first: where it takes the place of another one, CMake removes the files whose names begin as its own does.
+if(mi_installed_targets)
+  install(EXPORT mimalloc DESTINATION ${mi_install_cmakedir})
+endif()
 install(FILES
   ${CMAKE_CURRENT_BINARY_DIR}/mimalloc-config.cmake
   ${CMAKE_CURRENT_BINARY_DIR}/mimalloc-config-version.cmake
   DESTINATION ${mi_install_cmakedir})
-if(mi_installed_targets)
-  install(EXPORT mimalloc DESTINATION ${mi_install_cmakedir})
-endif()
 
 # ---- pkg-config -----------------------------------------------------------------------------------------------------------
 

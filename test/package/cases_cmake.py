@@ -140,6 +140,18 @@ def run_sub_projects(ctx, hows):
             ctx.part(f"{how} {settings}", sub_project, ctx, how, settings, targets, printed)
 
 
+@case("reinstall")
+def reinstall(ctx):
+    """Other kinds of libraries, installed over those that are there: all files for find_package stay."""
+    build, prefix = ctx.dir / "build", ctx.dir / "prefix"
+    for shared in ("OFF", "ON"):
+        cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_OBJECT=OFF", f"-DMI_BUILD_SHARED={shared}")
+        cmake_build(build)
+        run("cmake", "--install", build, "--prefix", prefix)
+        files = {path.name for path in (prefix / "lib").glob("**/cmake/*/*")}
+        expect({"mimalloc-config.cmake", "mimalloc-config-version.cmake", "mimalloc.cmake"} <= files, f"there is only {files}")
+
+
 @case("add-subdirectory")
 def add_subdirectory(ctx):
     """The tree as a subdirectory, with settings as plain variables."""
