@@ -23,7 +23,8 @@ extern "C" {
     ) -> c_int;
 
     /// Make an arena of memory that the program provides, and that must stay mapped until the process ends.  The result is false
-    /// if the aligned part of it ([`mi_arena_min_alignment`](super::mi_arena_min_alignment)) is too small ([`mi_arena_min_size`](super::mi_arena_min_size)).
+    /// if the aligned part of it ([`mi_arena_min_alignment`](super::mi_arena_min_alignment)) is too small ([`mi_arena_min_size`](super::mi_arena_min_size)), or if it has addresses of more than 48
+    /// bits, as systems give those who ask for them.
     /// ```text
     ///   is_committed  it can be used as it is            is_zero    it reads as zero
     ///   is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
