@@ -62,7 +62,7 @@ typedef struct give_way_s {
 } give_way_t;
 
 // May slices of it go?  No function of the program is called for a trade, which any malloc may make; and nothing is left of a region
-// that is lost.  Caller holds the arena lock: until slices are taken, the entry may become that of another region.
+// that is lost.  Caller holds the arena lock: until slices are taken, an entry may become that of another region.
 static bool give_may(const give_way_t* way, const mi_region_t* region) {
   bool is_huge = region->is_huge && _mi_option_get_fast(mi_option_allow_thp) != 0;
   if (way->partial && is_huge && !way->splits_huge) return false;
@@ -155,8 +155,11 @@ size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_h
   n = mi_min(n, _mi_chunk_purgeable());
   for (int partial = 0; partial <= 1; partial++) {
     way.partial = (partial != 0);
-    for (size_t i = 0; i < _mi_region_count() && done < n; i++)
-      done += give_region(&way, &_mi_region_all[i], n - done, stay, is_refused);
+    for (size_t i = 0; i < _mi_region_count() && done < n; i++) {
+      mi_region_t* region = &_mi_region_all[i];
+      bool is_spared = (i <= MI_REGION_HUGE && !give_may(&way, region)); // those two stay what they are: no locks
+      if (!is_spared) done += give_region(&way, region, n - done, stay, is_refused);
+    }
   }
   return done;
 }

@@ -26,7 +26,6 @@ bool _mi_part_open(mi_region_t* region, size_t n) {
 }
 
 bool _mi_part_close(mi_region_t* region) {
-  if (region->n_missing == 0) return false;
   uint32_t there = mi_mask32(MI_CHUNK_SLICES - region->n_missing);
   size_t   last = region->n_open - 1;
   if (region->chunks[last].free_bits != there || !_mi_space_close(region, last)) return false;

@@ -14,5 +14,5 @@
 // A run of n slices is wanted.  The system gives what it lacks, or all that are missing if that is less; false if it does not.
 mi_cold bool _mi_part_open(mi_region_t* region, size_t n);
 
-// Unmaps such a chunk if nothing of it is in use.
+// Some slices are missing: unmaps that chunk if nothing of it is in use.
 mi_cold bool _mi_part_close(mi_region_t* region);

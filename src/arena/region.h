@@ -89,14 +89,14 @@ typedef struct mi_region_s {
   char*     table;
 
   // Owned by the arena lock.
-  size_t n_chunks;  // does not change
-  size_t n_usable;  // chunks [n_usable, n_chunks) may not be handed out: somebody else's mapping is there, or no memory
-  size_t n_open;    // chunks whose memory may be used
-  size_t n_missing; // slices at the end of the last of them that may not: the system did not give a whole one (part.h)
-  size_t n_used;    // chunks [n_used, n_open) were never handed out
+  size_t n_chunks; // does not change
+  size_t n_usable; // chunks [n_usable, n_chunks) may not be handed out: somebody else's mapping is there, or no memory
+  size_t n_open;   // chunks whose memory may be used
+  size_t n_used;   // chunks [n_used, n_open) were never handed out
   size_t n_heap_links; // chunks whose heap links may be used
   mi_chunk_t* chunks;
   uint64_t*   free_chunks;                  // bit i: chunk i < n_used is wholly free
+  uint8_t     n_missing;                    // slices at the end of the last open chunk that may not be used (part.h)
   uint8_t     group_shift;                  // chunks of a group, as a power of two
   uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
   size_t refused, refused_end;    // so many slices were not there when the region ended there, and none was freed since

@@ -23,7 +23,7 @@ static bool shrink_is_clean(const mi_chunk_t* chunk) {
 // Free chunks at the end of a band go back, as if they had never been used: all of them, or those that read as zero, if
 // they are many.
 static bool shrink_band(mi_region_t* region, bool only_clean) {
-  bool   any = _mi_part_close(region);
+  bool   any = mi_unlikely(region->n_missing > 0) && _mi_part_close(region);
   size_t n = region->n_used;
   while (n > 0 && _mi_chunk_is_free(region, n - 1) && (!only_clean || shrink_is_clean(&region->chunks[n - 1]))) n--;
   if (n == region->n_open || (only_clean && region->n_open - n < SHRINK_MIN + n / 8)) return any;

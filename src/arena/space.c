@@ -353,7 +353,7 @@ bool _mi_space_open_slices(mi_region_t* region, size_t n) {
   if (err != 0) return false;
   if (MI_TRACK && n_open > region->n_open) space_track_open(region, region->n_open, n_open);
   region->n_open = n_open;
-  region->n_missing = n_missing - n;
+  region->n_missing = (uint8_t)(n_missing - n);
   return true;
 }
 

@@ -15,7 +15,7 @@
   #define MI_TEST_WHOLE 0
 #endif
 
-enum { exit_served = 40, exit_refused = 41, exit_alone = 42 }; // what a child says
+enum { exit_served = 40, exit_refused = 41, exit_alone = 42, exit_short = 43 }; // what a child says
 
 // ---- the system as the library sees it ----------------------------------------------------------------------------------
 
@@ -43,6 +43,10 @@ static int child(void) {
     void* p = malloc(100);
     if (p != NULL) return exit_served;
     if (errno != ENOMEM) return 1;
+  }
+  // What runs before main may have got blocks of other sizes, and the rest of them is there.
+  for (size_t size = 8; size <= 64 * KiB; size += size / 2) {
+    if (malloc(size) != NULL) return exit_short;
   }
   return exit_refused;
 }
