@@ -74,22 +74,14 @@ static bool space_refuse_start(void) {
   return false;
 }
 
-// Blocks have descriptors; the allocator's own data, which begin in the first chunk, have none.
-static bool space_has_blocks(const mi_region_t* region) {
-  static const char none[MI_DESCRIPTOR_SIZE] = {0};
-  for (size_t i = 0; i < mi_min(region->n_used, 1) * MI_CHUNK_SLICES; i++) {
-    if (memcmp(_mi_region_descriptor(region, i), none, sizeof(none)) != 0) return true;
-  }
-  return region->n_used > 1;
-}
-
 void _mi_space_report_none(size_t n) {
   if (!MI_PRIM_VIRTUAL || n > MI_CHUNK_SLICES || _mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return;
   _mi_lock_acquire(&_mi_region_lock);
-  bool has_none = (!space_has_blocks(&_mi_region_all[0]) && _mi_region_all[MI_REGION_HUGE].n_used == 0 &&
-                   _mi_region_count() == MI_REGION_HUGE + 1);
+  bool has_chunks = (_mi_region_all[0].n_used > 1 || _mi_region_all[MI_REGION_HUGE].n_used > 0 ||
+                     _mi_region_count() > MI_REGION_HUGE + 1);
   _mi_lock_release(&_mi_region_lock);
-  if (has_none) space_refuse_start();
+  // The first chunk begins with the allocator's own data.
+  if (!has_chunks && mi_load_relaxed(&_mi_stat_live.pages.total) == 0) space_refuse_start();
 }
 
 bool _mi_space_init(void) {
