@@ -84,7 +84,7 @@ PARTS = [
     Part("secure-full", "rest", "secure-full", "the library with all checks (MI_SECURE_FULL)", ("-L", "unit|api|modes|fault|bugs"), ("python3",)),
     Part("by-key", "rest", "by-key", "thread-local variables as on macOS and OpenBSD, by a key", ("-R", "^(unit|api|override)-|modes-thread"),
          options=kinds("unit", "api", "override", "modes")),
-    Part("level3", "rest", "level3", "the library with the interface of version 3", ("-L", "unit|api|modes"),
+    Part("level3", "rest", "level3", "the library with the interface of version 3", ("-L", "unit|api|modes", "-R", "^(unit|api)-|-shared$"),
          options=kinds("unit", "api", "modes")),
     Part("asan", "rest", "asan", "the address sanitizer"),
     Part("ubsan", "rest", "ubsan", "the undefined behaviour sanitizer", ("-L", "unit|api"), options=kinds("unit", "api")),
