@@ -101,12 +101,13 @@ static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
 }
 
 // Are the constants of the page those of its class?
-static bool view_is_possible(const mi_page_t* page) {
-  if (page->cls >= MI_CLASS_COUNT) return false;
-  const mi_class_info_t* info = &_mi_size_class_info[page->cls];
+static bool view_is_possible(const mi_view_t* view) {
+  const mi_page_t* page = view->page;
+  if (view->cls >= MI_CLASS_COUNT) return false;
+  const mi_class_info_t* info = &_mi_size_class_info[view->cls];
   if (_mi_page_region(page)->base == 0 || _mi_page_slice(page) >= _mi_page_region(page)->n_slices) return false;
-  return _mi_page_block_size(page) == info->block_size && page->capacity == _mi_page_capacity(page, info) &&
-         page->n_slices == info->n_slices && page->extended <= page->capacity;
+  return view->block_size == info->block_size && view->n_blocks == _mi_page_capacity(page, info) &&
+         page->n_slices == info->n_slices && view->n_made <= view->n_blocks;
 }
 
 #define VIEW_STARTS (MI_PAGE_BLOCKS_MAX / 2) // of gap pages: where in `free`
@@ -124,17 +125,16 @@ size_t _mi_view_block_size(const mi_view_t* view, size_t i) {
   return (end - i) * MI_GAP_UNIT;
 }
 
-static void view_make_gaps(mi_view_t* view, const mi_page_t* page) {
+static void view_make_empty(mi_view_t* view) {
+  view->start = NULL;
+  view->block_size = view->usable_size = 0;
+  view->n_blocks = view->n_made = view->n_live = 0;
+}
+
+static void view_mark_runs(mi_view_t* view) {
   size_t n_live = 0, size;
-  view->has_gaps = true;
-  view->start = _mi_page_start(page);
-  view->block_size = view->usable_size = MI_GAP_UNIT;
-  view->n_blocks = view->n_made = MI_GAP_UNITS;
-  view->is_shared = (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED);
-  view->home = mi_load_relaxed(&((mi_page_t*)page)->home);
-  memset(view->free, 0, sizeof(view->free));
   for (size_t i = 0; i < MI_GAP_UNITS; i++) view_set_free(view, i);
-  for (size_t i = 0; _mi_gaps_next(page, &i, &size); i += size / MI_GAP_UNIT, n_live++) {
+  for (size_t i = 0; _mi_gaps_next(view->page, &i, &size); i += size / MI_GAP_UNIT, n_live++) {
     view->free[i / 64] &= ~((uint64_t)1 << (i % 64));
     view_set_free(view, VIEW_STARTS + i);
     if (i + size / MI_GAP_UNIT < MI_GAP_UNITS) view_set_free(view, VIEW_STARTS + i + size / MI_GAP_UNIT);
@@ -142,42 +142,41 @@ static void view_make_gaps(mi_view_t* view, const mi_page_t* page) {
   view->n_live = n_live;
 }
 
+static void view_make_gaps(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+  mi_chain_t frees = _mi_gaps_chain(page);
+  view->has_gaps = true;
+  view->start = _mi_page_start(page);
+  view->block_size = view->usable_size = MI_GAP_UNIT;
+  view->n_blocks = view->n_made = MI_GAP_UNITS;
+  view->is_shared = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_SHARED);
+  view->home = mi_load_relaxed(&page->home);
+  memset(view->free, 0, sizeof(view->free));
+  view_mark_runs(view);
+  view_mark_list(view, frees.first, frees.count, "I2: a chain of another length", faults);
+  view_mark_theaps(view, faults);
+}
+
 static void view_make_large(mi_view_t* view, const mi_page_t* page) {
   view->start = _mi_page_large_block(page);
   view->block_size = _mi_page_large_size(page);
   view->usable_size = (MI_PADDING ? page->asked : view->block_size);
-  view->home = NULL;
   view->n_blocks = view->n_made = view->n_live = 1;
   view->free[0] = 0;
 }
 
-void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
-  view->page = page;
-  view->heap = _mi_heap_of(page);
-  view->cls = page->cls;
-  view->is_shared = view->has_gaps = false;
-  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
-    view_make_large(view, page);
-    return;
-  }
-  if (_mi_gaps_is(page)) {
-    mi_chain_t frees = _mi_gaps_chain(page);
-    view_make_gaps(view, page);
-    view_mark_list(view, frees.first, frees.count, "I2: a chain of another length", faults);
-    view_mark_theaps(view, faults);
-    return;
-  }
-  if (!_mi_view_holds(faults, view_is_possible(page), "a descriptor that fits no size class", page, page)) {
-    view->n_blocks = view->n_made = view->n_live = view->block_size = 0;
-    return;
-  }
+// VW3
+static void view_make_blocks(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   uint64_t   word = mi_load_acquire(&page->word);
   mi_chain_t chain = _mi_page_word_chain(word);
-  view->start = _mi_page_start(page);
   view->block_size = _mi_page_block_size(page);
+  view->n_blocks = mi_load_relaxed(_mi_page_capacity_of(page));
+  view->n_made = mi_load_plain_relaxed(&page->extended);
+  if (!_mi_view_holds(faults, view_is_possible(view), "a descriptor that fits no size class", page, page)) {
+    view_make_empty(view);
+    return;
+  }
+  view->start = _mi_page_start(page);
   view->usable_size = view->block_size - MI_PADDING_SIZE;
-  view->n_blocks = page->capacity;
-  view->n_made = mi_min(page->extended, view->n_blocks); // its thread may be making the page just now
   view->is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
   view->home = mi_load_relaxed(&page->home);
   memset(view->free, 0, mi_div_up(view->n_blocks, 64) * sizeof(view->free[0]));
@@ -189,11 +188,31 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   view_mark_theaps(view, faults);
 }
 
+void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+  view->page = page;
+  view->heap = _mi_heap_of(page);
+  view->home = NULL;
+  view->cls = page->cls;
+  view->is_shared = view->has_gaps = false;
+  if (view->heap == NULL) view_make_empty(view); // it is being given back (heap.h, Q7)
+  else if (_mi_page_kind(page) == MI_PAGE_LARGE) view_make_large(view, page);
+  else if (_mi_gaps_is(page)) view_make_gaps(view, page, faults);
+  else view_make_blocks(view, page, faults);
+}
+
+// Others may have given the page back, or let it wait, since the walk found it.
+static bool view_has_blocks(const mi_view_t* view) {
+  return view->n_blocks > 0 && (view->home != NULL || view->cls == MI_CLASS_NONE);
+}
+
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view) {
   if (!_mi_lock_is_hurried()) _mi_fork_adopt_orphans();
   if (!_mi_idle_look_begin()) return false;
-  mi_page_t* page = _mi_walk_next(walk);
-  if (page != NULL) _mi_view_make(view, page, NULL);
+  mi_page_t* page;
+  do {
+    page = _mi_walk_next(walk);
+    if (page != NULL) _mi_view_make(view, page, NULL);
+  } while (page != NULL && !view_has_blocks(view));
   _mi_idle_look_end();
   return page != NULL;
 }

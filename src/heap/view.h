@@ -6,6 +6,8 @@
 // VW1  A view is a copy: whoever looks at one holds no lock.
 // VW2  A link is followed only to where a block of the same page or bin can be.  So if somebody uses the heap meanwhile, or
 //      has written into free blocks, a view may be wrong, but making it does no harm.
+// VW3  What a page says of itself is read once, and a view is made of that: its thread may be making it a gap page at this moment, or
+//      giving it back.
 #pragma once
 
 #include "gaps.h"
@@ -44,12 +46,12 @@ typedef struct mi_view_s {
   size_t           cls;         // MI_CLASS_NONE: one large block
   size_t           block_size;  // of a gap page, its unit: a block is where it begins
   size_t           usable_size; // of that, the program's
-  size_t           n_blocks;
+  size_t           n_blocks;    // 0: the page fits no size class, or is just being given back
   size_t           n_made;
   size_t           n_live;
   bool             is_shared; // any thread may adopt it
-  mi_theap_t*      home;
-  bool             has_gaps; // it is a gap page; the second half of `free` says where its runs begin (gaps.h)
+  mi_theap_t*      home;      // NULL: one large block, or the page waits, or is being given back
+  bool             has_gaps;  // it is a gap page; the second half of `free` says where its runs begin (gaps.h)
   uint64_t         free[MI_PAGE_BLOCKS_MAX / 64]; // bit i: block i is free
 } mi_view_t;
 

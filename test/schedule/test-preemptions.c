@@ -16,6 +16,7 @@
 #include "blocks.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "heap/view.h"
 #include "library.h"
 #include "support/stat.h"
 
@@ -329,6 +330,55 @@ static void check_pinned_arena(void) {
   remove_arena();
 }
 
+// ---- looks ------------------------------------------------------------------------------------------------------------------
+
+// As those do who visit blocks, or print which are in use: at the page of the block that is held, and at what follows.
+static void look_at_held(void) {
+  static struct {
+    mi_view_t     view;
+    unsigned char beyond[4 * KiB];
+  } seen;
+  const mi_page_t*    page = _mi_page_at(held);
+  const mi_region_t*  region = _mi_page_region(page);
+  mi_walk_t           walk = {heap, NULL, (size_t)(region - _mi_region_all), _mi_page_slice(page)};
+  const unsigned char mark = 0x5A;
+  memset(seen.beyond, mark, sizeof(seen.beyond));
+  if (_mi_view_next(&walk, &seen.view)) {
+    if (seen.view.heap == NULL || seen.view.n_blocks == 0) schedule_fail("a view of no blocks");
+    if (seen.view.home == NULL && seen.view.cls != MI_CLASS_NONE) schedule_fail("a view of a page without a home");
+  }
+  for (size_t i = 0; i < sizeof(seen.beyond); i++) {
+    if (seen.beyond[i] != mark) schedule_fail("a view wrote behind its end");
+  }
+}
+
+// A block of a page with two, of which another thread frees the other.
+static void hold_one_of_two(void) {
+  allocate(2, 8 * KiB);
+  hold_last();
+}
+
+static void hold_one_of_two_in_heap(void) {
+  heap = mi_heap_new();
+  for (size_t i = 0; i < 2; i++) blocks_add(blocks_new(mi_heap_malloc(heap, 8 * KiB), 8 * KiB), 8 * KiB, NO_HEAP);
+  hold_last();
+}
+
+static void free_other(void) {
+  free_last(1);
+}
+
+static void free_held_and_collect(void) {
+  free_held();
+  if (heap != NULL) mi_heap_collect(heap, true);
+  mi_collect(true);
+}
+
+static void end_heap(void) {
+  mi_heap_delete(heap);
+  heap = NULL;
+}
+
 // ---- runs -------------------------------------------------------------------------------------------------------------------
 
 static const pair_t pairs[] = {
@@ -377,6 +427,12 @@ static const pair_t pairs[] = {
      {&free_slices, &add_and_remove_arena},
      {&purge_all, &use_pinned_arena},
      &check_pinned_arena},
+    {"a page is looked at, and becomes a gap page", {NULL, &hold_sparse}, {&look_at_held, &make_gap_pages}, &free_held},
+    {"a page is looked at, and waits", {&free_other, &hold_one_of_two}, {&look_at_held, &free_held_and_collect}, NULL},
+    {"a page of a heap is looked at, and goes",
+     {&free_other, &hold_one_of_two_in_heap},
+     {&look_at_held, &free_held_and_collect},
+     &end_heap},
 };
 
 static void task_run(size_t i) {
