@@ -1,7 +1,9 @@
 // Functions that the program registers, each with an argument.  Layer: support.
 //
 // HK1  Whoever gets a function gets the argument that was registered with it, whatever other threads register meanwhile.
-// HK2  Nobody waits for a thread that may never run again: who keeps finding that another is just registering gets no function.
+//      So does the child of a fork.
+// HK2  Whoever gets a function waits for nobody: while another thread registers one, which may never run again, what was registered
+//      before is had.  Only two that were registered meanwhile are a reason to look again.
 #pragma once
 
 #include "../base/compiler.h"
