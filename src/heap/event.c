@@ -58,6 +58,13 @@ void _mi_event_set_limit(bool is_crossed) {
   else mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_LIMIT);
 }
 
+void _mi_event_after_fork(uint32_t n_sampling, bool has_orphans) {
+  uint32_t n = n_sampling + (has_orphans ? MI_EVENT_ORPHANS : 0);
+  if (mi_load_relaxed(&event_is_limit)) n += MI_EVENT_LIMIT;
+  if (mi_load_relaxed(&event_is_asked)) n += MI_EVENT_REQUEST;
+  mi_store_relaxed(&_mi_event_pending, n);
+}
+
 void _mi_event_freed(void) {
   _mi_purge_by_amount();
   _mi_event_note();

@@ -35,6 +35,9 @@ static inline bool _mi_event_is_limit(void) {
 // It was, or (false) that has been attended to.
 void _mi_event_set_limit(bool is_crossed);
 
+// In the child of a fork, where there are so many reasons to sample: threads that it does not have may have been changing the word.
+void _mi_event_after_fork(uint32_t n_sampling, bool has_orphans);
+
 extern mi_atomic(uint32_t) _mi_event_round;
 extern mi_atomic(bool)     _mi_event_sleeps;
 

@@ -32,6 +32,7 @@
 #include "late.h"
 #include "pool.h"
 #include "profile.h"
+#include "sampler.h"
 #include "spare.h"
 #include "subproc.h"
 #include "vacant.h"
@@ -281,6 +282,7 @@ static void fork_child_of_many(void) {
   }
   _mi_warm_forget();
   _mi_registry_visit(&fork_orphan, mine);
+  _mi_event_after_fork(_mi_sampler_reasons(), mi_load_relaxed(&_mi_fork_has_orphans));
   fork_count_threads(mine);
   _mi_ended_after_fork(mine);
   _mi_subproc_after_fork(mine == NULL ? NULL : mine->subproc);

@@ -212,12 +212,25 @@ void _mi_sampler_init(void) {
   if (MI_GUARDED || !_mi_options_all_default()) sampler_options_changed();
 }
 
+static bool sampler_has_own_reason(const mi_sampler_t* s) {
+  return s->has_own_rate && s->rate > 0;
+}
+
+uint32_t _mi_sampler_reasons(void) {
+  uint32_t n = (uint32_t)mi_load_relaxed(&sampler_has_rate) + (uint32_t)(mi_load_relaxed(&sampler_mean) > 0);
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
+    const mi_sampler_t* s = theap->sampler;
+    if (s != NULL) n += (uint32_t)s->is_armed + (uint32_t)_mi_counted_is(theap) + (uint32_t)sampler_has_own_reason(s);
+  }
+  return n;
+}
+
 // Its own rate is a reason for notices (SA4).
 static void sampler_note_own_rate(mi_sampler_t* s, bool has, size_t rate) {
-  bool was_reason = (s->has_own_rate && s->rate > 0);
-  bool is_reason = (has && rate > 0);
+  bool was_reason = sampler_has_own_reason(s);
   s->has_own_rate = has;
   s->rate = rate;
+  bool is_reason = sampler_has_own_reason(s);
   if (is_reason && !was_reason) sampler_add_notice();
   if (was_reason && !is_reason) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
 }

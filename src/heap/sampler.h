@@ -125,6 +125,9 @@ void _mi_sampler_set_bounds(mi_theap_t* theap, size_t min, size_t max);
 // The profile has a sample per so many bytes from now on; 0: none.
 void _mi_sampler_set_mean(size_t mean);
 
+// How many reasons there are for `_mi_event_pending` (SA4).
+uint32_t _mi_sampler_reasons(void);
+
 // The part of a round: of a live theap.
 void _mi_sampler_tick(mi_theap_t* theap);
 

@@ -8,6 +8,7 @@
 #include "../modes/support.h"
 #include "arena/chunk.h"
 #include "arena/purge.h"
+#include "heap/event.h"
 #include "heap/fork.h"
 #include "heap/heap.h"
 #include "heap/large.h"
@@ -163,6 +164,43 @@ static void check_lent_by_nobody(void) {
   _mi_purge_unkeep(3);
 }
 
+// ---- what was just being noted ------------------------------------------------------------------------------------------
+
+static int answered;
+
+static void note_answer(int value) {
+  answered = value;
+}
+
+// Threads that are lost were about to count what they had noted: that a limit was crossed, that a signal asks, that they sample.
+static void check_notes(void) {
+  uint32_t n_before = mi_load_relaxed(&_mi_event_pending);
+  _mi_event_on_request(&note_answer);
+  _mi_event_set_limit(true);
+  _mi_event_request(1);
+  mi_fetch_sub_relaxed(&_mi_event_pending, MI_EVENT_LIMIT + MI_EVENT_REQUEST + 1);
+  pid_t child = fork();
+  if (child == 0) {
+    CHECK_EQ(mi_load_relaxed(&_mi_event_pending) % MI_EVENT_ORPHANS, n_before);
+    CHECK(_mi_event_is_limit());
+    _mi_event_set_limit(false);
+    _mi_event_set_limit(true);
+    CHECK(_mi_event_is_limit());
+    _mi_event_set_limit(false);
+    _mi_event_request(2);
+    _mi_event_answer();
+    CHECK_EQ(answered, 2);
+    _mi_fork_adopt_orphans();
+    CHECK_EQ(mi_load_relaxed(&_mi_event_pending), n_before);
+    _exit(check_result());
+  }
+  mi_fetch_add_relaxed(&_mi_event_pending, MI_EVENT_LIMIT + MI_EVENT_REQUEST + 1);
+  int status = -1;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  _mi_event_answer();
+  _mi_event_set_limit(false);
+}
+
 // ---- what cannot be given back ------------------------------------------------------------------------------------------
 
 // Deleted pages whose guards the system will not open are no pages for the child, which must not delete them again.
@@ -285,6 +323,7 @@ int main(void) {
     check_lent_by_nobody();
   }
   check_closed_pages();
+  check_notes();
   check_locks();
   check_new_heaps();
   check_lock_of_nobody();
