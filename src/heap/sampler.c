@@ -206,6 +206,13 @@ void _mi_sampler_set_mean(size_t mean) {
   if (mean == 0 && before > 0) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
 }
 
+// A thread that has found out that there are too many samples.  Not if it was late: the profile may be over.
+static void sampler_change_mean(size_t from, size_t to) {
+  if (!mi_cas_strong(&sampler_mean, &from, to, acq_rel, relaxed)) return;
+  mi_fetch_add_acq_rel(&sampler_version, 1);
+  _mi_registry_visit_own(&sampler_look);
+}
+
 void _mi_sampler_init(void) {
   if (MI_HARDENED) _mi_guard_fault_watch();
   _mi_options_on_guarded(&sampler_options_changed);
@@ -371,5 +378,5 @@ void _mi_sampler_profile(mi_theap_t* theap, void* p, size_t size, size_t bytes) 
   s->is_busy = true;
   size_t mean = _mi_profile_add(p, size, bytes, s->mean);
   s->is_busy = false;
-  if (mi_unlikely(mean != s->mean)) _mi_sampler_set_mean(mean); // there were too many (profile.h, PF4)
+  if (mi_unlikely(mean != s->mean)) sampler_change_mean(s->mean, mean); // profile.h, PF4
 }

@@ -1,7 +1,8 @@
 // Proves: the profile's tables have bounds: with more blocks in use than they hold the mean distance is doubled, and estimates stay
-// right; stacks that are too many are counted together.  Distances are exponentially distributed, and probabilities those of
-// the exponential function.
+// right; stacks that are too many are counted together.  A profile that was ended is over, whatever other threads do.  Distances are
+// exponentially distributed, and probabilities those of the exponential function.
 #include <pthread.h>
+#include <sched.h>
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/event.h"
@@ -148,6 +149,54 @@ static void check_first_block(void) {
   mi_heap_set_default(before);
 }
 
+// ---- while other threads sample ---------------------------------------------------------------------------------------
+
+enum { n_threads = 3, n_kept = 8 };
+
+static size_t is_over, n_turns[n_threads]; // atomically
+
+static void* keep_large(void* arg) {
+  size_t me = (size_t)(uintptr_t)arg;
+  void*  kept[n_kept] = {NULL};
+  for (size_t i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++) {
+    mi_free(kept[i % n_kept]);
+    kept[i % n_kept] = mi_malloc(600 * KiB);
+    __atomic_add_fetch(&n_turns[me], 1, __ATOMIC_RELAXED);
+  }
+  for (size_t i = 0; i < n_kept; i++) mi_free(kept[i]);
+  return NULL;
+}
+
+// Whatever a thread was doing is over.
+static void let_turn(void) {
+  for (size_t me = 0; me < n_threads; me++) {
+    size_t first = __atomic_load_n(&n_turns[me], __ATOMIC_RELAXED);
+    while (__atomic_load_n(&n_turns[me], __ATOMIC_RELAXED) < first + 10) sched_yield();
+  }
+}
+
+// No thread that was making room for its sample begins the profile again when that is over.
+static void check_over(void) {
+  pthread_t           threads[n_threads];
+  mi_profile_counts_t at_end, later;
+  _mi_profile_limit(4);
+  for (size_t i = 0; i < n_threads; i++) pthread_create(&threads[i], NULL, &keep_large, (void*)(uintptr_t)i);
+  for (size_t round = 0; round < 300; round++) {
+    CHECK_EQ(mi_profile_start(1), 0);
+    for (volatile size_t i = 0; i < round * 500; i++) {
+    }
+    mi_profile_stop();
+    let_turn();
+    _mi_profile_counts(&at_end);
+    let_turn();
+    _mi_profile_counts(&later);
+    CHECK_FOR(later.n_samples == at_end.n_samples, "%zu samples, then %zu", at_end.n_samples, later.n_samples);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+  _mi_profile_limit(SIZE_MAX);
+}
+
 int main(void) {
   watchdog(300);
   check_chance();
@@ -157,5 +206,6 @@ int main(void) {
   check_blocks();
   check_found_again();
   check_stacks();
+  check_over();
   return check_result();
 }
