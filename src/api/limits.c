@@ -109,15 +109,20 @@ static size_t limits_or_none(size_t size) {
   return size == 0 ? MI_LIMIT_NONE : size;
 }
 
+// The registry lock keeps both together: those of another thread hold as a whole, or not at all.
 static int limits_set(mi_limit_t* limit, size_t hard, size_t soft) {
   if (soft > limits_or_none(hard)) return EINVAL;
   _mi_limit_on_crossed(&limits_note_crossed);
+  _mi_lock_acquire(&_mi_registry_lock);
   _mi_limit_set(limit, limits_or_none(hard), limits_or_none(soft));
+  _mi_lock_release(&_mi_registry_lock);
   return 0;
 }
 
 static void limits_get(mi_limit_t* limit, size_t* hard, size_t* soft) {
+  _mi_lock_acquire(&_mi_registry_lock);
   size_t is_hard = mi_load_relaxed(&limit->hard), is_soft = mi_load_relaxed(&limit->soft);
+  _mi_lock_release(&_mi_registry_lock);
   if (hard != NULL) *hard = (is_hard == MI_LIMIT_NONE ? 0 : is_hard);
   if (soft != NULL) *soft = (is_soft == MI_LIMIT_NONE ? 0 : is_soft);
 }

@@ -1,6 +1,6 @@
 // Proves: under a hard limit a program can use most of it in live blocks, in whatever sizes and whatever it did before, and its
-// resident memory stays below the limit and little more; threads around the limit lose nothing; the child of a fork has the limit;
-// a program with one thread keeps one thread.
+// resident memory stays below the limit and little more; threads around the limit lose nothing, what one of them sets holds as a
+// whole; the child of a fork has the limit; a program with one thread keeps one thread.
 //
 //   pattern                               live blocks, of the limit (asserted)
 //   one size                              0.90
@@ -243,6 +243,28 @@ static void check_stress(uint64_t seed) {
   free_all(&n);
 }
 
+// ---- limits that several threads set ----------------------------------------------------------------------------------
+
+// Either both of a call hold, or both of another one.
+static void* set_in_thread(void* arg) {
+  size_t i = (size_t)arg, hard, soft;
+  pthread_barrier_wait(&barrier);
+  for (size_t n = 0; n < 200000; n++) {
+    if (i % 2 == 0) CHECK_EQ(mi_limit_set(0, 0), 0);
+    else CHECK_EQ(mi_limit_set(1024 * MiB, 768 * MiB), 0);
+    mi_limit_get(&hard, &soft);
+    CHECK_FOR(hard == 0 ? soft == 0 : soft == 768 * MiB, "hard %zu, soft %zu", hard, soft);
+  }
+  return NULL;
+}
+
+static void check_setting(void) {
+  size_t hard, soft;
+  mi_limit_get(&hard, &soft);
+  run_threads(&set_in_thread);
+  CHECK_EQ(mi_limit_set(hard, soft), 0);
+}
+
 // ---- the rest -----------------------------------------------------------------------------------------------------------
 
 static void part_fork(void) {
@@ -281,6 +303,7 @@ int main(int argc, char** argv) {
   if (!TEST_SANITIZED) CHECK_EQ(task_count(), 1);
   in_child("a child", &part_fork, 60);
   run_threads(&fill_in_thread);
+  check_setting();
   check_stress(seed);
   in_child("a child of a process that had threads", &part_fork, 60);
   return check_result();
