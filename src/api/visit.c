@@ -130,7 +130,9 @@ static const mi_page_t* visit_current_page(const mi_theap_t* theap, size_t cls) 
   return theap->classes[cls].queue.first;
 }
 
+// A gap page, which serves all classes, is not.
 static bool visit_is_under_utilized(const mi_page_t* page, size_t perc_threshold) {
+  if (_mi_page_kind(page) != MI_PAGE_BLOCKS) return false;
   size_t used = _mi_heap_stats_page_used(page);
   size_t capacity = page->capacity;
   return used < capacity && used * 100 <= mi_min(perc_threshold, 100) * capacity;
@@ -142,8 +144,7 @@ static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_thres
   for (;;) {
     _mi_presence_enter(theap); // nobody takes the bin away meanwhile
     mi_page_t* page = (bin->head == NULL ? NULL : _mi_page_of(bin->head));
-    if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS || page == visit_current_page(theap, cls)) break;
-    if (!visit_is_under_utilized(page, perc_threshold)) break;
+    if (page == NULL || page == visit_current_page(theap, cls) || !visit_is_under_utilized(page, perc_threshold)) break;
     _mi_free_slow(theap, page, _mi_theap_pop(theap, cls));
   }
   _mi_presence_leave(theap);
@@ -151,8 +152,7 @@ static void visit_drop_from_bin(mi_theap_t* theap, size_t cls, size_t perc_thres
 
 bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void* p, size_t perc_threshold) mi_attr_noexcept {
   mi_page_t* page = _mi_page_of(p);
-  if (page == NULL || _mi_page_kind(page) != MI_PAGE_BLOCKS) return false; // nor a gap page, which serves all classes
-  if (heap != NULL && heap != _mi_heap_of(page)) return false;
+  if (page == NULL || (heap != NULL && heap != _mi_heap_of(page))) return false;
   if (!visit_is_under_utilized(page, perc_threshold)) return false;
   mi_theap_t* home = mi_load_relaxed(&page->home);
   mi_theap_t* thread = _mi_theap_backing();

@@ -42,6 +42,11 @@ void _mi_block_init(void);
 // A number that nobody can foresee who does not know the keys.
 uint64_t _mi_block_random(const void* where);
 
+// A link from the block to the next one, in builds that check blocks.
+static mi_always_inline uint64_t _mi_block_code(const void* block, const void* next) {
+  return ((uintptr_t)next ^ (_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+}
+
 // The last word of blocks of others can be looked at where a word is stored and loaded at once (padding.h, D4).
 #define MI_PADDING_OF_OTHERS (MI_HARDENED && UINTPTR_MAX > UINT32_MAX)
 
@@ -53,7 +58,7 @@ uint64_t _mi_block_random(const void* where);
 
 // The second word of a larger one in hardened builds, until it is used: the code of a link that none has, to the block itself.
 static mi_always_inline uint64_t _mi_block_unused(const void* block) {
-  return ((uintptr_t)block ^ (_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
+  return _mi_block_code(block, block);
 }
 
 // Of a block that is made: the last word of a free one (padding.h), or that second word.
@@ -70,10 +75,6 @@ static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
 // ---- links ----------------------------------------------------------------------------------------------------------
 
 #if MI_CHECKED
-
-static mi_always_inline uint64_t _mi_block_code(const mi_block_t* block, const mi_block_t* next) {
-  return ((uintptr_t)next ^ (_mi_block_keys.link + (uintptr_t)block)) * MI_MIX;
-}
 
 // An address, or what is none if the word was overwritten.
 static mi_always_inline uint64_t _mi_block_decode(const mi_block_t* block, uint64_t coded) {
