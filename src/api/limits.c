@@ -57,9 +57,7 @@ static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
   size_t ahead = mi_load_relaxed(&limit->soft) / MI_LIMIT_AHEAD_SHARE;
   if (heap == NULL) _mi_purge_slices((_mi_limit_excess(limit) + ahead) / MI_SLICE_SIZE + 1);
   if (_mi_limit_excess(limit) == 0) return; // LM2
-  mi_store_relaxed(&limit->told_ms, _mi_prim_clock_ms());
-  mi_store_relaxed(&limit->is_above, true);
-  limits_call(mi_limit_soft, limit, heap);
+  if (_mi_limit_tells(&limit->told_ms, MI_LIMIT_AGAIN_MS)) limits_call(mi_limit_soft, limit, heap);
 }
 
 void _mi_limits_attend(void) {
@@ -84,14 +82,6 @@ static void limits_drop_all(void) {
   _mi_event_wake(); // other threads are asked for what they do not use: that takes some rounds
 }
 
-// Is the hook to be called for a request that is going to be refused?
-static bool limits_is_due(mi_limit_t* limit, int64_t now) {
-  bool was_told = mi_exchange_acq_rel(&limit->was_refused, true);
-  if (was_told && now - mi_load_relaxed(&limit->refused_ms) < LIMITS_REFUSED_MS) return false;
-  mi_store_relaxed(&limit->refused_ms, now);
-  return true;
-}
-
 bool _mi_limits_relieve(mi_heap_t* heap, int stage) {
   if (stage > 1) return false;
   if (stage == 0) {
@@ -100,7 +90,8 @@ bool _mi_limits_relieve(mi_heap_t* heap, int stage) {
   }
   bool        is_heaps = _mi_limit_is_refused(&heap->limit);
   mi_limit_t* limit = (is_heaps ? &heap->limit : &_mi_limit_process);
-  return limits_is_due(limit, _mi_prim_clock_ms()) && limits_call(mi_limit_hard, limit, is_heaps ? heap : NULL);
+  bool        tells = _mi_limit_tells(&limit->refused_ms, LIMITS_REFUSED_MS);
+  return tells && limits_call(mi_limit_hard, limit, is_heaps ? heap : NULL);
 }
 
 // ---- setting limits ---------------------------------------------------------------------------------------------------

@@ -7,9 +7,6 @@
 // After so many attempts others are faster all the time.
 #define LIMIT_TRIES 64
 
-// The program is told again so much later, while the soft limit is exceeded.
-#define LIMIT_AGAIN_MS 1000
-
 mi_limit_t _mi_limit_process = MI_LIMIT_INIT;
 
 typedef size_t (*limit_purge_fun_t)(size_t n_slices);
@@ -36,8 +33,8 @@ void _mi_limit_init(mi_limit_t* limit) {
 void _mi_limit_set(mi_limit_t* limit, size_t hard, size_t soft) {
   mi_store_relaxed(&limit->hard, hard);
   mi_store_relaxed(&limit->soft, soft);
-  mi_store_relaxed(&limit->is_above, false);
-  mi_store_relaxed(&limit->was_refused, false);
+  mi_store_relaxed(&limit->told_ms, (int64_t)0);
+  mi_store_relaxed(&limit->refused_ms, (int64_t)0);
   mi_store_relaxed(&limit->is_refused, false);
   mi_store_relaxed(&limit->least, mi_min(hard, soft));
 }
@@ -47,18 +44,24 @@ static bool limit_is_below(size_t used, size_t soft) {
   return used <= soft - soft / 16;
 }
 
-// The soft limit is exceeded: is the program to be told?
-static bool limit_is_due(mi_limit_t* limit) {
-  return !mi_load_relaxed(&limit->is_above) || _mi_prim_clock_ms() - mi_load_relaxed(&limit->told_ms) >= LIMIT_AGAIN_MS;
+static bool limit_is_due(int64_t last_ms, int64_t again_ms) {
+  return last_ms == 0 || _mi_prim_clock_ms() - last_ms >= again_ms;
+}
+
+bool _mi_limit_tells(mi_atomic(int64_t)* last_ms, int64_t again_ms) {
+  int64_t last = mi_load_relaxed(last_ms);
+  return limit_is_due(last, again_ms) &&
+         mi_cas_strong(last_ms, &last, _mi_prim_clock_ms() | 1, relaxed, relaxed); // never 0
 }
 
 static void limit_note(mi_limit_t* limit, size_t before, size_t used) {
   size_t soft = mi_load_relaxed(&limit->soft);
   if (mi_load_relaxed(&limit->is_refused)) mi_store_relaxed(&limit->is_refused, false);
-  if (mi_load_relaxed(&limit->was_refused)) mi_store_relaxed(&limit->was_refused, false);
+  if (mi_load_relaxed(&limit->refused_ms) != 0) mi_store_relaxed(&limit->refused_ms, (int64_t)0);
   if (soft == MI_LIMIT_NONE) return;
-  if (mi_load_relaxed(&limit->is_above) && limit_is_below(before, soft)) mi_store_relaxed(&limit->is_above, false);
-  if (used <= soft || !limit_is_due(limit)) return;
+  if (mi_load_relaxed(&limit->told_ms) != 0 && limit_is_below(before, soft))
+    mi_store_relaxed(&limit->told_ms, (int64_t)0);
+  if (used <= soft || !limit_is_due(mi_load_relaxed(&limit->told_ms), MI_LIMIT_AGAIN_MS)) return;
   limit_crossed_fun_t crossed = mi_load_acquire(&limit_crossed);
   if (crossed != NULL) crossed(limit);
 }

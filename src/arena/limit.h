@@ -28,10 +28,10 @@ typedef struct mi_limit_s {
   mi_atomic(size_t)  least; // of the two: more than that is looked at closely
   // What became of requests:
   mi_atomic(size_t)  n_refused;
-  mi_atomic(bool)    is_refused;  // the last one was
-  mi_atomic(bool)    is_above;    // the soft limit was crossed, and the program was told
-  mi_atomic(bool)    was_refused; // the program was told of one that was going to be, and none was granted since
-  mi_atomic(int64_t) told_ms, refused_ms; // when
+  mi_atomic(bool)    is_refused; // the last one was
+  // When the program was told last; 0: not since there was room.
+  mi_atomic(int64_t) told_ms;    // that the soft limit was crossed
+  mi_atomic(int64_t) refused_ms; // of one that was going to be refused
 } mi_limit_t;
 
 #define MI_LIMIT_INIT \
@@ -40,8 +40,6 @@ typedef struct mi_limit_s {
    mi_atomic_init(MI_LIMIT_NONE), \
    mi_atomic_init(MI_LIMIT_NONE), \
    mi_atomic_init(0), \
-   mi_atomic_init(false), \
-   mi_atomic_init(false), \
    mi_atomic_init(false), \
    mi_atomic_init(0), \
    mi_atomic_init(0)}
@@ -90,6 +88,12 @@ static inline bool _mi_limit_allows(size_t n) {
   size_t least = mi_load_relaxed(&_mi_limit_process.least), used = _mi_limit_used(&_mi_limit_process);
   return used <= least && n <= least - used;
 }
+
+// The program is told again so much later, while the soft limit is exceeded.
+#define MI_LIMIT_AGAIN_MS 1000
+
+// Is the program to be told of something of which it was told at *last_ms?  Of several threads that ask at the same time one tells it.
+bool _mi_limit_tells(mi_atomic(int64_t)* last_ms, int64_t again_ms);
 
 // How many bytes there are more than the soft limit allows.
 size_t _mi_limit_excess(mi_limit_t* limit);

@@ -1,6 +1,7 @@
 // Proves: under a hard limit a program can use most of it in live blocks, in whatever sizes and whatever it did before, and its
 // resident memory stays below the limit and little more; threads around the limit lose nothing, what one of them sets holds as a
-// whole; the child of a fork has the limit; a program with one thread keeps one thread.
+// whole, and of what all of them find the hook is told once; the child of a fork has the limit; a program with one thread keeps one
+// thread.
 //
 //   pattern                               live blocks, of the limit (asserted)
 //   one size                              0.90
@@ -243,7 +244,7 @@ static void check_stress(uint64_t seed) {
   free_all(&n);
 }
 
-// ---- limits that several threads set ----------------------------------------------------------------------------------
+// ---- limits and hooks of several threads ----------------------------------------------------------------------------------
 
 // Either both of a call hold, or both of another one.
 static void* set_in_thread(void* arg) {
@@ -262,6 +263,46 @@ static void check_setting(void) {
   size_t hard, soft;
   mi_limit_get(&hard, &soft);
   run_threads(&set_in_thread);
+  CHECK_EQ(mi_limit_set(hard, soft), 0);
+}
+
+enum { n_rounds = 100 };
+
+static size_t n_told[2]; // of what is exceeded, and of what is refused; atomically
+
+static void count_event(mi_limit_event_t event, mi_heap_t* heap, size_t used, void* arg) {
+  (void)heap, (void)used, (void)arg;
+  __atomic_fetch_add(&n_told[event == mi_limit_soft ? 0 : 1], 1, __ATOMIC_RELAXED);
+}
+
+// All cross the soft limit at the same time, of which the hook is told once; then the hard one.
+static void* cross_in_thread(void* arg) {
+  void* mine[2];
+  (void)arg;
+  pthread_barrier_wait(&barrier);
+  for (size_t i = 0; i < 2; i++) mine[i] = mi_malloc(MiB);
+  pthread_barrier_wait(&barrier);
+  CHECK(mi_malloc(64 * MiB) == NULL);
+  for (size_t i = 0; i < 2; i++) mi_free(mine[i]);
+  return NULL;
+}
+
+static void check_told_once(void) {
+  size_t hard, soft, n_twice[2] = {0, 0};
+  mi_limit_get(&hard, &soft);
+  mi_limit_hook(&count_event, NULL);
+  for (size_t round = 0; round < n_rounds; round++) {
+    mi_collect(true);
+    size_t used = mi_limit_used();
+    CHECK_EQ(mi_limit_set(used + 48 * MiB, used + 8 * MiB), 0);
+    n_told[0] = n_told[1] = 0;
+    double start = now_seconds();
+    run_threads(&cross_in_thread);
+    if (now_seconds() - start > 0.09) continue; // it may be told again
+    for (size_t i = 0; i < 2; i++) n_twice[i] += (n_told[i] > 1);
+  }
+  CHECK_FOR(n_twice[0] + n_twice[1] == 0, "%zu and %zu times in %d", n_twice[0], n_twice[1], (int)n_rounds);
+  mi_limit_hook(NULL, NULL);
   CHECK_EQ(mi_limit_set(hard, soft), 0);
 }
 
@@ -304,6 +345,7 @@ int main(int argc, char** argv) {
   in_child("a child", &part_fork, 60);
   run_threads(&fill_in_thread);
   check_setting();
+  check_told_once();
   check_stress(seed);
   in_child("a child of a process that had threads", &part_fork, 60);
   return check_result();
