@@ -138,8 +138,10 @@ static uint64_t stats_sum(mi_theap_count_t what) {
   return sum;
 }
 
+// A reset by another thread may have seen more than this sum.
 int64_t _mi_heap_stats_counted(mi_theap_count_t what) {
-  return (int64_t)(stats_sum(what) - mi_load_relaxed(&stats_counts_before[what]));
+  int64_t n = (int64_t)(stats_sum(what) - mi_load_relaxed(&stats_counts_before[what]));
+  return n < 0 ? 0 : n;
 }
 
 void _mi_heap_stats_reset(void) {

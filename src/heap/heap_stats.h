@@ -23,7 +23,7 @@ typedef struct mi_heap_stats_s {
 // the end of the process (idle.h).
 bool _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc);
 
-// The sum over all theaps since the last reset: exact under the same condition.
+// The sum over all theaps since the last reset: exact under the same condition, and never negative.
 int64_t _mi_heap_stats_counted(mi_theap_count_t what);
 void    _mi_heap_stats_reset(void);
 

@@ -139,6 +139,24 @@ static void check_concurrent(void) {
   CHECK(after.threads.peak >= 1 + n_threads);
 }
 
+static void* reset(void* arg) {
+  while (!atomic_load(&must_stop)) mi_stats_reset();
+  return arg;
+}
+
+// Nothing is negative either while others set it back.
+static void check_resets(void) {
+  enum { n_resets = 20000 };
+  pthread_t threads[n_threads];
+  atomic_store(&must_stop, false);
+  for (size_t i = 0; i < n_threads; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, i == 0 ? &reset : &churn, (void*)(uintptr_t)(i + 1)), 0);
+  for (size_t i = 0; i < (TEST_SANITIZED ? n_resets / 10 : n_resets); i++) get_stats();
+  atomic_store(&must_stop, true);
+  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; i < COUNT_OF(handed); i++) mi_free(atomic_exchange(&handed[i], NULL));
+}
+
 // ---- as text --------------------------------------------------------------------------------------------------------
 
 static long long json_number(const char* text, const char* key) {
@@ -192,6 +210,7 @@ int main(int argc, char** argv) {
   check_refusals();
   check_sums(seed);
   check_concurrent();
+  check_resets();
   check_json();
   check_reset();
   check_sums(seed + 1);
