@@ -79,15 +79,16 @@ int _mi_profile_init(void) {
   int err = _mi_prim_reserve(size, MI_SLICE_SIZE, &start);
   if (err == 0 && (err = _mi_prim_commit(start, size)) != 0) _mi_prim_release(start, size);
   if (err != 0) return err;
-  profile_tables_t* expected = NULL;
-  if (!mi_cas_strong(&profile_tables, &expected, (profile_tables_t*)start, acq_rel, acquire)) {
-    _mi_prim_release(start, size);
-    return 0;
-  }
+  uint64_t random = _mi_prim_random();
   _mi_profile_lock();
-  profile_random = _mi_prim_random();
-  mi_store_release(&profile_n_stacks, 1u); // stack 0
+  bool is_first = (mi_load_relaxed(&profile_tables) == NULL);
+  if (is_first) {
+    profile_random = random;
+    mi_store_release(&profile_tables, (profile_tables_t*)start); // whoever sees them has to wait for the lock
+    mi_store_release(&profile_n_stacks, 1u);                     // stack 0; whoever sees it sees the tables
+  }
   _mi_profile_unlock();
+  if (!is_first) _mi_prim_release(start, size);
   return 0;
 }
 
