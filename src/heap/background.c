@@ -90,9 +90,12 @@ static bool background_has_work(void) {
 // Nothing to do until somebody calls.
 static void background_sleep(uint32_t calls) {
   mi_store_relaxed(&_mi_event_sleeps, true);
-  mi_fence_seq_cst(); // whoever has work for us, or is the last thread and ends, sees that we sleep, or we see that
+  mi_fence_seq_cst(); // whoever is the last thread and ends sees that we sleep, or we see that
+  int64_t timeout =
+      background_round_ms(); // whoever has work for us has no fence: we see by then what did not see that we sleep
   while (!background_has_work() && _mi_prim_thread_watched() > 0 && mi_load_acquire(&background_calls) == calls) {
-    _mi_prim_wait(&background_calls, calls, -1);
+    _mi_prim_wait(&background_calls, calls, timeout);
+    timeout = -1;
   }
   mi_store_relaxed(&_mi_event_sleeps, false);
 }
