@@ -234,9 +234,9 @@ static size_t purge_in_trade(size_t n) {
 static int64_t purge_cpu_ms(void) {
   static mi_atomic(int64_t) seen, seen_at;
   int64_t                   now = _mi_prim_clock_ms();
-  if (mi_load_relaxed(&seen_at) != now) {
-    mi_store_relaxed(&seen_at, now);
+  if (mi_load_acquire(&seen_at) != now) {
     mi_store_relaxed(&seen, _mi_prim_cpu_time_ms());
+    mi_store_release(&seen_at, now); // whoever sees it sees the time that was read for it, or a later one
   }
   return mi_load_relaxed(&seen);
 }

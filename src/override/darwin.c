@@ -23,7 +23,6 @@
     #include <stdlib.h>
 
     #include "../api/names.h"
-    #include "../page/page.h"
     #include "../prim/prim.h"
     #include "../support/stat.h"
 
@@ -38,7 +37,7 @@
 // An address with a tag in its highest byte lies in none of our regions; so it counts as another's, and its owner knows better.
 
 static inline bool darwin_is_own(const void* p) {
-  return _mi_page_of(p) != NULL;
+  return mi_is_in_heap_region(p);
 }
 
 // NULL for what is nobody's, and for NULL.

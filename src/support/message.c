@@ -291,6 +291,7 @@ static void message_say_postponed(void) {
 }
 
 void _mi_message_after_fork(void) {
+  message_earlier[message_earlier_length] = 0; // a thread that the child does not have may have been adding a line
   message_earlier_release();
   message_forget_postponed();
   _mi_hook_after_fork();
