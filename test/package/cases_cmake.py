@@ -3,7 +3,8 @@
 import re
 import shutil
 
-from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Failure, Skip, case, check_client, cmake_build, cmake_configure, expect, run)
+from harness import (ALONE, HERE, OVERRIDDEN, ROOT, UNOPTIMISED, Failure, Skip, case, check_client, cmake_build,
+                     cmake_configure, expect, run)
 from installs import by_name, installs, prefix_of
 
 # ---- find_package ----------------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def sub_project(ctx, how, settings, targets, printed):
     shutil.rmtree(build, ignore_errors=True)
     # without a build type: the client has none, and the allocator is to be optimised all the same
     cmake_configure(ctx, HERE / "sub-project", build, f"-DMIMALLOC_SOURCE={ROOT}", f"-DCLIENT_HOW={how}",
-                    f"-DCLIENT_SETTINGS={settings}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+                    f"-DCLIENT_SETTINGS={settings}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *UNOPTIMISED)
     commands = (build / "compile_commands.json").read_text(encoding="utf-8")
     expect("-O2 -DNDEBUG" in commands, "the allocator is not optimised")
     cmake_build(build)
@@ -145,7 +146,8 @@ def reinstall(ctx):
     """Other kinds of libraries, installed over those that are there: all files for find_package stay."""
     build, prefix = ctx.dir / "build", ctx.dir / "prefix"
     for shared in ("OFF", "ON"):
-        cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_OBJECT=OFF", f"-DMI_BUILD_SHARED={shared}")
+        cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_OBJECT=OFF", f"-DMI_BUILD_SHARED={shared}",
+                        *UNOPTIMISED)
         cmake_build(build)
         run("cmake", "--install", build, "--prefix", prefix)
         files = {path.name for path in (prefix / "lib").glob("**/cmake/*/*")}
@@ -181,7 +183,7 @@ def configurations(ctx):
     """A generator with several configurations: each is installed as it was built, whichever was built last."""
     build = ctx.dir / "build"
     cmake_configure(ctx, ROOT, build, "-G", "Ninja Multi-Config", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_SHARED=OFF", "-DMI_BUILD_STATIC=OFF",
-                    "-DCMAKE_INSTALL_LIBDIR=lib")
+                    "-DCMAKE_INSTALL_LIBDIR=lib", *UNOPTIMISED)
     for name in ("Debug", "Release"):
         run("cmake", "--build", build, "--config", name)
     for name in ("Debug", "Release"):
@@ -198,7 +200,8 @@ def configurations(ctx):
 def configurations_checks(ctx):
     """Debug has a name and the checks of its own, as with a generator of one configuration; others have none."""
     build = ctx.dir / "checks"
-    cmake_configure(ctx, ROOT, build, "-G", "Ninja Multi-Config", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF")
+    cmake_configure(ctx, ROOT, build, "-G", "Ninja Multi-Config", "-DMI_BUILD_TESTS=OFF", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF",
+                    *UNOPTIMISED)
     for name, library, level in (("Debug", "libmimalloc-debug.so", 2), ("Release", "libmimalloc.so", 0)):
         run("cmake", "--build", build, "--config", name)
         said = run("/bin/true", env={"LD_PRELOAD": str(build / name / library), "MIMALLOC_VERBOSE": "1"})

@@ -7,8 +7,8 @@ import re
 import tarfile
 import tempfile
 
-from harness import (ALONE, OVERRIDDEN, ROOT, Failure, case, check_client, cmake_build, cmake_configure, compile_client,
-                     expect, need, run)
+from harness import (ALONE, OVERRIDDEN, ROOT, UNOPTIMISED, Failure, case, check_client, cmake_build, cmake_configure,
+                     compile_client, expect, need, run)
 
 
 def full_version(ctx, level=2):
@@ -59,7 +59,7 @@ def smoke_test(ctx, tree, work):
     wanted = {"version": number, "header": number, "mi": "ours", **OVERRIDDEN}
     build, prefix = work / "build", work / "prefix"
     cmake_configure(ctx, tree, build, "-DCMAKE_BUILD_TYPE=Release", "-DMI_BUILD_TESTS=ON", "-DMI_INSTALL_TOPLEVEL=ON",
-                    "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_INSTALL_PREFIX={prefix}")
+                    "-DCMAKE_INSTALL_LIBDIR=lib", f"-DCMAKE_INSTALL_PREFIX={prefix}", *UNOPTIMISED)
     cmake_build(build, "mimalloc", "mimalloc-static", "mimalloc-obj-target", "test-api-basic-shared")
     run("cmake", "--install", build)
     run(build / "test/test-api-basic-shared")

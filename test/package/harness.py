@@ -120,6 +120,10 @@ def compilers():
 
 # ---- building ------------------------------------------------------------------------------------------------------------
 
+# Options: compiles in a fraction of the time.
+UNOPTIMISED = [f"-DCMAKE_{language}_COMPILER_LAUNCHER={HERE / 'unoptimised.sh'}" for language in ("C", "CXX")]
+
+
 def cmake_configure(ctx, source, build, *options):
     return run("cmake", "-S", source, "-B", build, f"-DCMAKE_C_COMPILER={ctx.cc}", f"-DCMAKE_CXX_COMPILER={ctx.cxx}", *options)
 

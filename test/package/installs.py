@@ -6,7 +6,7 @@ import dataclasses
 import re
 import shutil
 
-from harness import ALONE, OVERRIDDEN, ROOT, case, cmake_build, cmake_configure, expect, run
+from harness import ALONE, OVERRIDDEN, ROOT, UNOPTIMISED, case, cmake_build, cmake_configure, expect, run
 
 # Builds, by their options.
 BUILDS = {
@@ -119,8 +119,8 @@ def by_name(ctx, name):
 # ---- making them -----------------------------------------------------------------------------------------------------------
 
 def make(ctx, install, build):
-    cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", *BUILDS[install.build],
-                    *install.options())
+    cmake_configure(ctx, ROOT, build, "-DMI_BUILD_TESTS=OFF", "-DCMAKE_BUILD_TYPE=Release", *UNOPTIMISED,
+                    *BUILDS[install.build], *install.options())
     cmake_build(build)
     first = ctx.dir / "first"
     run("cmake", "--install", build, "--prefix", first)
