@@ -251,7 +251,7 @@ static void do_pass(bool repeat, uint64_t seed, size_t max_runs) {
 
 static void check_here(bool repeat, uint64_t seed) {
   enum { n_passes = (TEST_SANITIZED || MI_HARDENED ? 2 : 3) };
-  size_t max_runs = (TEST_SANITIZED ? 40 : MI_HARDENED ? 125 : 250) * test_scale();
+  size_t max_runs = (TEST_TSAN ? 15 : TEST_SANITIZED ? 40 : MI_HARDENED ? 125 : 250) * test_scale();
   use_t  start = use_now(), first = start, last;
   for (int i = 0; i < n_passes; i++) {
     do_pass(repeat, seed + 1000u * (unsigned)i, max_runs);

@@ -14,6 +14,9 @@
 #include "mimalloc.h"
 #include "slots.h"
 
+// The thread sanitizer, which takes long, has little to look for: there is one thread.
+enum { n_steps = MI_TSAN ? 4000 : 20000, n_failures = MI_TSAN ? 40 : 200 };
+
 static mi_run_t take(size_t n, mi_chunk_kind_t kind) {
   return _mi_slices_alloc(n, 1, kind, MI_ARENA_ANY);
 }
@@ -54,7 +57,7 @@ static void step(rng_t* rng) {
 
 static void check_counts(uint64_t seed) {
   rng_t rng = rng_make(seed);
-  for (size_t i = 0; i < 20000 * test_scale(); i++) {
+  for (size_t i = 0; i < n_steps * test_scale(); i++) {
     step(&rng);
     if (i % 256 == 0) check_counted("steps");
   }
@@ -71,7 +74,7 @@ static void check_counts_limited(uint64_t seed) {
   set_limit(48 * MiB);
   size_t hard;
   mi_limit_get(&hard, NULL);
-  for (size_t i = 0; i < 20000 * test_scale(); i++) {
+  for (size_t i = 0; i < n_steps * test_scale(); i++) {
     step(&rng);
     // Contents that move to a mapping of their own are counted twice for a moment, but not afterwards.
     CHECK_FOR(mi_limit_used() <= hard, "step %zu: %zu", i, mi_limit_used());
@@ -103,7 +106,7 @@ static void check_faults(void) {
   free_all();
   mi_collect(true);
   CHECK(n_calls > 5);
-  for (size_t n = 1; n <= n_calls; n += 1 + n_calls / 200) {
+  for (size_t n = 1; n <= n_calls; n += 1 + n_calls / n_failures) {
     for (int repeat = 0; repeat <= 1; repeat++) {
       _mi_prim_fail_nth(n, repeat != 0);
       scenario();
