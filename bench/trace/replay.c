@@ -23,7 +23,7 @@
 #include <string.h>
 #include <time.h>
 
-#define WAITS_MAX 1000000 // of 50 us and more: a minute
+#define WAITS_MAX 1000000 // of 50 us and more, a minute, in which no thread plays anything
 
 typedef struct block_s {
   char*  start; // NULL: the slot is free
@@ -171,11 +171,23 @@ static void rest(void) {
   nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
+// Records that all threads have played.
+static uint64_t count_played(void) {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < input.header.threads; i++)
+    sum += atomic_load_explicit(&players[i].count, memory_order_relaxed);
+  return sum;
+}
+
+// The other may have to wait, too: as long as there is one that plays.
 static void wait_for(const cursor_t* cursor, const record_t* record) {
   player_t* other = &players[record->wait_thread];
-  for (size_t n = 0; atomic_load_explicit(&other->count, memory_order_acquire) < record->wait_count; n++) {
+  uint64_t  n_played = count_played();
+  for (size_t n = 1; atomic_load_explicit(&other->count, memory_order_acquire) < record->wait_count; n++) {
     bool is_done = atomic_load(&other->is_done) && atomic_load(&other->count) < record->wait_count;
-    if (is_done || n == WAITS_MAX) {
+    bool is_stuck = (n % WAITS_MAX == 0 && count_played() == n_played);
+    if (n % WAITS_MAX == 0) n_played = count_played();
+    if (is_done || is_stuck) {
       input_damaged(&input, "record %llu of thread %u waits for one that does not come",
                     (unsigned long long)cursor->count, cursor->thread);
     }
