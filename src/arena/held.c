@@ -24,10 +24,14 @@ static bool held_is_lately(int64_t now) {
   return held_unmapped > 0 && now - held_last_gone < HELD_RECALL_MS;
 }
 
+static bool held_has_place(size_t size, size_t n_used) {
+  return mi_load_relaxed(&_mi_held_n) < HELD_MAX && held_size + n_used + size <= held_most; // HM3
+}
+
 bool _mi_held_wants(size_t size, size_t n_used, int64_t now) {
   if (now < held_until) {
     held_most = mi_max(held_most, n_used + size);
-    return mi_load_relaxed(&_mi_held_n) < HELD_MAX && held_size + n_used + size <= held_most;
+    return held_has_place(size, n_used);
   }
   held_unmapped = (held_is_lately(now) ? held_unmapped : 0) + size;
   held_last_gone = now;
@@ -35,11 +39,13 @@ bool _mi_held_wants(size_t size, size_t n_used, int64_t now) {
   return false;
 }
 
-void _mi_held_push(mi_range_t* range) {
+bool _mi_held_push(mi_range_t* range, size_t n_used) {
+  if (!held_has_place(range->size, n_used)) return false;
   range->right = held_first;
   held_first = range;
   held_size += range->size;
   mi_store_relaxed(&_mi_held_n, mi_load_relaxed(&_mi_held_n) + 1);
+  return true;
 }
 
 // Takes the one that `*at` leads to.

@@ -23,8 +23,8 @@
 // A mapping that was written all over is freed, and others of n_used bytes are in use: is it to be held?
 bool _mi_held_wants(size_t size, size_t n_used, int64_t now);
 
-// Holds it.
-void _mi_held_push(mi_range_t* range);
+// Holds it.  False if there is no place any more: the lock may have been released since it was wanted.
+bool _mi_held_push(mi_range_t* range, size_t n_used);
 
 // The mapping that makes room for a block of that size (HM4), NULL if none is held.
 mi_range_t* _mi_held_take(size_t size, size_t n_used, int64_t now);

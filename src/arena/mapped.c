@@ -176,9 +176,9 @@ static bool mapped_hold(mi_mapped_slot_t* slot) {
   _mi_lock_release(&_mi_mapped_slot_lock);
   if (!wants || !mapped_discard((void*)range->start, range->size)) return false;
   _mi_lock_acquire(&_mi_mapped_slot_lock);
-  _mi_held_push(range);
+  bool is_held = _mi_held_push(range, mapped_n_used());
   _mi_lock_release(&_mi_mapped_slot_lock);
-  return true;
+  return is_held;
 }
 
 // Makes what was held a mapping of that size.  What it holds stays, unless it has to be zero.

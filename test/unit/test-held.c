@@ -21,7 +21,7 @@ static mi_range_t* range_of(size_t size) {
 // Frees a block while others of n_used bytes are in use.  Is its mapping held?
 static bool give(size_t size, size_t n_used) {
   if (!_mi_held_wants(size, n_used, now)) return false;
-  _mi_held_push(range_of(size));
+  CHECK(_mi_held_push(range_of(size), n_used));
   return true;
 }
 
@@ -108,6 +108,14 @@ static void check_bound(void) {
   size_t n = 0;
   while (n < n_ranges && give(MiB, 0)) n++;
   CHECK_EQ(n, 16); // and not too many
+  // Of two threads that want at the same time what only one of them can hold, the other does not.
+  start_anew();
+  give(64 * MiB, 0);
+  take(64 * MiB, 0);
+  CHECK(_mi_held_wants(64 * MiB, 0, now) && _mi_held_wants(64 * MiB, 0, now));
+  mi_range_t* both[] = {range_of(64 * MiB), range_of(64 * MiB)};
+  CHECK(_mi_held_push(both[0], 0) && !_mi_held_push(both[1], 0));
+  both[1]->size = 0;
 }
 
 // HM4
