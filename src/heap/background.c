@@ -91,8 +91,8 @@ static bool background_has_work(void) {
 static void background_sleep(uint32_t calls) {
   mi_store_relaxed(&_mi_event_sleeps, true);
   mi_fence_seq_cst(); // whoever is the last thread and ends sees that we sleep, or we see that
-  int64_t timeout =
-      background_round_ms(); // whoever has work for us has no fence: we see by then what did not see that we sleep
+  // Who adds work has no fence.  So we look again after a round: by then we see what was added by a thread that did not see us sleep.
+  int64_t timeout = background_round_ms();
   while (!background_has_work() && _mi_prim_thread_watched() > 0 && mi_load_acquire(&background_calls) == calls) {
     _mi_prim_wait(&background_calls, calls, timeout);
     timeout = -1;
