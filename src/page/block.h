@@ -61,12 +61,16 @@ static mi_always_inline uint64_t _mi_block_unused(const void* block) {
   return _mi_block_code(block, block);
 }
 
-// Of a block that is made: the last word of a free one (padding.h), or that second word.
+// The last word of a free block (padding.h): the complement of that of one of which the program has all.
+static mi_always_inline uint64_t _mi_block_free_end(const void* block) {
+  return ~((uint64_t)MI_PADDING_SIZE * MI_MIX ^ (_mi_block_keys.padding + (uintptr_t)block));
+}
+
+// Of a block that is made: the last word of a free one, or that second word.
 static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
   bool is_large = (size > MI_BLOCK_ENDED_MAX);
   if (!MI_CHECKED || (is_large && !MI_HARDENED)) return;
-  uint64_t last = ~((uint64_t)MI_PADDING_SIZE * MI_MIX ^ (_mi_block_keys.padding + (uintptr_t)block));
-  uint64_t word = (is_large ? _mi_block_unused(block) : last);
+  uint64_t word = (is_large ? _mi_block_unused(block) : _mi_block_free_end(block));
   char*    at = (char*)block + (is_large ? sizeof(mi_block_t) : size - sizeof(word));
   if (MI_TRACK) mi_track_store(at, word);
   else memcpy(__builtin_assume_aligned(at, 8), &word, sizeof(word));

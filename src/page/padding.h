@@ -5,7 +5,7 @@
 //   large block        | size bytes for the program | 0xDE | 7 bytes |    its size is in the page's descriptor
 //
 //   last word     of a block in use   (block_size - size) * odd ^ (k + address)
-//                 of a free one       the complement of what it was
+//                 of a free one       the complement of that with size = block_size - 8
 //
 // D1  The last word gives the size back when it is decoded.  Whatever is written over any part of it makes that a number
 //     which is no possible size, except one time in 2^45.  So do the complement, and a last word that is looked for
@@ -109,7 +109,12 @@ static inline size_t _mi_padding_read(const void* p, size_t block_size) {
 
 // The block is free from now on; it was in use.
 static mi_always_inline void _mi_padding_retire(void* p, size_t block_size) {
-  padding_set_last(p, block_size, ~_mi_padding_last(p, block_size));
+  padding_set_last(p, block_size, _mi_block_free_end(p));
+}
+
+// Is the end of a free block as it was?
+static mi_always_inline bool _mi_padding_is_free(const void* p, size_t block_size) {
+  return _mi_padding_last(p, block_size) == _mi_block_free_end(p);
 }
 
 // ---- large blocks ---------------------------------------------------------------------------------------------------

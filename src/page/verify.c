@@ -13,24 +13,31 @@ static bool verify_is_fresh(const void* p, size_t block_size) {
          mi_track_load((const char*)p + sizeof(mi_block_t)) == _mi_block_unused(p);
 }
 
+// Where the first byte of a free block is that is not as it was, behind its link.
+static size_t verify_first_written(const void* p, size_t block_size) {
+  const uint8_t* bytes = (const uint8_t*)p;
+  const uint64_t end = _mi_block_free_end(p);
+  size_t         at = sizeof(mi_block_t), last = block_size - sizeof(end);
+  while (at < last && bytes[at] == MI_FILL_FREED) at++;
+  while (at >= last && at < block_size && bytes[at] == ((const uint8_t*)&end)[at - last]) at++;
+  return at;
+}
+
 mi_noinline bool _mi_verify_freed_any(void* p, size_t block_size) {
   char*          second = (char*)p + sizeof(mi_block_t);
   size_t         size = block_size - sizeof(mi_block_t) - MI_PADDING_SIZE;
   const uint64_t word = MI_FILL_FREED_WORD;
-  if (size < sizeof(word)) return true;
   if (verify_is_fresh(p, block_size)) {
     memset(second, 0, sizeof(word));
     return true;
   }
   // Each word is the one before it: libc's memcmp is the fastest loop there is.
-  if (mi_likely(memcmp(second, &word, sizeof(word)) == 0 &&
-                memcmp(second, second + sizeof(word), size - sizeof(word)) == 0))
-    return true;
-  size_t at = sizeof(mi_block_t);
-  while (((const uint8_t*)p)[at] == MI_FILL_FREED) at++;
+  bool is_filled = size < sizeof(word) || (memcmp(second, &word, sizeof(word)) == 0 &&
+                                           memcmp(second, second + sizeof(word), size - sizeof(word)) == 0);
+  if (mi_likely(is_filled) && mi_likely(_mi_padding_is_free(p, block_size))) return true;
   _mi_trace_explain(p);
   _mi_message_error(EFAULT, "use after free: the free block %p of %zu bytes was written to at offset %zu\n", p,
-                    block_size, at);
+                    block_size, verify_first_written(p, block_size));
   return false;
 }
 

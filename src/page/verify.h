@@ -54,11 +54,12 @@ mi_cold void _mi_verify_wrong_size(const void* p, size_t size, size_t asked);
 
 bool _mi_verify_freed_any(void* p, size_t block_size);
 
-// Checks a block that is about to be used again, behind its link.  What is wrong is reported.
+// Checks a block that is about to be used again, behind its link, with its end.  What is wrong is reported.
 static mi_always_inline bool _mi_verify_freed(void* p, size_t block_size) {
   size_t size = block_size - MI_PADDING_SIZE - sizeof(mi_block_t);
   if (mi_likely(_mi_fill_is_small(size)) &&
-      mi_likely(_mi_fill_small_is((const mi_block_t*)p + 1, size, MI_FILL_FREED_WORD)))
+      mi_likely(_mi_fill_small_is((const mi_block_t*)p + 1, size, MI_FILL_FREED_WORD)) &&
+      mi_likely(_mi_padding_is_free(p, block_size)))
     return true;
   return _mi_verify_freed_any(p, block_size);
 }

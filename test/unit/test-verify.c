@@ -104,17 +104,18 @@ static void check_wrong_size(size_t size) {
   CHECK_FOR(was_reported(0, ""), "%zu", size);
 }
 
-// A write to a free block: to its link, which is seen when that is followed, or to the rest, seen when the block is used again.
-static void check_use_after_free(size_t at) {
+// A write to a free block: to its link, which is seen when that is followed, or to the rest, its end with it, seen when the block
+// is used again.
+static void check_use_after_free(size_t block_size, size_t at) {
   enum { n = 2000 };
   static void* blocks[2 * n];
-  for (size_t i = 0; i < n; i++) blocks[i] = mi_malloc(256 - MI_PADDING_SIZE);
+  for (size_t i = 0; i < n; i++) blocks[i] = mi_malloc(block_size - MI_PADDING_SIZE);
   mi_free(blocks[n / 2]); // its page has others in use, and stays
   char* written = (char*)hidden_pointer(blocks[n / 2]);
   written[at] = (char)(written[at] ^ 0x55);
   mi_collect(true);
   blocks[n / 2] = NULL;
-  for (size_t i = n; i < 2 * n; i++) blocks[i] = mi_malloc(256 - MI_PADDING_SIZE);
+  for (size_t i = n; i < 2 * n; i++) blocks[i] = mi_malloc(block_size - MI_PADDING_SIZE);
   bool is_link = (at < sizeof(mi_block_t) && !MI_HARDENED);
   CHECK_FOR(!is_link || (sink_has(&sink, "corrupted free block") && sink_has(&sink, " of 256 bytes: ")), "%s",
             sink.text);
@@ -358,7 +359,8 @@ int main(int argc, char** argv) {
     }
     check_wrong_size(sizes[i]);
   }
-  for (size_t at = sizeof(mi_block_t); at < 256 - MI_PADDING_SIZE; at += 7) check_use_after_free(at);
+  for (size_t at = sizeof(mi_block_t); at < 256; at += 7) check_use_after_free(256, at);
+  for (size_t size = 16; size <= 4 * KiB; size *= 4) check_use_after_free(size, size - 1);
   for (size_t size = 9 * KiB; size < 200 * KiB; size *= 2) check_use_after_free_with_end(size);
   check_invalid_at_end();
   if (MI_HARDENED) {
@@ -370,7 +372,7 @@ int main(int argc, char** argv) {
   check_random();
   CHECK(mi_heap_check(NULL));
   for (int i = 0; i < 20; i++) { // what the links led to is lost
-    for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(at);
+    for (size_t at = 0; at < sizeof(mi_block_t); at++) check_use_after_free(256, at);
   }
   mi_register_output(NULL, NULL);
   return check_result();
