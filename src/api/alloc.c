@@ -2,7 +2,8 @@
 //
 //   where from -> deferred frees -> is it sampled, or to be guarded? -> its class, or a page of its own
 //
-// That fails once: everything is given back, and it is tried again.
+// That fails once: everything is given back, and it is tried again.  If there is no page of its class to be had then, because that has
+// several slices, a page of its own may be.
 #include "alloc.h"
 
 #include <errno.h>
@@ -177,6 +178,16 @@ static mi_cold mi_noinline void* alloc_try_growing(const mi_alloc_t* a) {
   return p;
 }
 
+// A page for one block has fewer slices than one of its class: where memory is short there may be room for it.
+static mi_cold void* alloc_alone(const mi_alloc_t* a) {
+  if (a->cls == MI_CLASS_NONE || a->cls < MI_CLASS_SEVERAL) return NULL;
+  mi_theap_t* theap = (a->heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a->heap));
+  if (theap == NULL) return NULL;             // alloc_late
+  size_t size = _mi_size_class_block(a->cls); // mi_good_size
+  void*  p = _mi_large_malloc(_mi_theap_heap(theap), size, a->align, a->offset, _mi_life_is_cleared(a->zero));
+  return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
+}
+
 // Is it a limit on memory that refuses?  Then others give back what they do not need, and the program may free something.
 static mi_cold void* alloc_limited(const mi_alloc_t* a) {
   mi_theap_t* theap = _mi_thread_theap();
@@ -188,6 +199,7 @@ static mi_cold void* alloc_limited(const mi_alloc_t* a) {
   do {
     n_before = _mi_limits_refusals(heap);
     p = alloc_try_growing(a);
+    if (p == NULL) p = alloc_alone(a);
   } while (p == NULL && _mi_limits_refusals(heap) != n_before && _mi_limits_relieve(heap, stage++));
   return p;
 }

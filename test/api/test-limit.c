@@ -404,6 +404,27 @@ static void check_heap(void) {
   mi_limit_hook(NULL, NULL);
 }
 
+// Room for one block is enough, where a page of its class has eight times as much.
+static void check_room_for_one(mi_heap_t* heap) {
+  static const size_t slice = 64 * KiB;
+  for (size_t size = 9000; size < 450 * KiB; size += size / 5) {
+    size_t room = (mi_good_size(size) / slice + 2) * slice;
+    if (heap == mi_heap_main()) set_limits(room, 0);
+    else CHECK_EQ(mi_heap_limit_set(heap, room, 0), 0);
+    unsigned char* p = (unsigned char*)mi_heap_zalloc(heap, size);
+    CHECK(p != NULL && mi_usable_size(p) >= size && p[0] == 0 && p[size - 1] == 0);
+    mi_free(p);
+    if (heap == mi_heap_main()) end_limits();
+  }
+}
+
+static void check_rooms_for_one(void) {
+  mi_heap_t* heap = mi_heap_new();
+  check_room_for_one(mi_heap_main());
+  check_room_for_one(heap);
+  mi_heap_delete(heap);
+}
+
 int main(void) {
   watchdog(120);
   mi_option_set(mi_option_show_errors, 0);
@@ -416,6 +437,7 @@ int main(void) {
   check_soft_again();
   if (!MI_HARDENED) check_hard_hook(); // large blocks wait there after they were freed, and are given up first
   check_heap();
+  if (!only_grows) check_rooms_for_one();
   check_grows_quietly(); // last: freed guarded blocks wait, and would be in the way
   CHECK(mi_heap_check(NULL));
   return check_result();
