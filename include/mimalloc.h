@@ -360,7 +360,8 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t a
 
 /* End a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
    does what is free in their pages, also in an exclusive arena.  mi_heap_destroy frees all of them at once.  A thread that had
-   it as its default heap gets the main heap of its subprocess instead.  (While a heap is a default heap,
+   it as its default heap gets the main heap of its subprocess instead; blocks of the heap that the thread had ready
+   may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a default heap,
    the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
    main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it). */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
@@ -467,7 +468,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_try_new(mi_heap_
 
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
 
-/* Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it.  Only this
+/* Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it, and in
+   destructors that run after the thread has given its parts back, where the functions with _heap still allocate.  Only this
    thread may use it, until the heap or the thread ends. */
 mi_decl_export mi_theap_t* mi_heap_theap(mi_heap_t* heap);
 
