@@ -24,7 +24,8 @@ extern "C" {
 
     /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
     /// does what is free in their pages, also in an exclusive arena.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all of them at once.  A thread that had
-    /// it as its default heap gets the main heap of its subprocess instead.  (While a heap is a default heap,
+    /// it as its default heap gets the main heap of its subprocess instead; blocks of the heap that the thread had ready
+    /// may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a default heap,
     /// the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
     /// main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it).
     pub fn mi_heap_delete(heap: *mut mi_heap_t);

@@ -3,7 +3,8 @@
 use super::*;
 
 extern "C" {
-    /// Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it.  Only this
+    /// Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it, and in
+    /// destructors that run after the thread has given its parts back, where the functions with _heap still allocate.  Only this
     /// thread may use it, until the heap or the thread ends.
     pub fn mi_heap_theap(heap: *mut mi_heap_t) -> *mut mi_theap_t;
 
