@@ -30,9 +30,9 @@ static void poll(bool wake) {
   bool* flag = &has_it[n_polls++ % n_blocks];
   *flag = false;
   if (pthread_create(&thread, NULL, &take_lock, flag) != 0) return;
-  pthread_detach(thread);
   for (int i = 0; i < waits_ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++) sleep_ms(1);
-  n_locked += !__atomic_load_n(flag, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(flag, __ATOMIC_ACQUIRE)) pthread_join(thread, NULL); // winpthreads loses threads that are detached at once
+  else n_locked++;
 }
 
 static void* end_early(void* arg) {
