@@ -31,7 +31,8 @@ static void poll(bool wake) {
   *flag = false;
   if (pthread_create(&thread, NULL, &take_lock, flag) != 0) return;
   for (int i = 0; i < waits_ms && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++) sleep_ms(1);
-  if (__atomic_load_n(flag, __ATOMIC_ACQUIRE)) pthread_join(thread, NULL); // winpthreads loses threads that are detached at once
+  // winpthreads loses threads that are detached at once
+  if (__atomic_load_n(flag, __ATOMIC_ACQUIRE)) pthread_join(thread, NULL);
   else n_locked++;
 }
 
