@@ -8,7 +8,7 @@
 //                 of a free one       the complement of that with size = block_size - 8
 //
 // D1  The last word gives the size back when it is decoded.  Whatever is written over any part of it makes that a number
-//     which is no possible size, except one time in 2^45.  So do the complement, and a last word that is looked for
+//     which is no possible size, except one time in 2^45.  So do the last word of a free block, and one that is looked for
 //     behind a pointer to anything else than the start of a block: overflow, a second free and a free of an invalid
 //     pointer are all found by one comparison.  What it was is found out afterwards (verify.c).
 // D2  If there is room before the last word, the bytes that follow the program's are filled, so that a write of one byte
@@ -89,9 +89,7 @@ static mi_always_inline uint64_t _mi_padding_last_of_others(const void* p, size_
 // Can it be that of a block in use, of a free one, or of one that was never used?  Without jumps on which of them, for successive
 // blocks differ in that.
 static mi_always_inline bool _mi_padding_is_plausible(const void* p, uint64_t last, size_t block_size) {
-  uint64_t rest = _mi_padding_decode(p, last);
-  uint64_t freed_rest = 0 - rest - MI_MIX_INVERSE; // what the complement of `last` decodes to
-  return (int)_mi_padding_is_rest(rest, block_size) | (int)_mi_padding_is_rest(freed_rest, block_size) |
+  return (int)_mi_padding_is_rest(_mi_padding_decode(p, last), block_size) | (int)(last == _mi_block_free_end(p)) |
          ((int)(last == 0) & (int)(block_size > MI_BLOCK_ENDED_MAX));
 }
 

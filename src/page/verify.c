@@ -81,7 +81,7 @@ static bool verify_was_made(const mi_page_t* page, const void* p, const char* wh
 
 static bool verify_is_used(const mi_page_t* page, const void* p, const char* what) {
   size_t size = _mi_page_block_size(page);
-  if (!_mi_padding_is_rest(_mi_padding_decode(p, ~_mi_padding_last(p, size)), size)) return true;
+  if (!_mi_padding_is_free(p, size)) return true;
   _mi_trace_explain(p);
   _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
                     strcmp(what, "free") == 0 ? "double free" : what, p, size);
