@@ -116,12 +116,23 @@ static void* churn(void* arg) {
   return NULL;
 }
 
+static void start_threads(pthread_t* threads, void* (*first)(void*)) {
+  atomic_store(&must_stop, false);
+  for (size_t i = 0; i < n_threads; i++)
+    CHECK_EQ(pthread_create(&threads[i], NULL, i == 0 ? first : &churn, (void*)(uintptr_t)(i + 1)), 0);
+}
+
+static void stop_threads(pthread_t* threads) {
+  atomic_store(&must_stop, true);
+  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; i < COUNT_OF(handed); i++) mi_free(atomic_exchange(&handed[i], NULL));
+}
+
 static void check_concurrent(void) {
   pthread_t  threads[n_threads];
   mi_stats_t before = get_stats();
   CHECK_EQ(before.threads.current, 1);
-  for (size_t i = 0; i < n_threads; i++)
-    CHECK_EQ(pthread_create(&threads[i], NULL, &churn, (void*)(uintptr_t)(i + 1)), 0);
+  start_threads(threads, &churn);
   for (size_t i = 0; i < 200; i++) {
     mi_stats_t now = get_stats(); // checks that nothing is negative
     CHECK(now.threads.current >= 1 && now.threads.current <= 1 + n_threads);
@@ -130,9 +141,7 @@ static void check_concurrent(void) {
   }
   while (atomic_load(&n_started) < n_threads) sleep_ms(2); // a busy machine may take long
   CHECK_EQ(get_stats().threads.current, 1 + n_threads);
-  atomic_store(&must_stop, true);
-  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
-  for (size_t i = 0; i < COUNT_OF(handed); i++) mi_free(atomic_exchange(&handed[i], NULL));
+  stop_threads(threads);
   mi_stats_t after = get_stats();
   CHECK_EQ(after.threads.current, 1);
   CHECK(after.threads.total >= before.threads.total + n_threads);
@@ -148,13 +157,9 @@ static void* reset(void* arg) {
 static void check_resets(void) {
   enum { n_resets = 20000 };
   pthread_t threads[n_threads];
-  atomic_store(&must_stop, false);
-  for (size_t i = 0; i < n_threads; i++)
-    CHECK_EQ(pthread_create(&threads[i], NULL, i == 0 ? &reset : &churn, (void*)(uintptr_t)(i + 1)), 0);
+  start_threads(threads, &reset);
   for (size_t i = 0; i < (TEST_SANITIZED ? n_resets / 10 : n_resets); i++) get_stats();
-  atomic_store(&must_stop, true);
-  for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
-  for (size_t i = 0; i < COUNT_OF(handed); i++) mi_free(atomic_exchange(&handed[i], NULL));
+  stop_threads(threads);
 }
 
 // ---- as text --------------------------------------------------------------------------------------------------------
