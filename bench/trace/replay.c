@@ -185,8 +185,12 @@ static void wait_for(const cursor_t* cursor, const record_t* record) {
   uint64_t  n_played = count_played();
   for (size_t n = 1; atomic_load_explicit(&other->count, memory_order_acquire) < record->wait_count; n++) {
     bool is_done = atomic_load(&other->is_done) && atomic_load(&other->count) < record->wait_count;
-    bool is_stuck = (n % WAITS_MAX == 0 && count_played() == n_played);
-    if (n % WAITS_MAX == 0) n_played = count_played();
+    bool is_stuck = false;
+    if (n % WAITS_MAX == 0) {
+      uint64_t n_before = n_played;
+      n_played = count_played();
+      is_stuck = (n_played == n_before);
+    }
     if (is_done || is_stuck) {
       input_damaged(&input, "record %llu of thread %u waits for one that does not come",
                     (unsigned long long)cursor->count, cursor->thread);
