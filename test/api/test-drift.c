@@ -22,11 +22,7 @@
 #define HAS_GAPS (!MI_PADDING && !MI_TRACK && !MI_TAGS)
 
 // Does a thread of the library's take from those that sleep (heap/idle.h)?
-#if defined(__linux__)
-  #define HAS_ROUNDS !MI_TSAN
-#else
-  #define HAS_ROUNDS 0
-#endif
+#define HAS_ROUNDS (TEST_HAS_BACKGROUND && !MI_TSAN)
 
 enum { n_max = 600000, n_phases = 6 };
 

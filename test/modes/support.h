@@ -65,6 +65,13 @@
   #define TEST_CATCHES 0
 #endif
 
+// Does the library start a thread of its own here (heap/background.h)?
+#if defined(__linux__)
+  #define TEST_HAS_BACKGROUND 1
+#else
+  #define TEST_HAS_BACKGROUND 0
+#endif
+
 // WASI has no realpath.
 #if defined(__wasi__)
   #define TEST_HAS_REALPATH 0

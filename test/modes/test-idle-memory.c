@@ -171,6 +171,10 @@ static void check_kept(void) {
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
+  if (!TEST_HAS_BACKGROUND) {
+    test_skip("memory of threads that sleep", "the library has no thread of its own on this system");
+    return skip_code;
+  }
   if (MI_API_LEVEL >= 3) mi_option_set(mi_option_purge_delay, 10); // at level 3 it is a second
   memset(blocks, 0, sizeof(blocks));                               // its OS pages are not part of the account
   total_bytes = TEST_SANITIZED ? 32 * MiB : test_scale() > 1 ? GiB : 256 * MiB;

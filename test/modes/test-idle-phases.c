@@ -224,6 +224,10 @@ int main(int argc, char** argv) {
   rng_t    rng = rng_make(seed);
   size_t   n = (TEST_SANITIZED ? 3 : n_phases) * test_scale();
   watchdog(250);
+  if (!TEST_HAS_BACKGROUND) {
+    test_skip("memory of threads that sleep", "the library has no thread of its own on this system");
+    return skip_code;
+  }
   if (MI_API_LEVEL >= 3) mi_option_set(mi_option_purge_delay, 100); // at level 3 it is a second
   CHECK_EQ(pthread_key_create(&late_key, &free_late), 0);
   pthread_barrier_init(&begin, NULL, n_workers + 1);
