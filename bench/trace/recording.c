@@ -221,6 +221,8 @@ static bool record(uint32_t number, int kind, uint32_t slot, const uint64_t* val
   if (must_wait) end = trace_put(trace_put(end, slots[slot].thread), slots[slot].count);
   for (int i = 0; i < n; i++) end = trace_put(end, values[i]);
   *at = (uint8_t)(kind | (must_wait ? TRACE_WAIT : 0));
+  atomic_signal_fence(
+      memory_order_release); // the process may be killed: what a record names is in the header before it counts
   thread->chunk->used += (uint32_t)(end - at);
   thread->count++;
   header->records++;
@@ -235,10 +237,10 @@ static bool record(uint32_t number, int kind, uint32_t slot, const uint64_t* val
 static bool self_number(uint32_t* number) {
   if (self.of != recording_number) {
     if (header->threads == TRACE_THREADS_MAX) return stop("there are too many threads"), false;
-    uint64_t fresh = header->threads;
+    uint64_t fresh = header->threads++; // who is killed here leaves a thread without records
     if (fresh != 0 && !record(last_thread, TRACE_START, 0, &fresh, 1)) return false;
     self.of = recording_number;
-    self.number = header->threads++;
+    self.number = (uint32_t)fresh;
   }
   *number = self.number;
   return true;
