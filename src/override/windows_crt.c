@@ -5,6 +5,7 @@
 // its environment, its current directory and its locale are its own.
 #include "windows_crt.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "../base/bits.h"
@@ -30,8 +31,10 @@ static void* crt_malloc(size_t size) {
 }
 
 static void* crt_calloc(size_t count, size_t size) {
-  void* p;
-  CRT_TRY(p, size, mi_calloc(count, size));
+  size_t total;
+  void*  p;
+  if (mi_mul_overflows(count, size, &total)) total = SIZE_MAX;
+  CRT_TRY(p, total, mi_calloc(count, size));
   return p;
 }
 
@@ -92,8 +95,17 @@ static size_t crt_msize(void* p) {
 
 // ---- blocks with an alignment -----------------------------------------------------------------------------------------
 
+// These runtimes take 0, too, and refuse at once what is no power of two: no handler makes room for that.
+static bool crt_is_alignment(size_t align) {
+  if (mi_likely((align & (align - 1)) == 0)) return true;
+  _mi_windows_runtime_fails(EINVAL);
+  return false;
+}
+
 static void* crt_aligned_offset_malloc(size_t size, size_t align, size_t offset) {
   void* p;
+  if (!crt_is_alignment(align)) return NULL;
+  align = mi_max(align, sizeof(void*));
   CRT_TRY(p, size, mi_malloc_aligned_at(size, align, offset));
   return p;
 }
@@ -127,6 +139,8 @@ static void* crt_aligned_resize(void* p, size_t size, size_t align, size_t offse
     crt_aligned_free(p);
     return NULL;
   }
+  if (!crt_is_alignment(align)) return NULL;
+  align = mi_max(align, sizeof(void*));
   if (p != NULL && !crt_is_ours(p)) {
     void* block = NULL;
     void* heap = _mi_windows_heap_of_aligned(p, &block);

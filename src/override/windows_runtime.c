@@ -108,12 +108,18 @@ void* _mi_windows_runtime_heap_of(const void* p) {
   return found;
 }
 
-bool _mi_windows_runtime_retries(size_t size) {
-  bool retries = false;
+void _mi_windows_runtime_fails(int error) {
   RUNTIME_EACH(runtime) {
-    if (runtime->error != NULL) *runtime->error() = ENOMEM;
-    if (retries || runtime->new_mode == NULL || runtime->new_handler == NULL || runtime->new_mode() == 0) continue;
-    retries = (runtime->new_handler(size) != 0);
+    if (runtime->error != NULL) *runtime->error() = error;
   }
-  return retries;
+}
+
+bool _mi_windows_runtime_retries(size_t size) {
+  _mi_windows_runtime_fails(ENOMEM);
+  if (size > PTRDIFF_MAX) return false; // no handler makes room for that
+  RUNTIME_EACH(runtime) {
+    if (runtime->new_mode == NULL || runtime->new_handler == NULL || runtime->new_mode() == 0) continue;
+    if (runtime->new_handler(size) != 0) return true;
+  }
+  return false;
 }

@@ -38,5 +38,7 @@ void*                 _mi_windows_runtime_own(const void* original);
 void*                 _mi_windows_runtime_original(const char* name);
 // The system heap from which a C runtime has taken this block, NULL if none has.  GetLastError stays as it was.
 void*                 _mi_windows_runtime_heap_of(const void* p);
+// Sets the errno of all C runtimes.
+mi_cold void          _mi_windows_runtime_fails(int error);
 // After a failure of malloc: sets the errno of all C runtimes, and does what they do then.  Is it worth another try?
 mi_cold bool          _mi_windows_runtime_retries(size_t size);

@@ -147,6 +147,16 @@ static void test_failure(void) {
   errno = 0;
   p = p_calloc((size_t)-1 / 4, 8);
   check(p == NULL && errno == ENOMEM, "errno after a calloc that overflows");
+  if (!wants_ours) return; // the runtime itself may end the program, as its documentation says
+  void* a = _aligned_malloc(100, 64);
+  errno = 0;
+  check(_aligned_malloc(100, 3) == NULL && errno == EINVAL, "errno after an alignment that is no power of two");
+  errno = 0;
+  check(_aligned_realloc(a, 100, 3) == NULL && errno == EINVAL, "... and of a block that there is");
+  _aligned_free(a);
+  a = _aligned_malloc(100, 0);
+  check(is_expected(a) && (uintptr_t)a % sizeof(void*) == 0, "an alignment of 0");
+  _aligned_free(a);
 }
 
 #if !defined(_UCRT)
@@ -168,6 +178,10 @@ static void test_new_handler(HMODULE runtime) {
   set_handler(handle_new);
   set_mode(1);
   check(p_malloc(((size_t)-1) / 2 - 4096) == NULL && n_handled == 3, "the handler of a malloc that fails");
+  n_handled = 0;
+  if (wants_ours)
+    check(_aligned_malloc(100, 3) == NULL && p_calloc((size_t)-1 / 4, 8) == NULL && n_handled == 0,
+          "no handler is asked for what there cannot be");
   set_mode(0);
 }
 #endif
