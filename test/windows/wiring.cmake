@@ -12,6 +12,8 @@ function(mi_windows_lacks result source)
   set(${result} "" PARENT_SCOPE)
   foreach(need "fork:sys/wait\\.h|fork\\(\\)|forks\\.h" "mmap:sys/mman\\.h" "limits of the kernel:sys/resource\\.h|linux/|sys/syscall\\.h"
                "users:grp\\.h" "processes of Linux:sys/prctl\\.h|sys/auxv\\.h|tasks\\.h|/proc/|os_pages\\.h" "dlopen:dlfcn\\.h"
+               "keys whose destructors set them again, at which winpthreads hangs:PTHREAD_DESTRUCTOR_ITERATIONS"
+               "objects that are thread_local, which the compiler's runtime frees before their destructors run:static thread_local"
                "environ:char\\*\\* environ|test_exec\\(|test_can_exec\\(" "a library that throws and catches exceptions:catch \\(|operators\\.h")
     string(REGEX MATCH "^([^:]*):(.*)$" matched "${need}")
     set(what "${CMAKE_MATCH_1}")
