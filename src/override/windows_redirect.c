@@ -143,10 +143,18 @@ static HMODULE WINAPI redirect_LoadLibraryExW(LPCWSTR name, HANDLE file, DWORD f
   return module;
 }
 
+static bool redirect_is_load(const void* own) {
+  return own == (void*)&redirect_LoadLibraryA || own == (void*)&redirect_LoadLibraryW ||
+         own == (void*)&redirect_LoadLibraryExA || own == (void*)&redirect_LoadLibraryExW;
+}
+
+// A program gives the address of LoadLibrary to other processes (CreateRemoteThread), in which the system's is the same and this
+// module is not.  What is loaded through it here is seen by the notification, or by the next call of this function.
 static FARPROC WINAPI redirect_GetProcAddress(HMODULE module, LPCSTR name) {
   FARPROC fun = GetProcAddress(module, name);
   void*   own = (fun == NULL ? NULL : _mi_windows_runtime_own((void*)fun));
-  return own != NULL ? (FARPROC)own : fun;
+  if (mi_load_relaxed(&redirect_has_news)) redirect_loaded();
+  return own == NULL || (redirect_is_told && redirect_is_load(own)) ? fun : (FARPROC)own;
 }
 
 static const mi_windows_hook_t redirect_loader[] = {

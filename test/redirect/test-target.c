@@ -247,6 +247,7 @@ static void test_onexit(void) {
 static void test_late(const char* name) {
   typedef void* (*make_t)(size_t);
   typedef void (*drop_t)(void*);
+  typedef HMODULE(WINAPI * load_t)(LPCSTR);
   HMODULE late = LoadLibraryA(name);
   check(late != NULL, "LoadLibrary");
   if (late == NULL) return;
@@ -265,6 +266,16 @@ static void test_late(const char* name) {
   check(is_expected(p), "operator new of a module that is loaded later");
   drop_array(p);
   check(FreeLibrary(late), "FreeLibrary of it");
+  load_t load = (load_t)(void*)GetProcAddress(GetModuleHandleA("kernel32.dll"), "LoadLibraryA");
+  check(GetModuleHandleExA(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, (LPCSTR)(void*)load, &late) &&
+            late != GetModuleHandleA("mimalloc.dll"),
+        "LoadLibrary by GetProcAddress is one that other processes have");
+  late = load(name);
+  make = (make_t)(void*)GetProcAddress(late, "late_make");
+  p = make(1000);
+  check(is_expected(p), "malloc of a module that is loaded by it");
+  p_free(p);
+  FreeLibrary(late);
   late = LoadLibraryW(L"redirect-late.dll"); // the same place, as a rule, and new imports
   p = ((make_t)(void*)GetProcAddress(late, "late_make"))(1000);
   check(is_expected(p), "... and again");
