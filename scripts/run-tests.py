@@ -200,10 +200,10 @@ PLATFORMS += [
 ]
 WINE = ("python3", "wine", "gcc-mingw-w64-x86-64-posix", "g++-mingw-w64-x86-64-posix")
 PLATFORMS += [
-    Part(name, "platforms", name, what, ("-L", "unit|api|stress|fuzz|windows|redirect"), (*WINE, *needs), platform=True)
-    for name, what, needs in (("windows", "Windows, x86-64, GCC, msvcrt, under wine", ()),
-                              ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", ()),
-                              ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", ("clang-19",)))
+    Part(name, "platforms", name, what, ("-L", f"unit|api|stress|fuzz|windows|redirect{more}"), (*WINE, *needs), platform=True)
+    for name, what, more, needs in (("windows", "Windows, x86-64, GCC, msvcrt, under wine", "|modes", ()),
+                                    ("windows-ucrt", "Windows, x86-64, GCC, universal C runtime, under wine", "", ()),
+                                    ("windows-clang", "Windows, x86-64, clang, msvcrt, under wine", "", ("clang-19",)))
 ]
 PLATFORMS.append(Part("minject", "platforms", "release", "minject, which changes executables of Windows; they run under wine",
                       ("-C", "long", "-L", "minject"), ("python3", "gcc-mingw-w64-x86-64:x86_64-w64-mingw32-gcc", "wine"),
