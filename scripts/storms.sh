@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs storms at their full size: 10^4 forks, 10^5 threads, 10^5 signals, 10^4 times dlopen, exits on all paths by the hundreds.
-# Each test asserts that memory and mappings stay bounded.
+# Runs storms at their full size: 10^4 forks, 10^5 threads, 10^4 heaps, 10^5 signals, 10^4 times dlopen, exits on all paths by the
+# hundreds.  Each test asserts that memory and mappings stay bounded.
 #
 #   scripts/storms.sh BUILD_DIRECTORY            of the release build
 #   scripts/storms.sh --strict BUILD_DIRECTORY   other tests, in a system that counts all memory that is mapped (overcommit_memory=2).
@@ -23,6 +23,7 @@ run() {
 run_all() {
   run 34 storms-forks-shared
   run 50 storms-threads-shared
+  run 20 storms-heaps-shared
   run 10 storms-signals-shared
   run 10 storms-mappings-shared
   run 2 storms-forks

@@ -23,17 +23,19 @@ static _Atomic(void*) storm_slots[storm_n_slots];
 static atomic_bool    storm_must_stop;
 static atomic_size_t  storm_n_wrong, storm_n_refused, storm_n_steps;
 
-static inline void* storm_get(rng_t* rng, size_t size) {
-  if (size < sizeof(storm_block_t)) size = sizeof(storm_block_t);
-  storm_block_t* b = (storm_block_t*)mi_malloc(size);
-  if (b == NULL) {
-    atomic_fetch_add(&storm_n_refused, 1);
-    return NULL;
-  }
+static inline void storm_write(rng_t* rng, void* p, size_t size) {
+  storm_block_t* b = (storm_block_t*)p;
   b->size = size;
   b->key = rng_next(rng);
   pattern_fill(b + 1, 0, size - sizeof(*b), b->key);
-  return b;
+}
+
+static inline void* storm_get(rng_t* rng, size_t size) {
+  if (size < sizeof(storm_block_t)) size = sizeof(storm_block_t);
+  void* p = mi_malloc(size);
+  if (p == NULL) atomic_fetch_add(&storm_n_refused, 1);
+  else storm_write(rng, p, size);
+  return p;
 }
 
 static inline bool storm_is_whole(const void* p) {
