@@ -18,7 +18,7 @@ static bool check_is_meta(const void* p, size_t size) {
     size_t            offset = (size_t)((const char*)p - _mi_region_slice_start(region, slice));
     const mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
     bool              is_free = ((chunk->free_bits >> (slice % MI_CHUNK_SLICES)) & 1) != 0;
-    bool              is_kind = (chunk->kind == MI_CHUNK_META || !MI_PRIM_VIRTUAL);
+    bool              is_kind = (chunk->kind == MI_CHUNK_META || region->is_mixed_up || !MI_PRIM_VIRTUAL);
     return is_kind && !is_free && offset % size == 0 && offset + size <= MI_SLICE_SIZE;
   }
   return false;

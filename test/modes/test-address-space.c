@@ -242,6 +242,29 @@ static void check_left(void) {
   release(&others);
 }
 
+// What is free between blocks is there for heaps, too: there the library's own data is not in chunks of its own.
+static void check_heaps_between(void) {
+  mi_heap_t* heaps[200];
+  link_t*    list = NULL;
+  link_t*    kept = NULL;
+  size_t     n = 0;
+  set_limit(RLIMIT_AS, vm_size() + 8 * MiB);
+  allocate(&list, 1000, SIZE_MAX);
+  for (size_t i = 0; list != NULL; i++) {
+    link_t* p = list;
+    list = p->next;
+    p->next = kept;
+    if (i % 1000 == 0) kept = p; // one in each chunk
+    else mi_free(p);
+  }
+  mi_collect(true);
+  while (n < COUNT_OF(heaps) && (heaps[n] = mi_heap_new()) != NULL && mi_heap_malloc(heaps[n], 100) != NULL) n++;
+  CHECK_FOR(n >= 30, "%zu heaps", n);
+  CHECK(mi_heap_check(NULL));
+  while (n > 0) mi_heap_destroy(heaps[--n]);
+  release(&kept);
+}
+
 static bool is_first_said;
 
 static void note_message(const char* text, void* arg) {
@@ -384,6 +407,7 @@ int main(int argc, char** argv) {
   if (!MI_HARDENED) in_child(&check_growth_limit);
   in_child(&check_lock);
   check_parts();
+  in_child(&check_heaps_between);
   check_mapping_count();
   in_child(&check_child_count);
   if (!MI_HARDENED) in_child(&check_no_more_mappings); // gaps and guarded blocks need some
