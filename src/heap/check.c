@@ -153,6 +153,8 @@ static void check_thread(mi_check_t* c, const mi_theap_t* theap, const mi_heap_t
   if (!MI_CHECK(c, _mi_check_page_is_theap(thread), "H6: a theap of no thread", theap, NULL)) return;
   bool is_known = (theap == thread || check_is_in_list(thread, theap));
   MI_CHECK(c, is_known, "H6: a theap that its thread does not know", theap, NULL);
+  // While one heap is checked another thread may be about to remember another heap in its place.
+  if (c->heap != NULL && thread != _mi_theap_backing()) return;
   const mi_theap_cached_t* cached = _mi_heap_cached(thread, (mi_heap_t*)heap);
   if (cached->id != mi_load_relaxed(&((mi_heap_t*)heap)->id)) return;
   bool is_right = _mi_check_page_is_theap(cached->theap) && _mi_theap_heap(cached->theap) == heap &&
