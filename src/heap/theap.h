@@ -102,7 +102,7 @@ typedef enum mi_revoked_e {
 
 #define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
 
-#define MI_OUTBOX_SIZE 16 // open batches; snmalloc's and our own measurements agree that a few suffice
+#define MI_OUTBOX_SIZE 32 // open batches: about as many as a program has classes of small blocks (docs/decisions/009)
 
 // What a theap counts for the statistics (H2); never set back, not even for its next thread (heap/heap_stats.h).
 typedef enum mi_theap_count_e {

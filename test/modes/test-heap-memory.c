@@ -132,7 +132,7 @@ static void check_many(void) {
   size_t by_another = grown(&rss);
   printf("bytes a heap: %zu unused, %zu more with a block, %zu more with another thread\n", unused / n_heaps,
          used / n_heaps, by_another / n_heaps);
-  CHECK(rss_within("2000 heaps", unused + used + by_another, n_heaps * 32 * KiB));
+  CHECK(rss_within("2000 heaps", unused + used + by_another, n_heaps * 33 * KiB));
   CHECK(mi_heap_check(NULL));
   for (size_t i = 0; i < n_heaps; i++) mi_heap_destroy(heaps[i]);
 }
@@ -223,7 +223,7 @@ int main(void) {
   CHECK(mi_heap_check(NULL));
   CHECK_FOR(pages_now() <= n_pages + 3, "%lld pages, then %lld", (long long)n_pages, (long long)pages_now());
   // Heaps, theaps, heap links and the descriptors of slices stay for the next, and 1/16 of what was freed.
-  const size_t theap = (MI_HARDENED ? 12 : 11) * KiB;
+  const size_t theap = (MI_HARDENED ? 25 : 23) * KiB / 2;
   CHECK(rss_within("at the end", minus(rss_settled(), rss), 2 * n_heaps * theap + 6 * MiB));
   return check_result();
 }
