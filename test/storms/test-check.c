@@ -1,4 +1,6 @@
 // Proves: mi_heap_check of a heap finds nothing wrong while another thread, which has used that heap before, uses others.
+#include <sched.h>
+
 #include "storm.h"
 
 enum { n_heaps = 64 };
@@ -34,14 +36,12 @@ int main(int argc, char** argv) {
   watchdog(200);
   for (size_t i = 0; i < n_heaps; i++) heaps[i] = mi_heap_new();
   CHECK_EQ(pthread_create(&thread, NULL, &use_all, NULL), 0);
-  for (size_t n = 0; n < (TEST_SANITIZED ? 500 : 4000 * test_scale()) && n_wrong == 0; n++) {
-    while (atomic_load(&turn) % 2 == 0) {
-    }
+  for (size_t n = 0; n < (TEST_SANITIZED ? 500 : 10000 * test_scale()) && n_wrong == 0; n++) {
+    while (atomic_load(&turn) % 2 == 0) sched_yield();
     if (!mi_heap_check(heaps[0])) n_wrong++;
     atomic_fetch_add(&turn, 1);
   }
-  while (atomic_load(&turn) % 2 == 0) {
-  }
+  while (atomic_load(&turn) % 2 == 0) sched_yield();
   atomic_store(&storm_must_stop, true);
   atomic_fetch_add(&turn, 1);
   pthread_join(thread, NULL);
