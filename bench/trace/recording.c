@@ -221,8 +221,8 @@ static bool record(uint32_t number, int kind, uint32_t slot, const uint64_t* val
   if (must_wait) end = trace_put(trace_put(end, slots[slot].thread), slots[slot].count);
   for (int i = 0; i < n; i++) end = trace_put(end, values[i]);
   *at = (uint8_t)(kind | (must_wait ? TRACE_WAIT : 0));
-  atomic_signal_fence(
-      memory_order_release); // the process may be killed: what a record names is in the header before it counts
+  // The process may be killed: what a record names is in the header before the record counts.
+  atomic_signal_fence(memory_order_release);
   thread->chunk->used += (uint32_t)(end - at);
   thread->count++;
   header->records++;

@@ -247,6 +247,16 @@ class Traces(unittest.TestCase):
         self.assertIn("did not end by exit", self.replay("--info").stdout)
         self.replay_alike()
 
+    # Its number is taken; whether another thread has said so depends on when the process was killed.
+    def test_process_that_is_killed_as_a_thread_begins(self):
+        new, free, start = bytes([MALLOC]) + varint(3000) + varint(1), bytes([FREE, 1]), bytes([START, 1])
+        for records in (new + free, new + free + start):
+            data = bytearray(file_of([records]))
+            struct.pack_into("<I", data, len("MTRACE01") + 4, 2)
+            self.file.write_bytes(data)
+            self.assertIn("2 threads", self.replay("--info").stdout)
+            self.replay_alike()
+
     def test_limit(self):
         done = self.record("many", "300000", TRACE_LIMIT="1M")
         self.assertRegex(done.stderr, r"a\.trace: TRACE_LIMIT is reached; the recording ends here")
