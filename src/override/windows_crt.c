@@ -30,11 +30,15 @@ static void* crt_malloc(size_t size) {
   return p;
 }
 
-static void* crt_calloc(size_t count, size_t size) {
+// The bytes of both; what no block can have if that overflows.
+static size_t crt_product(size_t count, size_t size) {
   size_t total;
-  void*  p;
-  if (mi_mul_overflows(count, size, &total)) total = SIZE_MAX;
-  CRT_TRY(p, total, mi_calloc(count, size));
+  return mi_mul_overflows(count, size, &total) ? SIZE_MAX : total;
+}
+
+static void* crt_calloc(size_t count, size_t size) {
+  void* p;
+  CRT_TRY(p, crt_product(count, size), mi_calloc(count, size));
   return p;
 }
 
@@ -96,16 +100,16 @@ static size_t crt_msize(void* p) {
 // ---- blocks with an alignment -----------------------------------------------------------------------------------------
 
 // These runtimes take 0, too, and refuse at once what is no power of two: no handler makes room for that.
-static bool crt_is_alignment(size_t align) {
-  if (mi_likely((align & (align - 1)) == 0)) return true;
-  _mi_windows_runtime_fails(EINVAL);
-  return false;
+static bool crt_take_alignment(size_t* align) {
+  bool is_possible = (*align == 0 || mi_is_pow2(*align));
+  if (mi_unlikely(!is_possible)) _mi_windows_runtime_fails(EINVAL);
+  *align = mi_max(*align, sizeof(void*));
+  return is_possible;
 }
 
 static void* crt_aligned_offset_malloc(size_t size, size_t align, size_t offset) {
   void* p;
-  if (!crt_is_alignment(align)) return NULL;
-  align = mi_max(align, sizeof(void*));
+  if (!crt_take_alignment(&align)) return NULL;
   CRT_TRY(p, size, mi_malloc_aligned_at(size, align, offset));
   return p;
 }
@@ -139,8 +143,7 @@ static void* crt_aligned_resize(void* p, size_t size, size_t align, size_t offse
     crt_aligned_free(p);
     return NULL;
   }
-  if (!crt_is_alignment(align)) return NULL;
-  align = mi_max(align, sizeof(void*));
+  if (!crt_take_alignment(&align)) return NULL;
   if (p != NULL && !crt_is_ours(p)) {
     void* block = NULL;
     void* heap = _mi_windows_heap_of_aligned(p, &block);
@@ -160,9 +163,7 @@ static void* crt_aligned_realloc(void* p, size_t size, size_t align) {
 }
 
 static void* crt_aligned_offset_recalloc(void* p, size_t count, size_t size, size_t align, size_t offset) {
-  size_t total;
-  if (mi_mul_overflows(count, size, &total)) total = SIZE_MAX; // which fails
-  return crt_aligned_resize(p, total, align, offset, true);
+  return crt_aligned_resize(p, crt_product(count, size), align, offset, true);
 }
 
 static void* crt_aligned_recalloc(void* p, size_t count, size_t size, size_t align) {
