@@ -23,8 +23,6 @@ RED_ZONE = 128  # below the stack pointer, for functions that call none (x86-64)
 
 BUILDS = [
     ["-O0", "-DMI_DEBUG=2"],
-    ["-O1"],
-    ["-O2", "-DNDEBUG"],
     ["-O3", "-DNDEBUG", "-ftls-model=local-dynamic"],
     ["-Os", "-DNDEBUG"],
     ["-O2", "-DNDEBUG", "-DMI_SECURE=5"],
