@@ -13,13 +13,14 @@
 #define DENSE_MIXED_MAX   1
 #define DENSE_THIN_MAX    2
 
-// After so many in a row that were not dense, one of DENSE_PERIOD blocks is looked at.
+// After so many in a row that were alike, one of each so many is looked at.
 #define DENSE_PATIENCE 4
-#define DENSE_PERIOD   16
+#define DENSE_DENSE    4  // where they were dense
+#define DENSE_SPARSE   16 // where they were not
 
-static mi_atomic(size_t) dense_credit;    // DE2
-static mi_atomic(bool)   dense_last_thin; // DE4
-static mi_atomic(size_t) dense_n_sparse;  // so many blocks were freed since the last one that was dense
+static mi_atomic(size_t)  dense_credit;    // DE2
+static mi_atomic(bool)    dense_last_thin; // DE4
+static mi_atomic(int64_t) dense_run;       // how many in a row were dense, or were not: then it is negative
 
 bool _mi_dense_take(size_t size) {
   size_t credit = mi_load_relaxed(&dense_credit);
@@ -97,19 +98,27 @@ void _mi_dense_forget(void* start, size_t size) {
   }
 }
 
+// DE5: is the next block after such a run looked at?
+static bool dense_is_looked_at(int64_t run) {
+  uint64_t n = (uint64_t)(run < 0 ? -run : run), share = (run < 0 ? DENSE_SPARSE : DENSE_DENSE);
+  return n < DENSE_PATIENCE || n % share == mi_mix64(n / share) % share;
+}
+
+// The run with one more block.
+static int64_t dense_run_on(int64_t run, bool is_dense) {
+  if (is_dense) return (run > 0 ? run : 0) + 1;
+  return (run < 0 ? run : 0) - 1;
+}
+
 bool _mi_dense_freed(const void* start, size_t size) {
-  size_t n_sparse = mi_load_relaxed(&dense_n_sparse);
   if (MI_TRACK || size < MI_DENSE_MIN) return false;
-  if (n_sparse < DENSE_PATIENCE || n_sparse % DENSE_PERIOD == 0) {
-    if (dense_is((const char*)start, size)) {
-      mi_fetch_add_relaxed(&dense_credit, size);
-      mi_store_relaxed(&dense_n_sparse, 0);
-      return true;
-    }
-    mi_store_relaxed(&dense_credit, 0);
-  }
-  mi_store_relaxed(&dense_n_sparse, n_sparse + 1);
-  return false;
+  int64_t run = mi_load_relaxed(&dense_run);
+  bool    is_looked_at = dense_is_looked_at(run);
+  bool    is_dense = (is_looked_at ? dense_is((const char*)start, size) : run > 0);
+  mi_store_relaxed(&dense_run, dense_run_on(run, is_dense));
+  if (is_dense) mi_fetch_add_relaxed(&dense_credit, size);
+  else if (is_looked_at) mi_store_relaxed(&dense_credit, (size_t)0);
+  return is_dense;
 }
 
 bool _mi_dense_is_thin(size_t size) {

@@ -14,6 +14,9 @@
 // DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
 //      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
 //      was *thin*: at most two of 16 OS pages of it held anything, or could not be read.
+// DE5  To look at a block takes up to 32 system calls.  After four in a row that were dense one of each four is looked at, by chance
+//      which, and after four that were not one of each 16; the others count as the last one did.  So a program that changes is
+//      found out after some blocks, and one whose blocks are dense by turns is looked at each time.
 #pragma once
 
 #include "../prim/prim.h"
@@ -34,7 +37,7 @@ void _mi_dense_grown(size_t size);
 // So large is a block at least that is looked at.
 #define MI_DENSE_MIN (4 * MI_MiB)
 
-// A block is about to be freed.  Reads its contents.  Was it dense?
+// A block is about to be freed.  Reads its contents, unless it is taken to be like the last ones (DE5).  Was it dense?
 bool _mi_dense_freed(const void* start, size_t size);
 
 // A block of 32 MiB or more gets the memory of another, with its contents: where it is going to be looked at nothing is left.
