@@ -3,6 +3,7 @@
 
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "dear.h"
 #include "give.h"
 #include "held.h"
 #include "hole.h"
@@ -18,7 +19,8 @@
 #define PURGE_SHARE          16
 #define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other,
 #define PURGE_HELD_MOST      2   // or with what is in use so many times what was used at most (decision 53)
-#define PURGE_HELD_PART      8   // if it is no less than such a part of that
+#define PURGE_HELD_PART      8   // if it is no less than such a part of that, or to give back is dear;
+#define PURGE_HELD_MORE      4   // and as was needed again in this interval, up to such a part of it (decision 60)
 #define PURGE_BUSY           4   // PG6: who sleeps for more than three of four milliseconds is not busy,
 #define PURGE_ASLEEP_MS      200 // nor who sleeps for so long
 #define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many begins at once (decision 52)
@@ -48,6 +50,7 @@ static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the 
 static mi_atomic(int64_t) purge_refused_until; // ... and until when
 static mi_atomic(int64_t) purge_excess_since;  // PG7: 0: no more is free than the allowance
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
+static mi_dear_t          purge_dear; // PG8: with what was given back by mistake before this interval
 static mi_trade_t         purge_trade;
 static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
 static mi_atomic(size_t)  purge_n_high;     // used at most in this interval, as far as frees have seen
@@ -136,11 +139,12 @@ static size_t purge_allowance(size_t n_mistaken) {
 }
 
 // PG6
-static size_t purge_allowance_held(size_t n_used) {
-  size_t n = PURGE_HELD * n_used;
+static size_t purge_allowance_held(size_t n_used, size_t n_mistaken) {
+  size_t n = mi_max(PURGE_MAX_SLICES, PURGE_HELD * n_used);
   size_t n_most = mi_max(n_used, mi_max(mi_load_relaxed(&purge_n_high), mi_load_relaxed(&purge_n_most)));
-  if (PURGE_HELD_PART * n_used >= n_most) n = mi_max(n, PURGE_HELD_MOST * n_most - n_used);
-  return mi_min(mi_max(PURGE_MAX_SLICES, n), mi_load_relaxed(&purge_retained));
+  if (PURGE_HELD_PART * n_used >= n_most || _mi_dear_is(&purge_dear, n_mistaken, _mi_prim_clock_ms()))
+    n = mi_max(n, PURGE_HELD_MOST * n_most - n_used);
+  return mi_min(n + mi_min(n_mistaken, n / PURGE_HELD_MORE), mi_load_relaxed(&purge_retained));
 }
 
 size_t _mi_purge_n_backed(void) {
@@ -212,7 +216,7 @@ void _mi_purge_by_amount(void) {
   _mi_purge_round(false);
   size_t n_mistaken = purge_n_mistaken();
   bool   is_held = purge_is_held() || purge_begin_hold(n_mistaken);
-  size_t may_stay = (is_held ? purge_allowance_held(n_used) : purge_allowance(n_mistaken));
+  size_t may_stay = (is_held ? purge_allowance_held(n_used, n_mistaken) : purge_allowance(n_mistaken));
   size_t stay = (is_held ? may_stay - PURGE_MIN_SLICES : may_stay / 2);
   if (_mi_purge_n_backed() > may_stay) purge_down_to(may_stay, stay, may_stay >= retained);
   else if (mi_load_relaxed(&purge_excess_since) != 0) mi_store_relaxed(&purge_excess_since, (int64_t)0);
@@ -258,12 +262,14 @@ static size_t purge_waiting_swing(void) {
 }
 
 // The next interval begins.
-static void purge_begin(size_t swing, int64_t last_ms) {
+static void purge_begin(size_t swing, int64_t last_ms, int64_t now) {
   bool   was_short = (mi_load_relaxed(&purge_last_ms) - last_ms < PURGE_MISTAKE_MS + _mi_purge_interval());
   size_t n_freed = purge_n_freed();
   size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
   swing = mi_min(swing, n_reused) + purge_waiting_swing();
-  mi_store_relaxed(&purge_swing, was_short ? swing + purge_n_mistaken() : 0);
+  size_t n_mistaken = (was_short ? purge_n_mistaken() : 0);
+  _mi_dear_pay(&purge_dear, n_mistaken, now);
+  mi_store_relaxed(&purge_swing, was_short ? swing + n_mistaken : 0);
   mi_fetch_add_relaxed(&purge_reused_before, n_reused);
   mi_store_relaxed(&purge_n_given, (size_t)0);
   mi_fetch_add_relaxed(&purge_freed_before, was_short ? n_freed / 2 : n_freed);
@@ -306,7 +312,7 @@ void _mi_purge_round(bool is_idle) {
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
   size_t n = purge_may_give(last, now, is_idle, &swing);
-  purge_begin(swing, last);
+  purge_begin(swing, last, now);
   if (n > 0) {
     purge_note(_mi_purge_slices(n));
     _mi_shrink_clean();

@@ -23,17 +23,20 @@
 //      not by each free.
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
-// PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by the
+// PG6  Memory that is recalled is held (recall.h). Without the library's thread nothing goes back by the clock meanwhile, and by the
 //      amount 32 MiB may stay, or four times what is in use, if that is more; or as much as makes twice what was used at most in the
-//      last two to four seconds, with what is in use, if an eighth of that is still in use: what a program uses goes up and down, and
-//      between blocks of many sizes as much is free as they take.  When more is free it goes back down to a MiB below that, not to
-//      half.  So a program pays a hundredth of its time at most for swings up to that, and one that frees all leaves 32 MiB.  A hold
-//      that ends before the next round is none.  One for 12 MiB and more begins as soon as they were needed again, unless the program
-//      slept in the last interval.  Who comes by only now and then, as the program sleeps for long or most of the time between two
-//      rounds, has nothing held: nobody would come to end it.
+//      last two to four seconds, with what is in use, if an eighth of that is still in use or to give it back is dear (PG8): what a
+//      program uses goes up and down, and between blocks of many sizes as much is free as they take.  And as much more as was
+//      needed again in this interval, up to a quarter.  When more is free it goes back down to a MiB below that, not to half.
+//      A hold that ends before the next round is none.  One for 12 MiB and more begins as soon as they were needed again, unless the
+//      program slept in the last interval.  Who comes by only now and then, as the program sleeps for long or most of the time
+//      between two rounds, has nothing held: nobody would come to end it.
 // PG7  By the amount, parts of huge pages go back only when there was more than the allowance for a millisecond for each MiB of that,
 //      which is what it takes to split them and to take them again by small pages: a program that frees all in any order frees
 //      whole chunks in the end.  One that sleeps before that leaves them.
+// PG8  To give back is dear (dear.h) when what went back by the amount and was needed again in the same interval has cost more than a
+//      twentieth of the time.  A program that frees all leaves 40 MiB at most before that, and afterwards as much as it used at
+//      most, and a quarter: until the first free after the hold.
 #pragma once
 
 #include "slices.h"

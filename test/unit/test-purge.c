@@ -59,12 +59,12 @@ static void check_share(size_t n_each) {
   }
 }
 
-// P1, P3: never more than 32 MiB; what is taken again soon stays.
+// P1, P3: no more than 32 MiB and a quarter; what is taken again soon stays.  More when that has become dear (PG8).
 static void check_again(void) {
   start_anew(never);
   for (int i = 0; i < 40; i++) {
     give_by_amount(take(64 * slices_per_mib));
-    CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+    CHECK_FOR(_mi_purge_n_backed() <= (i == 0 ? max_slices : 64 * slices_per_mib), "%zu", _mi_purge_n_backed());
   }
   CHECK(_mi_purge_n_backed() >= max_slices / 2);
   start_anew(never);
@@ -112,8 +112,7 @@ static void check_swings_of_large(void) {
   }
   CHECK_EQ(purge_calls(), n_calls);
   CHECK(_mi_purge_n_backed() >= n - min_slices);
-  give_by_amount(used); // now it uses nothing
-  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+  give_by_amount(used);
 }
 
 // Computes for so many milliseconds, whatever else the machine does.
@@ -153,85 +152,125 @@ static void pause_asleep(double ms) {
 }
 
 // PG6: a program that swings by more than it uses pays for that now and then only, also if it does so more slowly than rounds are
-// made, and leaves 32 MiB when it frees all.  One that sleeps most of the time has nothing held.
+// made, and by as much as it used at most when it frees all.  That goes at the next free when the hold is over.  One that sleeps most of
+// the time has nothing held.
 static void check_hold_by_amount(void) {
   enum { ms = 30 };
   size_t n = 96 * slices_per_mib;
   for (double turn = 2; turn < 10 * ms; turn *= 5) {
     start_anew(ms);
     swings_t s = swing_by_amount(n, turn, &compute);
-    CHECK_FOR(s.n_most <= 4 * 64 * slices_per_mib, "%zu", s.n_most);
-    CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
+    CHECK_FOR(s.n_most <= 5 * 64 * slices_per_mib, "%zu", s.n_most);
     if (s.busy < 0.6) test_skip("swings of a busy program", "the machine is too busy for that");
     else
       CHECK_FOR((turn > 2 || s.n > 20) && s.n_given < 2 * n + (size_t)s.n * n / 8,
                 "turns of %.0f ms: %zu of %zu slices in %.0f swings", turn, s.n_given, (size_t)s.n * n, s.n);
   }
+  sleep_ms(4100);
+  give_by_amount(take(2 * min_slices));
+  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
   start_anew(ms);
   swings_t s = swing_by_amount(n, 2 * ms, &pause_asleep);
   if (s.busy >= 0.1) test_skip("swings of a program that sleeps", "it works too long between two pauses here");
   else CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
 }
 
-// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, or what swings by
-// that needs between its blocks, and 32 MiB in any case.
-static void check_hold_amounts(void) {
-  enum { ms = 30 };
-  start_anew(ms);
+// PG8: by now the time has paid for what was given back.
+static void pay(void) {
+  sleep_ms(5000);
+  start_anew(never);
+}
+
+// PG6: a hold begins, and it is not dear to give back.  Was the program busy enough for a hold?
+static bool begin_hold(void) {
+  pay();
+  _mi_purge_round(true);
   double seconds = now_seconds(), busy = cpu_seconds();
-  while (now_seconds() - seconds < 15 * ms / 1000.0) {
-    mi_run_t run = take(96 * slices_per_mib);
-    compute(1);
-    give_by_amount(run);
-  }
-  give_by_amount(take(34 * slices_per_mib));
+  compute(4);
+  _mi_purge_round(true);
+  for (int i = 0; i < 2; i++) give_by_amount(take(42 * slices_per_mib));
+  return cpu_seconds() - busy >= 0.6 * (now_seconds() - seconds);
+}
+
+// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, or what swings by
+// that needs between its blocks, and 32 MiB in any case, and a quarter of that where that was needed again.
+static void check_hold_amounts(void) {
+  bool   is_busy = begin_hold();
+  size_t most_free = max_slices + max_slices / 4;
+  CHECK_FOR(_mi_purge_n_backed() <= most_free, "%zu", _mi_purge_n_backed());
+  give_by_amount(take(44 * slices_per_mib));
   size_t   n_steps = _mi_purge_n_backed();
   mi_run_t used = take(30 * slices_per_mib);
   give_by_amount(take(60 * slices_per_mib));
   size_t n_beside = _mi_purge_n_backed();
   give_by_amount(used);
-  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
   mi_run_t most = take(52 * slices_per_mib), eighth = take(8 * slices_per_mib);
-  give_by_amount(take(100 * slices_per_mib)); // 60 MiB were in use at most
+  give_by_amount(take(100 * slices_per_mib)); // 60 MiB were in use at most, then 90
   give_by_amount(most);
   size_t n_eighth = _mi_purge_n_backed();
   give_by_amount(eighth);
-  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
-  eighth = take(7 * slices_per_mib);
-  give_by_amount(take(100 * slices_per_mib));
-  CHECK_FOR(_mi_purge_n_backed() <= max_slices, "%zu", _mi_purge_n_backed());
-  give_by_amount(eighth);
-  compute(ms + 1);
-  _mi_purge_round(false);
-  most = take(190 * slices_per_mib), eighth = take(30 * slices_per_mib);
-  give_by_amount(take(100 * slices_per_mib));
-  give_by_amount(most); // before a round could see it
-  size_t n_seen = _mi_purge_n_backed();
-  give_by_amount(eighth);
+  CHECK_FOR(_mi_purge_n_backed() <= most_free, "%zu", _mi_purge_n_backed());
   _mi_purge_to(0);
-  for (int i = 0; i < 12; i++) { // what was freed is forgotten, the hold is not
-    compute(ms + 1);
-    _mi_purge_round(false);
-  }
   bool may_keep = _mi_purge_keep(24 * slices_per_mib), may_keep_more = _mi_purge_keep(9 * slices_per_mib);
   if (may_keep) _mi_purge_unkeep(24 * slices_per_mib);
   if (may_keep_more) _mi_purge_unkeep(9 * slices_per_mib);
-  busy = (cpu_seconds() - busy) / (now_seconds() - seconds);
-  if (busy < 0.6) {
+  if (!is_busy) {
     test_skip("amounts of a busy program", "the machine is too busy for that");
     return;
   }
-  CHECK_FOR(n_steps > 28 * slices_per_mib, "%zu of 34 MiB", n_steps);
+  CHECK_FOR(n_steps > 36 * slices_per_mib, "%zu of 44 MiB", n_steps);
   CHECK_FOR(n_beside >= 60 * slices_per_mib, "%zu of 60 MiB beside 30", n_beside);
-  CHECK_FOR(n_eighth > 100 * slices_per_mib && n_eighth <= 2 * 60 * slices_per_mib, "%zu", n_eighth);
-  CHECK_FOR(n_seen >= 290 * slices_per_mib, "%zu", n_seen);
+  CHECK_FOR(n_eighth > 100 * slices_per_mib && n_eighth <= 2 * 90 * slices_per_mib, "%zu", n_eighth);
   CHECK(may_keep); // PG2
   CHECK(!may_keep_more);
+}
+
+// In parts, so that frees see what is in use.
+static void swing_in_parts(size_t n) {
+  enum { n_parts = 10 };
+  mi_run_t runs[n_parts];
+  for (int i = 0; i < n_parts; i++) runs[i] = take(n / n_parts);
+  for (int i = 0; i < n_parts; i++) give_by_amount(runs[i]);
+}
+
+// PG8: in a program that swings by 200 MiB most goes back until that has cost a twentieth of the time, and then what it used at most
+// stays.  As soon as it is paid for, and the hold is over, it goes.
+static void check_dear(void) {
+  enum { n = 200 * slices_per_mib };
+  bool   is_busy = begin_hold();
+  size_t n_given = 0, n_turns = 0, n_backed = 0, most = max_slices + max_slices / 4;
+  double seconds = now_seconds(), busy = cpu_seconds();
+  set_interval(30);
+  for (; n_turns < 20 && n_backed < n - min_slices; n_turns++) {
+    compute(2);
+    swing_in_parts(n);
+    n_backed = _mi_purge_n_backed();
+    n_given += n - n_backed;
+  }
+  size_t before = purge_calls();
+  for (int i = 0; i < 20; i++) {
+    compute(2);
+    swing_in_parts(n);
+  }
+  bool is_paid_once = (purge_calls() == before);
+  if (cpu_seconds() - busy < 0.6 * (now_seconds() - seconds)) is_busy = false;
+  sleep_ms(8100); // what is spent, and what may be spent once more
+  give_by_amount(take(2 * min_slices));
+  CHECK_FOR(_mi_purge_n_backed() <= most, "%zu", _mi_purge_n_backed());
+  if (!is_busy) {
+    test_skip("what is dear to a busy program", "the machine is too busy for that");
+    return;
+  }
+  CHECK(is_paid_once);
+  // A MiB costs 8 ms, of which 1 to 4 seconds were there; what went back last was not needed again.
+  CHECK_FOR(n_given >= 1000 / 8 * slices_per_mib && n_given <= (4000 / 8 + 200) * slices_per_mib, "%zu in %zu turns",
+            n_given, n_turns);
 }
 
 // PG6: what a program needs again at once is held before the first round that could see it, unless it slept.
 static void check_hold_early(void) {
   size_t stays[2];
+  pay();
   double seconds = 0, busy = 0;
   for (int is_busy = 0; is_busy < 2; is_busy++) {
     start_anew(never);
@@ -240,12 +279,12 @@ static void check_hold_early(void) {
     if (is_busy) compute(4);
     _mi_purge_round(true);
     seconds = now_seconds() - seconds, busy = cpu_seconds() - busy;
-    for (int i = 0; i < 2; i++) give_by_amount(take(96 * slices_per_mib));
+    for (int i = 0; i < 2; i++) give_by_amount(take(48 * slices_per_mib));
     stays[is_busy] = _mi_purge_n_backed();
   }
   CHECK_FOR(stays[0] <= max_slices / 2, "asleep: %zu", stays[0]);
   if (busy < 0.6 * seconds) test_skip("the hold of a busy program", "the machine is too busy for that");
-  else CHECK_FOR(stays[1] >= max_slices - 2 * min_slices && stays[1] <= max_slices, "%zu", stays[1]);
+  else CHECK_FOR(stays[1] >= max_slices && stays[1] <= max_slices + max_slices / 4, "%zu", stays[1]);
 }
 
 // What was free during a whole interval goes back, and no more than that.
@@ -508,7 +547,7 @@ static void check_parts(void) {
 }
 
 int main(void) {
-  watchdog(60);
+  watchdog(120);
   mi_free(mi_malloc(1));
   check_share(16);
   check_share(32);
@@ -518,6 +557,7 @@ int main(void) {
   check_hold_by_amount();
   check_hold_amounts();
   check_hold_early();
+  check_dear();
   check_parts();
   check_clock();
   check_hold();
