@@ -216,6 +216,31 @@ static void fork_settle(mi_page_t* page) {
   else if (_mi_gaps_is(page)) fork_settle_gaps(page);
 }
 
+// ---- numbers --------------------------------------------------------------------------------------------------------
+
+static void fork_count_page(mi_page_t* page) {
+  mi_page_state_t state = _mi_page_word_state(mi_load_relaxed(&page->word));
+  int64_t         bytes = (int64_t)(page->n_slices * MI_SLICE_SIZE);
+  if (_mi_page_kind(page) == MI_PAGE_LARGE) {
+    if (state != MI_PAGE_CLAIMED) _mi_stat_restore(&_mi_stat_live.malloc_huge, bytes);
+    return;
+  }
+  const mi_heap_t* heap = _mi_heap_of(page);
+  bool             is_others = (heap != NULL && heap != &_mi_heap_main && _mi_heap_is_live(heap)); // pool.c: pool_count
+  _mi_stat_restore(&_mi_stat_live.pages, 1);
+  _mi_stat_restore(&_mi_stat_live.page_committed, bytes);
+  if (state == MI_PAGE_SHARED && is_others) _mi_stat_restore(&_mi_stat_live.pages_abandoned, 1);
+}
+
+// Lost threads have counted what they had not made or given back yet, and the other way round: what there is is counted anew.
+static void fork_count_pages(void) {
+  mi_store_relaxed(&_mi_stat_live.malloc_huge.current, (int64_t)0);
+  mi_store_relaxed(&_mi_stat_live.pages.current, (int64_t)0);
+  mi_store_relaxed(&_mi_stat_live.page_committed.current, (int64_t)0);
+  mi_store_relaxed(&_mi_stat_live.pages_abandoned.current, (int64_t)0);
+  fork_for_pages(&fork_count_page);
+}
+
 // What was kept has been given back.  By a theap that nobody has, too: others may have pushed to it as its thread ended.
 static void fork_forget_kept(mi_theap_t* theap, void* mine) {
   if (theap != mine) _mi_kept_forget(&theap->kept);
@@ -277,6 +302,7 @@ static void fork_child_of_many(void) {
   if (has_to_settle) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
+    fork_count_pages();
     _mi_registry_visit(&fork_forget_kept, mine);
     fork_count_kept(mine);
   }

@@ -56,6 +56,11 @@ static inline void _mi_stat_decrease(mi_live_count_t* count, int64_t n) {
   mi_fetch_sub_relaxed(&count->current, n);
 }
 
+// What was decreased is there all the same: neither the total nor the peak changes.
+static inline void _mi_stat_restore(mi_live_count_t* count, int64_t n) {
+  mi_fetch_add_relaxed(&count->current, n);
+}
+
 // n may be negative.
 static inline void _mi_stat_change(mi_live_count_t* count, int64_t n) {
   if (n >= 0) _mi_stat_increase(count, n);

@@ -1,6 +1,8 @@
 // Proves: a process may fork at any moment while its other threads are inside the allocator: the child can use every
-// part of it, sees its inherited blocks unchanged, can start threads, and ends.
+// part of it, sees its inherited blocks unchanged, can start threads, and ends; what its statistics count as it happens is what a
+// walk over its pages finds.
 #include "../check.h"
+#include <mimalloc-stats.h>
 #include <mimalloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,6 +33,7 @@ static void* work(void* arg) {
     size_t size = kind < 900 ? rng_size(&rng, 4000) : kind < 990 ? rng_size(&rng, 400 * KiB) : rng_size(&rng, 40 * MiB);
     void*  p = mi_malloc(size);
     if (kind < 100) p = mi_realloc(p, size + size / 2 + 1);
+    if (kind >= 990) p = mi_realloc(p, 40 * MiB + 2 * size); // a mapping, which moves
     mi_free(atomic_exchange(&handed[rng_below(&rng, COUNT_OF(handed))], p));
     if (kind == 999) mi_collect(n % 2 == 0);
     if (kind == 500 && rng_below(&rng, 10) == 0) {
@@ -41,7 +44,24 @@ static void* work(void* arg) {
   return NULL;
 }
 
+// There is one heap, and no other thread yet.
+static bool numbers_add_up(void) {
+  mi_stats_t counted, found;
+  mi_stats_init(&counted);
+  mi_stats_init(&found);
+  if (!mi_stats_get(&counted) || !mi_heap_stats_get(mi_heap_main(), &found)) return false;
+  bool ok = (counted.pages.current == found.pages.current && counted.malloc_huge.current == found.malloc_huge.current &&
+             counted.page_committed.current == found.page_committed.current);
+  if (!ok) {
+    fprintf(stderr, "pages %lld, found %lld; bytes of large blocks %lld, found %lld\n",
+            (long long)counted.pages.current, (long long)found.pages.current, (long long)counted.malloc_huge.current,
+            (long long)found.malloc_huge.current);
+  }
+  return ok;
+}
+
 static int run_child(size_t number) {
+  if (!numbers_add_up()) return 6;
   for (size_t i = 0; i < n_inherited; i++) {
     size_t size = 10 + i * i;
     if (pattern_check(inherited[i], size, i) != size) return 1;
