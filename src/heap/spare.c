@@ -23,10 +23,16 @@ static spare_class_t     spares[MI_CLASS_COUNT];
 static mi_atomic(size_t) spare_n_slices;
 
 // What waits is no page for the statistics, but free memory (EP3).
-static void spare_count(size_t n_pages, size_t n_slices, bool is_page) {
-  int64_t pages = (int64_t)n_pages, bytes = (int64_t)(n_slices * MI_SLICE_SIZE);
-  _mi_stat_change(&_mi_stat_live.pages, is_page ? pages : -pages);
+static void spare_count(size_t n_slices, bool is_page) {
+  int64_t bytes = (int64_t)(n_slices * MI_SLICE_SIZE);
+  _mi_stat_change(&_mi_stat_live.pages, is_page ? 1 : -1);
   _mi_stat_change(&_mi_stat_live.page_committed, is_page ? bytes : -bytes);
+}
+
+// It is going to be deleted, which counts it as gone: it was that already, and is not made once more.
+static void spare_uncount_wait(size_t n_slices) {
+  _mi_stat_restore(&_mi_stat_live.pages, 1);
+  _mi_stat_restore(&_mi_stat_live.page_committed, (int64_t)(n_slices * MI_SLICE_SIZE));
 }
 
 // ---- keeping ----------------------------------------------------------------------------------------------------------
@@ -56,7 +62,7 @@ bool _mi_spare_keep(mi_page_t* page) {
     mi_store_relaxed(&spare_n_slices, mi_load_relaxed(&spare_n_slices) + n_slices);
   }
   _mi_lock_release(&_mi_spare_lock);
-  if (ok) spare_count(1, n_slices, false);
+  if (ok) spare_count(n_slices, false);
   return ok;
 }
 
@@ -86,7 +92,7 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home) {
   mi_page_t* page = (spare->n == 0 ? NULL : spare_pop(spare, true));
   _mi_lock_release(&_mi_spare_lock);
   if (page == NULL) return NULL;
-  spare_count(1, page->n_slices, true);
+  spare_count(page->n_slices, true);
   page->next = NULL;
   if (_mi_page_block_size(page) <= SPARE_UNMAKE_MAX) spare_unmake(page);
   _mi_page_set_home(page, home); // before the word (P4)
@@ -113,7 +119,7 @@ static size_t spare_delete(mi_page_t* pages) {
   for (mi_page_t *page = pages, *next; page != NULL; page = next) {
     next = page->next;
     n_slices += page->n_slices;
-    spare_count(1, page->n_slices, true);
+    spare_uncount_wait(page->n_slices);
     _mi_page_delete(page);
   }
   return n_slices;
@@ -155,9 +161,6 @@ void _mi_spare_drop_unused(void) {
 }
 
 void _mi_spare_forget(void) {
-  size_t n_pages = 0;
-  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) n_pages += spares[cls].n;
-  spare_count(n_pages, mi_load_relaxed(&spare_n_slices), true);
   _mi_purge_end_wait(mi_load_relaxed(&spare_n_slices), false);
   mi_store_relaxed(&spare_n_slices, (size_t)0);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {

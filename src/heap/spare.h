@@ -39,5 +39,5 @@ void _mi_spare_drop_unused(void);
 
 extern mi_lock_t _mi_spare_lock; // taken after the pools' locks
 
-// In the child of a fork, which gives all pages back that are CLAIMED.
+// In the child of a fork, which gives all pages back that are CLAIMED, and then counts those that there are.
 void _mi_spare_forget(void);

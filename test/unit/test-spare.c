@@ -47,6 +47,20 @@ static void run(void* (*function)(void*)) {
   pthread_join(thread, NULL);
 }
 
+// What waited and goes was given back once: when it became empty.
+static void check_numbers(size_t size) {
+  malloc_all(size);
+  run(&free_all);
+  size_t          n = n_waiting();
+  mi_stat_count_t pages = _mi_stat_read(&_mi_stat_live.pages), bytes = _mi_stat_read(&_mi_stat_live.page_committed);
+  _mi_spare_drop_all();
+  mi_stat_count_t pages_after = _mi_stat_read(&_mi_stat_live.pages);
+  mi_stat_count_t bytes_after = _mi_stat_read(&_mi_stat_live.page_committed);
+  CHECK(n > 0 && n_waiting() == 0);
+  CHECK(pages_after.current == pages.current && pages_after.total == pages.total && pages_after.peak == pages.peak);
+  CHECK(bytes_after.current == bytes.current && bytes_after.total == bytes.total && bytes_after.peak == bytes.peak);
+}
+
 // The next requests use what waits.
 static void check_reuse(size_t size) {
   mi_collect(true);
@@ -215,6 +229,7 @@ static void check_valid(size_t size) {
 static void check_all(void) {
   _mi_background_lock();
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_reuse(sizes[i]);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) check_numbers(sizes[i]);
   check_relief();
   check_large();
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_rounds(sizes[i]);
