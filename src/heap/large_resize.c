@@ -95,10 +95,12 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
   _mi_large_commit_reserved();
-  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.
+  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.  A heap with a limit was asked
+  // for n.
+  size_t   n_more = (_mi_limit_is_set(&_mi_heap_of(page)->limit) ? 0 : n / 8);
   size_t   arena = _mi_heap_arena_of(page);
   size_t   size = n_old * MI_SLICE_SIZE;
-  mi_run_t run = _mi_slices_alloc_moved(n + n / 8, 1, MI_CHUNK_GROWN, arena, size);
+  mi_run_t run = _mi_slices_alloc_moved(n + n_more, 1, MI_CHUNK_GROWN, arena, size);
   if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_CHUNK_GROWN, arena, size);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {

@@ -346,6 +346,11 @@ static void check_heap_resize(mi_heap_t* heap) {
     CHECK(p != NULL && mi_heap_limit_used(heap) >= size && mi_heap_limit_used(heap) <= size + 2 * MiB);
   }
   CHECK(mi_heap_realloc(heap, p, 9 * MiB) == NULL);
+  CHECK_EQ(mi_heap_limit_set(heap, 20 * MiB, 0), 0);
+  void* behind = mi_malloc(8 * MiB); // it may have to move
+  p = mi_heap_realloc(heap, p, 18 * MiB + MiB / 2);
+  CHECK_FOR(p != NULL && mi_heap_limit_used(heap) <= 20 * MiB, "%zu", mi_heap_limit_used(heap));
+  mi_free(behind);
   CHECK_EQ(mi_heap_limit_set(heap, 80 * MiB, 0), 0);
   p = mi_heap_realloc(heap, p, 40 * MiB); // a mapping of its own
   CHECK(p != NULL && mi_heap_limit_used(heap) >= 40 * MiB);
