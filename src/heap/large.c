@@ -221,6 +221,7 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
     page->asked = size;
     _mi_page_set(page, MI_PAGE_SAMPLED);
   }
+  _mi_stat_count(&_mi_stat_live.malloc_huge_count, 1);
   return _mi_page_large_block(page);
 }
 

@@ -12,6 +12,7 @@
 #include "arena/slices.h"
 #include "heap/heap.h"
 #include "heap/warm.h"
+#include "mimalloc-profile.h"
 #include "page/size_class.h"
 #include "support/stat.h"
 
@@ -209,6 +210,20 @@ static void check_guarded(void) {
   mi_stats_t after = get();
   CHECK(TEST_VALGRIND || MI_TRACK || n > 0); // nothing is guarded where a tool watches
   CHECK_EQ(after.malloc_guarded_count.total - before.malloc_guarded_count.total, n);
+  CHECK_EQ(after.malloc_huge_count.total - before.malloc_huge_count.total, n);
+  for (size_t i = 0; i < COUNT_OF(p); i++) mi_free(p[i]);
+}
+
+// Each block of the profile has a page of its own.
+static void check_profiled(void) {
+  void*      p[10];
+  mi_stats_t before = get();
+  if (mi_profile_start(1) != 0) return; // where a tool watches
+  for (size_t i = 0; i < COUNT_OF(p); i++) p[i] = mi_malloc(100);
+  mi_profile_stop();
+  mi_stats_t after = get();
+  int64_t    n = after.malloc_bins[MI_BIN_HUGE].current - before.malloc_bins[MI_BIN_HUGE].current;
+  CHECK_FOR(n >= (int64_t)COUNT_OF(p) - 1, "%lld", (long long)n);
   CHECK_EQ(after.malloc_huge_count.total - before.malloc_huge_count.total, n);
   for (size_t i = 0; i < COUNT_OF(p); i++) mi_free(p[i]);
 }
@@ -555,6 +570,7 @@ int main(int argc, char** argv) {
   check_calls();
   if (!MI_HARDENED) check_purge_rounds();
   check_guarded();
+  check_profiled();
   check_hand_over();
   check_several_threads();
   check_heaps();
