@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../support/format.h"
+#include "../support/stat.h"
 #include "alloc.h"
 #include "stats.h"
 #include "subproc.h"
@@ -78,12 +79,14 @@ static void json_process(json_t* json, const mi_process_info_t* process, const m
            (long long)commit->peak);
 }
 
-static void json_write(json_t* json, const mi_stats_t* stats, const mi_process_info_t* process) {
+// `process` and `commit` are of the process, whatever the numbers are of.
+static void json_write(json_t* json, const mi_stats_t* stats, const mi_process_info_t* process,
+                       const mi_stat_count_t* commit) {
   json->length = 0;
   json_add(json, "{\n");
   json_number(json, "stat_version", MI_STAT_VERSION);
   json_number(json, "mimalloc_version", MI_MALLOC_VERSION);
-  json_process(json, process, &stats->committed);
+  json_process(json, process, commit);
 #define MI_STAT_COUNT(name) \
   json_add(json, "  \"%s\": ", #name); \
   json_count(json, &stats->name); \
@@ -105,14 +108,15 @@ char* mi_stats_as_json(mi_stats_t* stats, size_t buf_size, char* buf) mi_attr_no
   mi_process_info_t process;
   if (!_mi_stats_is_known(stats)) return NULL;
   _mi_prim_process_info(&process);
+  mi_stat_count_t commit = _mi_stat_read(&_mi_stat_live.committed);
   if (json.size == 0) { // once to see how long it is
-    json_write(&json, stats, &process);
+    json_write(&json, stats, &process, &commit);
     json.size = json.length + 1;
     json.buf = (char*)mi_malloc(json.size);
     if (json.buf == NULL) return NULL;
   }
   json.buf[0] = 0;
-  json_write(&json, stats, &process);
+  json_write(&json, stats, &process, &commit);
   return json.buf;
 }
 

@@ -335,6 +335,10 @@ static void check_heap_json(void) {
   check_json(text);
   CHECK_EQ(json_number(text, "malloc_huge_count"), n_large);
   CHECK_EQ(json_number(text, "malloc_normal_count"), n_small);
+  size_t commit, peak_commit; // of the process
+  mi_process_info(NULL, NULL, NULL, NULL, NULL, &commit, &peak_commit, NULL);
+  CHECK(json_number(text, "commit_current") == (int64_t)commit &&
+        json_number(text, "commit_peak") == (int64_t)peak_commit);
   mi_free(text);
   mi_heap_destroy(heap);
 }
