@@ -28,6 +28,16 @@ unsafe fn resized(
         unsafe { allocator.deallocate(block, old) };
         return slice(new, core::ptr::null_mut);
     }
+    if block.as_ptr() as usize & (new.align() - 1) != 0 {
+        // Safety: by the caller; the new block is another one.
+        unsafe {
+            let moved = allocator.allocate(new)?;
+            let n = old.size().min(new.size());
+            moved.cast::<u8>().as_ptr().copy_from_nonoverlapping(block.as_ptr(), n);
+            allocator.deallocate(block, old);
+            return Ok(moved);
+        }
+    }
     slice(new, || resize(block.as_ptr(), new))
 }
 

@@ -4,10 +4,11 @@ use core::alloc::Layout;
 
 use crate::raw::{self, c_void, mi_heap_t};
 
-/// Does every block of this size have this alignment? Blocks of up to 8 bytes are aligned to 8 bytes, larger ones to 16.
+/// Does every block of this size have this alignment? Blocks of up to 8 bytes are aligned to 8 bytes, larger ones to 16; but one that
+/// is guarded with the option `GuardedPrecise` begins where it has to in order to end with an OS page.
 #[inline]
 pub(crate) fn is_natural(size: usize, align: usize) -> bool {
-    align <= 8 || (align == 16 && size > 8)
+    align == 1 || (align <= 16 && size != 0 && size & (align - 1) == 0)
 }
 
 #[inline]

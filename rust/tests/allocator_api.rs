@@ -2,6 +2,8 @@
 #![cfg(feature = "allocator_api")]
 #![feature(allocator_api, btreemap_alloc)]
 
+mod common;
+
 use std::alloc::{Allocator, Layout};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -65,6 +67,25 @@ fn sizes_of_0_and_alignments() {
         }
     }
     assert_eq!(heap.stats().blocks_in_use(), 5);
+}
+
+/// A guarded block that ends with an OS page is aligned to what its layout wants, and no more.
+#[test]
+fn a_larger_alignment_of_guarded_blocks() {
+    if !common::is_child() {
+        let variables = [("MIMALLOC_GUARDED_SAMPLE_RATE", "1"), ("MIMALLOC_GUARDED_PRECISE", "1")];
+        let output = common::run_again("a_larger_alignment_of_guarded_blocks", &variables);
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let layout = |size, align| Layout::from_size_align(size, align).unwrap();
+    let block = MiMalloc.allocate(layout(300_008, 8)).unwrap();
+    unsafe {
+        block.cast::<u8>().as_ptr().write_bytes(7, 300_008);
+        let block = MiMalloc.grow(block.cast(), layout(300_008, 8), layout(300_016, 16)).unwrap();
+        assert_eq!((block.cast::<u8>().as_ptr() as usize % 16, block.as_ref()[300_007]), (0, 7));
+        MiMalloc.deallocate(block.cast(), layout(300_016, 16));
+    }
 }
 
 #[test]

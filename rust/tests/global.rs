@@ -116,6 +116,20 @@ fn reallocation_keeps_alignment_and_contents() {
     }
 }
 
+/// Guarded blocks that end with an OS page have odd addresses, unless the layout wants another one.
+#[test]
+fn guarded_blocks_are_aligned_as_their_layout_says() {
+    let variables = [("MIMALLOC_GUARDED_SAMPLE_RATE", "1"), ("MIMALLOC_GUARDED_PRECISE", "1")];
+    for test in [
+        "every_layout_is_served_and_aligned",
+        "reallocation_keeps_alignment_and_contents",
+        "a_layout_of_size_0_gives_a_block",
+    ] {
+        let output = common::run_again(test, &variables);
+        assert!(output.status.success(), "{test}: {output:?}");
+    }
+}
+
 /// As it grows, a block passes from a size whose blocks have its alignment anyway to others, and back.
 #[test]
 fn reallocation_of_small_blocks_with_a_larger_alignment() {
