@@ -48,10 +48,9 @@ impl Stats {
         Self(stats)
     }
 
-    /// Blocks in use, also those of other threads and those that were allocated by C code. For the process the large ones are not
-    /// counted, of which only the number that was ever allocated is known (`malloc_huge_count`).
+    /// Blocks in use, also those of other threads and those that were allocated by C code.
     pub fn blocks_in_use(&self) -> usize {
-        self.0.malloc_normal_count.total as usize
+        (self.0.malloc_normal_count.total + self.0.malloc_bins[LAST_BIN].current) as usize
     }
 
     /// Bytes of the blocks in use.
