@@ -66,17 +66,26 @@ static void limit_note(mi_limit_t* limit, size_t before, size_t used) {
   if (crossed != NULL) crossed(limit);
 }
 
+static bool limit_refuse(mi_limit_t* limit) {
+  mi_fetch_add_relaxed(&limit->n_refused, 1);
+  mi_store_relaxed(&limit->is_refused, true);
+  return false;
+}
+
 bool _mi_limit_add_within(mi_limit_t* limit, size_t n, size_t moved) {
   size_t used = mi_load_relaxed(&limit->used);
   do {
     size_t hard = mi_load_relaxed(&limit->hard);
     size_t counts = used - mi_min(used, moved);
-    if (n > moved && (counts > hard || n > hard - counts)) {
-      mi_fetch_add_relaxed(&limit->n_refused, 1);
-      mi_store_relaxed(&limit->is_refused, true);
-      return false;
-    }
+    if (n > moved && (counts > hard || n > hard - counts)) return limit_refuse(limit);
   } while (!mi_cas_weak(&limit->used, &used, used + n, relaxed, relaxed));
+  limit_note(limit, used, used + n);
+  return true;
+}
+
+bool _mi_limit_ask(mi_limit_t* limit, size_t n) {
+  size_t used = _mi_limit_used(limit), hard = mi_load_relaxed(&limit->hard);
+  if (used > hard || n > hard - used) return limit_refuse(limit);
   limit_note(limit, used, used + n);
   return true;
 }

@@ -65,7 +65,11 @@ static inline bool _mi_limit_add(mi_limit_t* limit, size_t n, size_t moved) {
   return true;
 }
 
-// The same in any case: they are there.
+// May n bytes more be used?  Nothing is counted: who has read which heap a block belongs to asks without its lock, and its limit may be
+// another heap's by then.
+mi_cold bool _mi_limit_ask(mi_limit_t* limit, size_t n);
+
+// They are counted in any case: they are there.
 static inline void _mi_limit_force(mi_limit_t* limit, size_t n) {
   mi_fetch_add_relaxed(&limit->used, n);
 }

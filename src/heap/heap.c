@@ -79,9 +79,7 @@ bool _mi_heap_add_page_beside(const mi_page_t* other, mi_page_t* page) {
 }
 
 bool _mi_heap_ask_limit(mi_heap_t* heap, size_t n) {
-  bool ok = _mi_limit_add(&heap->limit, n * MI_SLICE_SIZE, 0);
-  if (ok) _mi_limit_remove(&heap->limit, n * MI_SLICE_SIZE); // it is counted when it is there
-  return ok;
+  return _mi_limit_ask(&heap->limit, n * MI_SLICE_SIZE); // it is counted when it is there
 }
 
 bool _mi_heap_may_grow(const mi_page_t* page, size_t n) {

@@ -286,11 +286,32 @@ static void check_heap_refuses_first(void) {
   mi_heap_destroy(heap);
 }
 
+static size_t used_at_crossing;
+
+static void note_used(mi_limit_t* limit) {
+  used_at_crossing = _mi_limit_used(limit);
+}
+
+// To ask changes nothing, not even for a moment: a heap that has ended meanwhile may be another one.
+static void check_heap_asks(void) {
+  mi_heap_t* heap = mi_heap_new();
+  CHECK_EQ(mi_heap_limit_set(heap, 8 * MiB, MiB), 0);
+  void* p = mi_heap_malloc(heap, 100);
+  _mi_limit_on_crossed(&note_used);
+  CHECK(_mi_heap_ask_limit(heap, 2 * MiB / MI_SLICE_SIZE)); // beyond the soft limit
+  CHECK(used_at_crossing > 0 && used_at_crossing == mi_heap_limit_used(heap));
+  CHECK(!_mi_heap_ask_limit(heap, 8 * MiB / MI_SLICE_SIZE));
+  CHECK_EQ(mi_limit_set(0, 0), 0); // the library's own function is called again
+  mi_free(p);
+  mi_heap_destroy(heap);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(200);
   mi_option_set(mi_option_show_errors, 0);
   check_heap_refuses_first();
+  check_heap_asks();
   check_huge_pages();
   check_room();
   check_counts(seed);
