@@ -1080,9 +1080,9 @@ mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_
      mi_heap_destroy_stl_allocator  the same, but the last of them destroys the heap with all its blocks, and deallocation
                                     does nothing: for containers that are dropped as a whole
 
-   An allocator that is constructed with a heap never ends that heap.  Allocators for heaps are equal if their heaps are.
-   Elements have the alignment of their type, also one that mi_malloc does not give.  Failures are those of mi_new.
-   mimalloc-pmr.h has a std::pmr::memory_resource.
+   An allocator that is constructed with a heap (nullptr: the main heap) never ends that heap.  Allocators for heaps are equal
+   if their heaps are.  Elements have the alignment of their type, also one that mi_malloc does not give.  Failures are those
+   of mi_new.  mimalloc-pmr.h has a std::pmr::memory_resource.
 
    The common base of all three; not for direct use. */
 template <class T>
@@ -1206,7 +1206,7 @@ struct _mi_heap_stl_allocator_common : public _mi_stl_allocator_common<T> {
   friend struct _mi_heap_stl_allocator_common;
 
   _mi_heap_stl_allocator_common() : heap(heap_new(), &heap_end) {}
-  _mi_heap_stl_allocator_common(mi_heap_t* hp) : heap(hp, &heap_keep) {}
+  _mi_heap_stl_allocator_common(mi_heap_t* hp) : heap(hp != nullptr ? hp : mi_heap_main(), &heap_keep) {}
   _mi_heap_stl_allocator_common(const _mi_heap_stl_allocator_common&) mi_attr_noexcept = default;
   _mi_heap_stl_allocator_common& operator=(const _mi_heap_stl_allocator_common&) mi_attr_noexcept = default;
   template <class U>

@@ -243,6 +243,11 @@ static void check_equality() {
     is_thrown = true;
   }
   CHECK(is_thrown);
+  A<int> of_null(nullptr), of_main(mi_heap_main());
+  CHECK(of_null == of_main && of_null != a && of_null.is_equal(of_main));
+  std::list<int, A<int>> from(1, 5, of_null), to(of_main); // one heap: the element can change hands
+  to.splice(to.begin(), from);
+  CHECK(from.empty() && to.front() == 5);
 }
 
 // The allocator goes along where a container is assigned or swapped.
