@@ -548,8 +548,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocarray(void* p, size_t count, si
   mi_attr_noexcept mi_attr_alloc_size2(2, 3);
 
 /* reallocarr of NetBSD: `ptrp` is the address of a pointer to a block or of a NULL pointer, and the reallocated block
-   replaces that pointer.  A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL or size is 0),
-   EOVERFLOW or ENOMEM.  A failure also sets errno and leaves the pointer alone. */
+   replaces that pointer.  A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL, size is 0, or the
+   pointer is not a block), EOVERFLOW or ENOMEM.  A failure also sets errno and leaves the pointer alone. */
 mi_decl_nodiscard mi_decl_export int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept;
 
 /* mi_recalloc_aligned and mi_recalloc_aligned_at under other names. */

@@ -79,7 +79,7 @@ int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept {
   }
   else {
     p = mi_realloc(p, total);
-    if (p == NULL) return ENOMEM;
+    if (p == NULL) return errno;
   }
   memcpy(ptrp, &p, sizeof(p));
   return 0;

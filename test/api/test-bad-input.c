@@ -235,6 +235,13 @@ static bool bad_resizes(void* p) {
   return n == COUNT_OF(all_resizes) + COUNT_OF(all_heap_resizes);
 }
 
+// The code that reallocarr gives, if it leaves the pointer alone.
+static int resize_in_place(void* p) {
+  void* q = (void*)hidden_pointer(p);
+  int   result = mi_reallocarr(&q, 50, 4);
+  return q == p ? result : -1;
+}
+
 static bool bad_null(void) {
   void*  null = (void*)hidden_pointer(NULL);
   size_t n = 77;
@@ -273,6 +280,7 @@ BAD(resize_freed, bad_resizes(freed))
 BAD(usable_in_large, mi_usable_size(hidden_pointer(large + 64)) == 0)
 BAD(usable_freed, mi_usable_size(hidden_pointer(freed)) == 0)
 BAD(reallocf_foreign, mi_reallocf((void*)hidden_pointer(foreign + 16), 100) == NULL)
+BAD(reallocarr_foreign, resize_in_place(foreign + 16) == EINVAL)
 BAD(wrong_size, (mi_free_size(small, n_small + 1), true))
 BAD(wrong_size_large, (mi_free_size(large, n_large - 1), true))
 BAD(wrong_size_aligned, (mi_free_size_aligned(small, n_small / 2, 64), true))
@@ -292,6 +300,7 @@ static const bad_t bad_pointers[] = {
     {"resize within a large block", bad_resize_in_large, EINVAL, EINVAL, "within the block"},
     {"resize far within a large block", bad_resize_far_in_large, EINVAL, EINVAL, "within the block"},
     {"reallocf of static data", bad_reallocf_foreign, EINVAL, EINVAL, "no block of this allocator"},
+    {"reallocarr of static data", bad_reallocarr_foreign, EINVAL, EINVAL, "no block of this allocator"},
     {"usable size within a large block", bad_usable_in_large, kept, IN_CHECKED(EINVAL),
      MI_CHECKED ? "within the block" : NULL},
 };
