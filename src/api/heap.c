@@ -18,8 +18,7 @@ static mi_heap_t* heap_new(int tag, bool allow_destroy, size_t arena) {
   _mi_lock_acquire(&_mi_registry_lock);
   mi_heap_t* heap = _mi_heap_new(subproc, tag, allow_destroy, arena);
   _mi_lock_release(&_mi_registry_lock);
-  if (heap == NULL) errno = ENOMEM;
-  return heap;
+  return heap != NULL ? heap : (mi_heap_t*)_mi_alloc_failed(sizeof(*heap));
 }
 
 // clang-format off

@@ -5,6 +5,7 @@
 #include "../heap/fork.h"
 #include "../heap/thread.h"
 #include "../support/message.h"
+#include "alloc.h"
 
 // At level 2 an id is a pointer, and NULL the main subprocess; at level 3 it is a struct with a pointer.
 #if MI_API_LEVEL < 3
@@ -39,7 +40,8 @@ mi_subproc_id_t mi_subproc_current(void) {
 }
 
 mi_subproc_id_t mi_subproc_new(void) {
-  return subproc_id(_mi_subproc_new());
+  mi_subproc_t* subproc = _mi_subproc_new();
+  return subproc_id(subproc != NULL ? subproc : (mi_subproc_t*)_mi_alloc_failed(sizeof(*subproc)));
 }
 
 void mi_subproc_add_current_thread(mi_subproc_id_t subproc) {

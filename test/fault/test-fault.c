@@ -12,6 +12,12 @@
 #include "../modes/support.h"
 #include "base/mode.h"
 
+#if MI_API_LEVEL < 3
+  #define SUBPROC_POINTER(id) (id)
+#else
+  #define SUBPROC_POINTER(id) ((id)._mi_subproc_id)
+#endif
+
 // Present in libraries that were built for this test; see src/prim/prim.h.
 extern size_t _mi_prim_fail_nth(size_t n, bool repeat);
 
@@ -271,6 +277,38 @@ static void check_here(bool repeat, uint64_t seed) {
               last.mappings);
 }
 
+// ---- heaps and subprocesses -------------------------------------------------------------------------------------------
+
+static size_t n_reports;
+
+static void count_report(int err, void* arg) {
+  (void)arg;
+  n_reports += (err == ENOMEM);
+}
+
+// What can be had without the system is bounded.
+static void check_refused_heaps(void) {
+  static mi_heap_t* heaps[200 * 1000];
+  size_t            n = 0;
+  mi_register_error(&count_report, NULL);
+  mi_collect(true); // what is free and backed needs no call
+  _mi_prim_fail_nth(1, true);
+  errno = 0;
+  while (n < COUNT_OF(heaps) && (heaps[n] = mi_heap_new()) != NULL) n++;
+  int error = errno;
+  CHECK_FOR(n < COUNT_OF(heaps) && error == ENOMEM && n_reports == 1, "%zu heaps, errno %d, %zu reports", n, error,
+            n_reports);
+  errno = 0;
+  bool is_refused = (SUBPROC_POINTER(mi_subproc_new()) == NULL);
+  error = errno;
+  CHECK_FOR(is_refused && error == ENOMEM && n_reports == 2, "a subprocess: errno %d, %zu reports", error, n_reports);
+  _mi_prim_fail_nth(0, false);
+  mi_register_error(NULL, NULL);
+  while (n > 0) mi_heap_delete(heaps[--n]);
+  CHECK((heaps[0] = mi_heap_new()) != NULL);
+  mi_heap_delete(heaps[0]);
+}
+
 // ---- fresh processes ------------------------------------------------------------------------------------------------
 
 enum { child_met_no_failure = 10, child_was_not_refused = 11 };
@@ -324,5 +362,6 @@ int main(int argc, char** argv) {
   check_here(true, seed);
   check_fresh(false, argv[0]);
   check_fresh(true, argv[0]);
+  check_refused_heaps();
   return check_result();
 }
