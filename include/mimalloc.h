@@ -285,7 +285,7 @@ mi_decl_nodiscard mi_decl_export void* mi_recalloc(void* p, size_t newcount, siz
    with mi_free.
 
    A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-   most sizeof(void*) adds nothing to mi_realloc, and is not checked. */
+   most sizeof(void*) that is not a power of two is ignored there. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned(size_t size, size_t alignment)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void*

@@ -26,14 +26,16 @@ static mi_always_inline void* aligned_malloc(mi_heap_t* heap, size_t size, size_
   return mi_likely(p != NULL) ? p : aligned_any(heap, size, align, offset, zero);
 }
 
-// Does every block have the alignment?  One of up to a word is not even looked at, unless there is an offset.
-static bool aligned_is_plain(size_t align, size_t offset) {
+// Do p, which an earlier offset may have put anywhere, and every block to come have the alignment?  What is up to a word and no power
+// of two counts as none, unless there is an offset.
+static bool aligned_is_plain(const void* p, size_t align, size_t offset) {
   if (align > mi_min(sizeof(void*), mi_load_relaxed(&_mi_sampler_plain_align))) return false;
-  return offset == 0 || (mi_is_pow2(align) && (offset & (align - 1)) == 0);
+  if (!mi_is_pow2(align)) return offset == 0;
+  return ((offset | (uintptr_t)p) & (align - 1)) == 0;
 }
 
 static void* aligned_realloc(mi_heap_t* heap, void* p, size_t size, size_t align, size_t offset, bool zero) {
-  if (aligned_is_plain(align, offset)) return _mi_realloc(heap, p, size, zero);
+  if (aligned_is_plain(p, align, offset)) return _mi_realloc(heap, p, size, zero);
   if (p == NULL) return aligned_malloc(heap, size, align, offset, zero);
   if (mi_unlikely(!mi_is_pow2(align))) return _mi_alloc_failed_align(align);
   mi_page_t* page = _mi_life_find(p, "realloc");
@@ -58,7 +60,7 @@ static void* aligned_array(mi_heap_t* heap, size_t count, size_t size, size_t al
 
 static void* aligned_rearray(mi_heap_t* heap, void* p, size_t count, size_t size, size_t align, size_t offset) {
   size_t total;
-  if (mi_unlikely(!aligned_is_plain(align, offset) && !mi_is_pow2(align))) return _mi_alloc_failed_align(align);
+  if (mi_unlikely(!aligned_is_plain(p, align, offset) && !mi_is_pow2(align))) return _mi_alloc_failed_align(align);
   return _mi_alloc_count(count, size, &total) ? aligned_realloc(heap, p, total, align, offset, true) : NULL;
 }
 

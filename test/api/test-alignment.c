@@ -177,6 +177,27 @@ static void check_small_offset_resizes(void) {
   mi_heap_delete(heap);
 }
 
+// A block that an offset has put at an odd address does not stay there when it is resized with an alignment of up to a word.
+static void check_odd_resizes(void) {
+  const size_t size = 50000, newsize = 50001; // it fits, and half of the room is used
+  for (size_t offset = 0; offset <= 72; offset += 24) {
+    for (size_t alignment = 2; alignment <= sizeof(void*); alignment *= 2) {
+      for (size_t i = 0; i < COUNT_OF(all_resizes); i++) {
+        const resize_t* r = &all_resizes[i];
+        if ((r->flags & E_ALIGN) == 0 || ((r->flags & E_OFFSET) == 0 && offset > 0)) continue;
+        uint8_t* p = (uint8_t*)mi_zalloc_aligned_at(size, 64, 1);
+        CHECK(((uintptr_t)p & 1) == 1);
+        pattern_fill(p, 0, size, offset);
+        uint8_t* q = (uint8_t*)r->call(p, newsize, alignment, offset);
+        CHECK_FOR(is_aligned(q + offset, alignment), "%s(%p, alignment %zu, offset %zu): %p", r->name, (void*)p,
+                  alignment, offset, (void*)q);
+        CHECK_EQ(pattern_check(q, size, offset), size);
+        mi_free(q);
+      }
+    }
+  }
+}
+
 static void check_refused(void) {
   static const size_t bad[] = {0, 3, 5, 6, 7, 12, 24, 48, 100, 4095, 4097, SIZE_MAX, SIZE_MAX / 2};
   for (size_t i = 0; i < COUNT_OF(all_gets); i++) {
@@ -256,6 +277,7 @@ int main(int argc, char** argv) {
   check_resizes(seed);
   check_small_offsets();
   check_small_offset_resizes();
+  check_odd_resizes();
   check_refused();
   check_refused_first();
   check_huge_alignments();
