@@ -163,7 +163,7 @@ static mi_cold mi_noinline void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap
 
 static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
   mi_theap_t* theap = (a->heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a->heap));
-  if (mi_likely(theap != NULL) && a->cls != MI_CLASS_NONE && _mi_hooks_is_due(theap)) theap = alloc_call_hook(theap);
+  if (mi_likely(theap != NULL) && _mi_hooks_is_due(theap)) theap = alloc_call_hook(theap);
   return mi_likely(theap != NULL) ? alloc_place(a, _mi_theap_heap(theap), theap) : alloc_late(*a);
 }
 

@@ -134,6 +134,15 @@ static void run_deferred(bool force, unsigned long long heartbeat, void* arg) {
   d->is_inside = false;
 }
 
+// From time to time, whatever the size is: who allocates large blocks alone may have much to free.
+static void check_deferred_calls(const deferred_t* d, size_t n, size_t size) {
+  static void* kept[60000];
+  size_t       before = d->n_calls;
+  for (size_t i = 0; i < n; i++) kept[i] = mi_malloc(size);
+  CHECK_FOR(d->n_calls > before, "%zu allocations of %zu bytes", n, size);
+  for (size_t i = 0; i < n; i++) mi_free(kept[i]);
+}
+
 static void check_deferred_hook(void) {
   static deferred_t d;
   errno = 4711;
@@ -143,12 +152,9 @@ static void check_deferred_hook(void) {
   size_t before = d.n_calls;
   mi_collect(false);
   CHECK(d.n_calls > before);
-  before = d.n_calls;
-  static void* kept[60000];
-  for (size_t i = 0; i < COUNT_OF(kept); i++) kept[i] = mi_malloc(2000);
-  CHECK_FOR(d.n_calls > before, "%zu allocations", COUNT_OF(kept));
+  check_deferred_calls(&d, 60000, 2000);
+  check_deferred_calls(&d, 1000, 600 * KiB);
   CHECK_EQ(errno, 4711); // whatever the function has done
-  for (size_t i = 0; i < COUNT_OF(kept); i++) mi_free(kept[i]);
   mi_register_deferred_free(NULL, NULL);
   before = d.n_calls;
   mi_collect(true);
