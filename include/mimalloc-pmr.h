@@ -23,7 +23,7 @@
 
 /* Any thread may allocate and deallocate at any time.  During release and the destructor no other thread may use the
    resource.  Allocation calls the new-handler and throws std::bad_alloc as operator new does.  Two resources are equal if
-   they have the same heap. */
+   they have the same heap; compiled without RTTI a resource is equal to itself alone. */
 class mi_heap_memory_resource : public std::pmr::memory_resource {
  public:
   /* Owns a new heap, which the destructor destroys.  Throws std::bad_alloc if there is no memory for the heap. */

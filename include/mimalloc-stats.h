@@ -58,7 +58,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks; peak: at most */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
   MI_STAT_COUNT(malloc_normal)              /* bytes in blocks of the size classes; only the current value */ \
-  MI_STAT_COUNT(malloc_huge)                /* bytes in larger blocks */ \
+  MI_STAT_COUNT(malloc_huge)                /* bytes in blocks with a page of their own: larger ones, guarded ones ... */ \
   MI_STAT_COUNT(malloc_requested)           /* bytes in all blocks; only the current value */ \
   MI_STAT_COUNTER(mmap_calls)               /* system calls: mmap, ... */ \
   MI_STAT_COUNTER(commit_calls)             /* ... mprotect or the program's function, to make memory usable ... */ \
@@ -66,7 +66,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNTER(purge_calls)              /* ... madvise or the program's function, to give it back */ \
   MI_STAT_COUNTER(arena_count)              /* ranges of address space, with arenas of the program */ \
   MI_STAT_COUNTER(malloc_normal_count)      /* blocks of the size classes that are in use now */ \
-  MI_STAT_COUNTER(malloc_huge_count)        /* larger blocks, all that were allocated; of a heap, those in use now */ \
+  MI_STAT_COUNTER(malloc_huge_count)        /* these blocks, all that were allocated; of a heap, those in use now */ \
   MI_STAT_COUNTER(malloc_guarded_count)     /* blocks with a guard page */ \
   MI_STAT_COUNTER(arena_rollback_count)     /* always 0: memory taken from an arena is always used */ \
   MI_STAT_COUNTER(arena_purges)             /* periodic rounds that found memory to give back */ \

@@ -247,8 +247,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_a
    are padded.  0 for NULL and for pointers that do not come from this allocator. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
-/* Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  Returns
-   `size` itself if it is too large for any block. */
+/* Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  (A guarded
+   block may have no more than was asked for.)  Returns `size` itself if it is too large for any block. */
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
 /* Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
@@ -367,8 +367,8 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t a
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
-/* mi_collect for the calling thread's part of this heap.  O(pages of that part); with `force` also the additional cost of
-   mi_collect. */
+/* mi_collect for the calling thread's part of this heap, without the deferred free function.  O(pages of that part); with
+   `force` also the additional cost of mi_collect. */
 mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcept;
 
 /* Returns the heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older. */
@@ -692,8 +692,8 @@ mi_decl_export mi_subproc_id_t mi_subproc_main(void);
 mi_decl_export mi_subproc_id_t mi_subproc_current(void);
 mi_decl_export mi_subproc_id_t mi_subproc_new(void);
 
-/* Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess, before it allocates.
-   Otherwise the call has no effect and prints a warning. */
+/* Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess; blocks that it has
+   already stay there.  Otherwise the call has no effect, and prints a warning unless the thread is in that subprocess. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
 /* End a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while it has memory in use, the
@@ -735,14 +735,15 @@ mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_
 /* They are those of the whole process, unless the name of a function says otherwise.  mimalloc-stats.h has them as numbers and
    as JSON.  They are counted on request: O(pages of the process + threads), also for a single heap; never O(blocks).
 
-   A table has rows for blocks: one for each block size in use, then all blocks up to 512 KiB ("binned"), larger ones ("huge"),
-   and both, each followed by "not all freed" or "ok".  The other rows are memory, pages, heaps and threads.  A cell is empty if
-   the peak or the total is not known. */
+   A table has rows for blocks: one for each block size in use, then all of these ("binned"), blocks with a page of their own
+   ("huge": over 512 KiB, guarded, or of unusual alignment), and both, each followed by "not all freed" or "ok".  The other rows
+   are memory, pages, heaps and threads.  A cell is empty if the peak or the total is not known. */
 
 /* Prints a table.  The argument has no meaning, pass NULL. */
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
 
-/* Prints a table line by line.  NULL `out`: the registered output. */
+/* Prints a table line by line.  NULL `out`: the registered output.  A thread has no numbers of its own: the second function
+   prints those of the process, too. */
 mi_decl_export void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
@@ -753,7 +754,7 @@ mi_decl_export void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_ou
 mi_decl_export void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg)
   mi_attr_noexcept;
 
-/* Resets the statistics: totals and peaks become the current values, and counters become 0. */
+/* Resets the statistics: totals and peaks become the current values, and counters of events become 0. */
 mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
 
 /* These functions have no effect: the numbers of the process always include those of its threads and heaps. */
@@ -762,8 +763,9 @@ mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
 /* ---- which heap owns a pointer ----------------------------------------------------------------------------------- */
 
-/* Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  Of a block over 512 KiB
-   only the first 64 KiB count.  mi_check_owned is the oldest name. */
+/* Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  Of a block that has a page of
+   its own (over 512 KiB, guarded, aligned at an offset or to more than 64 KiB) only what lies before the next multiple of 64 KiB
+   counts for certain.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);

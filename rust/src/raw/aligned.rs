@@ -8,7 +8,7 @@ extern "C" {
     /// with [`mi_free`](super::mi_free).
     ///
     /// A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-    /// most sizeof(void\*) adds nothing to [`mi_realloc`](super::mi_realloc), and is not checked.
+    /// most sizeof(void\*) that is not a power of two is ignored there.
     pub fn mi_malloc_aligned(size: usize, alignment: usize) -> *mut c_void;
 
     /// See [`mi_malloc_aligned`](super::mi_malloc_aligned), with which it is described.

@@ -58,8 +58,8 @@ extern "C" {
     /// are padded.  0 for NULL and for pointers that do not come from this allocator.
     pub fn mi_usable_size(p: *const c_void) -> usize;
 
-    /// Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  Returns
-    /// `size` itself if it is too large for any block.
+    /// Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  (A guarded
+    /// block may have no more than was asked for.)  Returns `size` itself if it is too large for any block.
     pub fn mi_good_size(size: usize) -> usize;
 
     /// Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in

@@ -33,8 +33,8 @@ extern "C" {
     /// See [`mi_heap_delete`](super::mi_heap_delete), with which it is described.
     pub fn mi_heap_destroy(heap: *mut mi_heap_t);
 
-    /// [`mi_collect`](super::mi_collect) for the calling thread's part of this heap.  O(pages of that part); with `force` also the additional cost of
-    /// [`mi_collect`](super::mi_collect).
+    /// [`mi_collect`](super::mi_collect) for the calling thread's part of this heap, without the deferred free function.  O(pages of that part); with
+    /// `force` also the additional cost of [`mi_collect`](super::mi_collect).
     pub fn mi_heap_collect(heap: *mut mi_heap_t, force: bool);
 
     /// Returns the heap that all threads of a subprocess begin with.  It cannot be deleted.  The second name is older.

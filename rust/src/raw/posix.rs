@@ -38,8 +38,8 @@ extern "C" {
     pub fn mi_reallocarray(p: *mut c_void, count: usize, size: usize) -> *mut c_void;
 
     /// reallocarr of NetBSD: `ptrp` is the address of a pointer to a block or of a NULL pointer, and the reallocated block
-    /// replaces that pointer.  A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL or size is 0),
-    /// EOVERFLOW or ENOMEM.  A failure also sets errno and leaves the pointer alone.
+    /// replaces that pointer.  A count of 0 frees the block and stores NULL.  Returns 0, EINVAL (ptrp is NULL, size is 0, or the
+    /// pointer is not a block), EOVERFLOW or ENOMEM.  A failure also sets errno and leaves the pointer alone.
     pub fn mi_reallocarr(ptrp: *mut c_void, count: usize, size: usize) -> c_int;
 
     /// [`mi_recalloc_aligned`](super::mi_recalloc_aligned) and [`mi_recalloc_aligned_at`](super::mi_recalloc_aligned_at) under other names.

@@ -6,7 +6,8 @@ extern "C" {
     /// Prints a table.  The argument has no meaning, pass NULL.
     pub fn mi_stats_print(out: *mut c_void);
 
-    /// Prints a table line by line.  NULL `out`: the registered output.
+    /// Prints a table line by line.  NULL `out`: the registered output.  A thread has no numbers of its own: the second function
+    /// prints those of the process, too.
     pub fn mi_stats_print_out(out: Option<mi_output_fun>, arg: *mut c_void);
 
     /// See [`mi_stats_print_out`](super::mi_stats_print_out), with which it is described.
@@ -33,7 +34,7 @@ extern "C" {
         arg: *mut c_void,
     );
 
-    /// Resets the statistics: totals and peaks become the current values, and counters become 0.
+    /// Resets the statistics: totals and peaks become the current values, and counters of events become 0.
     pub fn mi_stats_reset();
 
     /// These functions have no effect: the numbers of the process always include those of its threads and heaps.

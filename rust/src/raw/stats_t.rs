@@ -28,7 +28,7 @@ pub struct mi_stats_t {
     pub threads: mi_stat_count_t,
     /// Bytes in blocks of the size classes; only the current value.
     pub malloc_normal: mi_stat_count_t,
-    /// Bytes in larger blocks.
+    /// bytes in blocks with a page of their own: larger ones, guarded ones ...
     pub malloc_huge: mi_stat_count_t,
     /// Bytes in all blocks; only the current value.
     pub malloc_requested: mi_stat_count_t,
@@ -44,7 +44,7 @@ pub struct mi_stats_t {
     pub arena_count: mi_stat_counter_t,
     /// Blocks of the size classes that are in use now.
     pub malloc_normal_count: mi_stat_counter_t,
-    /// Larger blocks, all that were allocated; of a heap, those in use now.
+    /// These blocks, all that were allocated; of a heap, those in use now.
     pub malloc_huge_count: mi_stat_counter_t,
     /// Blocks with a guard page.
     pub malloc_guarded_count: mi_stat_counter_t,
