@@ -376,7 +376,8 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_main(void);
 mi_decl_export mi_heap_t* mi_heap_get_backing(void);
 
 /* The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
-   it returns the previous one.  NULL changes nothing and gives NULL. */
+   it returns the previous one.  NULL changes nothing and gives NULL, as do a heap that there is no memory for (ENOMEM) and
+   destructors at the very end of a thread. */
 mi_decl_export mi_heap_t* mi_heap_get_default(void);
 mi_decl_export mi_heap_t* mi_heap_set_default(mi_heap_t* heap);
 

@@ -78,10 +78,17 @@ void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
 
 // ---- which one ------------------------------------------------------------------------------------------------------
 
+// That of the calling thread.  A failure is reported if memory is what is missing: a thread past its end has no theap.
+static mi_theap_t* heap_theap(mi_heap_t* heap) {
+  mi_theap_t* theap = _mi_thread_theap_of(heap);
+  if (theap == NULL && _mi_heap_is_live(heap) && _mi_theap_default != &_mi_theap_dead) _mi_alloc_failed(sizeof(*theap));
+  return theap;
+}
+
 // clang-format off
 mi_heap_t*  mi_heap_main(void) { return _mi_thread_subproc()->main; }
 mi_heap_t*  mi_heap_get_backing(void) { return mi_heap_main(); }
-mi_theap_t* mi_heap_theap(mi_heap_t* heap) { return _mi_thread_theap_of(_mi_alloc_heap(heap)); }
+mi_theap_t* mi_heap_theap(mi_heap_t* heap) { return heap_theap(_mi_alloc_heap(heap)); }
 mi_theap_t* mi_theap_get_default(void) { return _mi_thread_theap(); }
 // clang-format on
 
@@ -94,7 +101,7 @@ mi_heap_t* mi_heap_get_default(void) {
 mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
   mi_heap_t* before = mi_heap_get_default();
   if (heap == NULL) return NULL;
-  mi_theap_t* theap = _mi_thread_theap_of(heap);
+  mi_theap_t* theap = heap_theap(heap);
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   return before;

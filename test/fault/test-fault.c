@@ -302,7 +302,16 @@ static void check_refused_heaps(void) {
   bool is_refused = (SUBPROC_POINTER(mi_subproc_new()) == NULL);
   error = errno;
   CHECK_FOR(is_refused && error == ENOMEM && n_reports == 2, "a subprocess: errno %d, %zu reports", error, n_reports);
+  size_t     k = 0;
+  mi_heap_t* heap = mi_heap_main();
+  errno = 0;
+  while (k < n && (heap = mi_heap_set_default(heaps[k])) != NULL) k++;
+  error = errno;
+  CHECK_FOR(heap == NULL && error == ENOMEM && n_reports == 3, "default heap %zu of %zu: errno %d, %zu reports", k, n,
+            error, n_reports);
+  CHECK(mi_heap_get_default() == (k > 0 ? heaps[k - 1] : mi_heap_main()));
   _mi_prim_fail_nth(0, false);
+  CHECK(mi_heap_set_default(mi_heap_main()) != NULL);
   mi_register_error(NULL, NULL);
   while (n > 0) mi_heap_delete(heaps[--n]);
   CHECK((heaps[0] = mi_heap_new()) != NULL);

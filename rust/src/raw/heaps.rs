@@ -44,7 +44,8 @@ extern "C" {
     pub fn mi_heap_get_backing() -> *mut mi_heap_t;
 
     /// The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
-    /// it returns the previous one.  NULL changes nothing and gives NULL.
+    /// it returns the previous one.  NULL changes nothing and gives NULL, as do a heap that there is no memory for (ENOMEM) and
+    /// destructors at the very end of a thread.
     pub fn mi_heap_get_default() -> *mut mi_heap_t;
 
     /// See [`mi_heap_get_default`](super::mi_heap_get_default), with which it is described.
