@@ -27,6 +27,17 @@ static void list_remove(mi_page_list_t* list, mi_page_t* page) {
   list->count--;
 }
 
+// The page becomes the last one, and the one behind it the first.
+static void list_turn(mi_page_list_t* list, mi_page_t* page) {
+  mi_page_t* first = page->next;
+  if (first == NULL) return;
+  list->last->next = list->first;
+  list->first->prev = list->last;
+  page->next = first->prev = NULL;
+  list->first = first;
+  list->last = page;
+}
+
 static mi_class_state_t* queue_class(mi_theap_t* theap, const mi_page_t* page) {
   return &theap->classes[page->cls];
 }
@@ -40,6 +51,10 @@ void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
   if (mi_unlikely(names_bin != (theap->return_offset == 0))) _mi_queue_set_bin(theap, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
   list_append(&queue_class(theap, page)->queue, page);
+}
+
+void _mi_queue_bring_forward(mi_theap_t* theap, mi_page_t* page) {
+  list_turn(&queue_class(theap, page)->queue, page);
 }
 
 // The class has a page less.

@@ -18,6 +18,9 @@ void _mi_queue_set_bin(const mi_theap_t* theap, mi_page_t* page);
 // To the end: a page that just got its first free block back has time to collect more before it is used.
 void _mi_queue_add(mi_theap_t* theap, mi_page_t* page);
 
+// What is behind a page with room in its queue comes to the front.
+void _mi_queue_bring_forward(mi_theap_t* theap, mi_page_t* page);
+
 // A page with room leaves its queue and its class.
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page);
 

@@ -11,6 +11,8 @@
 // SP4  If they do not serve, at one in 16 such requests the theap makes gap pages of sparse pages that nobody has, of classes that
 //      it does not use at the moment, if there are 32 MiB of shared pages; or 2 MiB, if a round has shared its own since the last
 //      time (idle.h).  Else so few are on their way from one thread to another.
+// SP5  No request counts what is free in more than 4096 pages, looks at more than 2048 that may become gap pages, or makes more than
+//      512 of them.  A theap with more goes on at the next look, with other pages: what was looked at comes to the front of its queue.
 #pragma once
 
 #include "theap.h"

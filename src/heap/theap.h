@@ -115,6 +115,15 @@ typedef enum mi_theap_count_e {
   MI_THEAP_COUNTS
 } mi_theap_count_t;
 
+// How far a theap is with looking at its pages (sparse.h, SP5).
+typedef struct mi_sparse_s {
+  size_t   n_free;    // what was counted so far
+  uint32_t cls;       // class at which counting goes on
+  uint32_t n_left;    // pages of it that are to be counted
+  uint32_t n_to_make; // pages to be looked at before they are counted again
+  bool     is_begun;  // the class is
+} mi_sparse_t;
+
 // Where a thread looks for its theap of a heap first: at the lowest bits of the heap's id.
 typedef mi_directory_entry_t mi_theap_cached_t;
 
@@ -179,7 +188,8 @@ struct mi_theap_s {
   const void*         wrong_free;      // what was freed into a gap page and is no block: to be reported (gaps.h, GP6)
   uint32_t            n_page_requests; // since it looked at its pages (sparse.h)
   uint32_t            n_to_look;       // so many there are to be
-  uint32_t            sparse_cls;      // ... and which class it looked at last
+  uint32_t            sparse_cls;      // ... of which class it made gap pages last
+  mi_sparse_t         sparse;          // ... and how far it is with that
   uint32_t            n_page_misses;   // requests that no page had room for, since it looked at shared pages
   mi_written_t        written;         // which classes fill their pages of several slices
 };

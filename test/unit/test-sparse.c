@@ -1,8 +1,9 @@
 // Proves: what ended threads leave in pages that hold little serves requests for blocks of other sizes before pages are made (SP3,
 // SP4), and none of these blocks are lost: when all are free no page is left.  What others free there waits for no longer than until
-// each page has had its turn.
+// each page has had its turn.  However many pages a thread has, each malloc looks at a bounded number of them (SP5).
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/gaps.h"
@@ -83,13 +84,101 @@ static void check_shared(void) {
   CHECK_EQ(page_count(), 0);
 }
 
+// ---- how much one call does -----------------------------------------------------------------------------------------------
+
+enum {
+  n_many_pages = 5000,
+  n_per_page = MI_SLICE_SIZE / left_size,
+  n_many = n_many_pages * n_per_page,
+  n_large = 4096
+};
+
+static void* many[n_many];
+static void* large[n_large];
+
+// A page in which gaps are too small for what is asked for later, and one that has too little room to become a gap page.
+static bool goes_of_loose(const void* p) {
+  return (uintptr_t)p % MI_SLICE_SIZE / left_size % 4 != 0;
+}
+
+static bool goes_of_full(const void* p) {
+  return (uintptr_t)p % MI_SLICE_SIZE / left_size % 8 == 0;
+}
+
+// The first half of the pages is loose, so that they are at the front of the queue.
+static void fill_many(mi_heap_t* heap, size_t n) {
+  for (size_t i = 0; i < n; i++) many[i] = mi_heap_malloc(heap, left_size);
+  for (size_t i = 0; i < n; i++) {
+    if (!(i < n / 2 ? goes_of_loose(many[i]) : goes_of_full(many[i]))) continue;
+    mi_free(many[i]);
+    many[i] = NULL;
+  }
+}
+
+static size_t n_gap_pages(const mi_theap_t* theap) {
+  return theap->gaps == NULL ? 0 : theap->gaps->n_pages;
+}
+
+// The most pages that one malloc looks at, and makes gap pages of.
+static void ask(mi_theap_t* theap, mi_heap_t* heap, uint64_t* most_looks, size_t* most_made) {
+  *most_looks = 0;
+  *most_made = 0;
+  for (size_t i = 0; i < n_large; i++) {
+    uint64_t looks = mi_load_relaxed(&theap->counts[MI_COUNT_SEARCHED]);
+    size_t   made = n_gap_pages(theap);
+    large[i] = mi_heap_malloc(heap, 8000);
+    looks = mi_load_relaxed(&theap->counts[MI_COUNT_SEARCHED]) - looks;
+    made = n_gap_pages(theap) - made;
+    if (looks > *most_looks) *most_looks = looks;
+    if (made > *most_made) *most_made = made;
+  }
+}
+
+static void free_many(void) {
+  for (size_t i = 0; i < n_many; i++) mi_free(many[i]);
+  for (size_t i = 0; i < n_large; i++) mi_free(large[i]);
+  memset(many, 0, sizeof(many));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
+static void check_bounded(void) {
+  mi_theap_t* theap = _mi_thread_theap();
+  uint64_t    most_looks;
+  size_t      most_made;
+  fill_many(mi_heap_main(), n_many);
+  ask(theap, mi_heap_main(), &most_looks, &most_made);
+  CHECK_FOR(n_gap_pages(theap) > n_many_pages * 2 / 5, "%zu gap pages", n_gap_pages(theap)); // those at the front, too
+  CHECK_FOR(most_looks > 4000 && most_looks <= 4096 + 2048 + 16, "%zu pages were looked at", (size_t)most_looks);
+  CHECK_FOR(most_made > 0 && most_made <= 512, "%zu became gap pages", most_made);
+  free_many();
+}
+
+// It has no gap pages, so nobody looks for some.
+static void check_other_heap(void) {
+  mi_heap_t* heap = mi_heap_new();
+  uint64_t   most_looks;
+  size_t     most_made;
+  fill_many(heap, n_many / 16);
+  ask(_mi_thread_theap_of(heap), heap, &most_looks, &most_made);
+  CHECK_FOR(most_looks < 10, "%zu pages were looked at", (size_t)most_looks);
+  CHECK_EQ(most_made, 0);
+  free_many();
+  mi_heap_destroy(heap);
+}
+
 int main(void) {
   watchdog(60);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
   mi_free(mi_malloc(1));
   mi_collect(true);
   CHECK_EQ(page_count(), 0);
-  if (MI_GAPS) check_shared();
+  if (MI_GAPS) {
+    if (_mi_prim_machine_memory() >= GiB) check_bounded();
+    else test_skip("how much one call does", "the machine has too little memory");
+    check_other_heap();
+    check_shared();
+  }
   else test_skip("gap pages", "this build has none");
   return check_result();
 }
