@@ -190,6 +190,7 @@ set(mi_sources
   src/heap/trim.c
   src/heap/vacant.c
   src/heap/view.c
+  src/heap/waiting.c
   src/heap/walk.c
   src/heap/warm.c
 

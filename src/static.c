@@ -190,6 +190,7 @@
 #include "heap/trim.c"
 #include "heap/vacant.c"
 #include "heap/view.c"
+#include "heap/waiting.c"
 #include "heap/walk.c"
 #include "heap/warm.c"
 

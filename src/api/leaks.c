@@ -16,7 +16,7 @@ typedef struct leaks_s {
 
 // What the program has of a heap's blocks.
 static void leaks_count(mi_heap_stats_t* found, const mi_heap_t* heap) {
-  mi_walk_t walk = {heap, NULL, 0, 0};
+  mi_walk_t walk = {heap, NULL, 0, 0, false, 0};
   mi_view_t view;
   memset(found, 0, sizeof(*found));
   while (_mi_view_next(&walk, &view)) {

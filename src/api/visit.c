@@ -86,11 +86,13 @@ static bool visit_page(const visit_t* v, const mi_view_t* view) {
 
 static bool visit_heap(mi_heap_t* heap, void* visit) {
   const visit_t* v = (const visit_t*)visit;
-  mi_walk_t      walk = {heap, NULL, 0, 0};
+  mi_walk_t      walk = {heap, NULL, 0, 0, false, 0};
   mi_view_t      view;
   if (v->tag >= 0 && heap->tag != v->tag) return true;
   while (_mi_view_next(&walk, &view)) {
-    if (visit_wants(v, &view) && !visit_page(v, &view)) return false;
+    if (!visit_wants(v, &view) || visit_page(v, &view)) continue;
+    _mi_view_end(&walk);
+    return false;
   }
   return true;
 }

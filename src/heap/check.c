@@ -125,6 +125,14 @@ static void check_drain(mi_check_t* c, const mi_theap_t* theap, const mi_drain_t
   MI_CHECK(c, n == drain->book.total - drain->bin.slots, "H7: a drain that counts wrong", drain, NULL);
 }
 
+static bool check_has_blocks(const mi_batch_t* batch) {
+  size_t n = 0;
+  for (const mi_block_t* block = batch->first; block != NULL && n <= batch->count; block = _mi_block_peek(block), n++) {
+    if (_mi_page_of(block) != batch->page) return false;
+  }
+  return n == batch->count;
+}
+
 static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t* batch) {
   const mi_page_t* page = batch->page;
   bool             is_page = _mi_check_page_is_page(page) && _mi_page_kind(page) != MI_PAGE_LARGE;
@@ -133,6 +141,8 @@ static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t
   if (!MI_CHECK(c, is_page, "an outbox with blocks of no page", page, NULL)) return;
   MI_CHECK(c, !_mi_page_has(page, MI_PAGE_IN_HEAP), "Q4: an outbox with blocks of a heap", page, page);
   MI_CHECK(c, is_counted, "an outbox that counts wrong", batch, page);
+  if (c->waiting == 0) return; // views of pages find it
+  MI_CHECK(c, check_has_blocks(batch), "a batch of another length", batch, page);
 }
 
 // Is what is said to point to the theap a link that leads there?
@@ -235,7 +245,9 @@ bool _mi_check(mi_heap_t* heap) {
   memset(&c, 0, offsetof(mi_check_t, view));
   c.heap = heap;
   _mi_fork_lock_all();
+  c.waiting = _mi_waiting_begin(heap);
   check_locked(&c);
+  _mi_waiting_end(c.waiting);
   _mi_fork_unlock_all();
   size_t n = c.faults.n;
   for (size_t i = 0; i < mi_min(n, MI_FAULTS_KEPT); i++) check_report(&c.faults.kept[i]);

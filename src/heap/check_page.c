@@ -163,12 +163,12 @@ static void check_gaps(mi_check_t* c, mi_page_t* page) {
   CHECK_PAGE(_mi_check_page_is_theap(mi_load_relaxed(&page->home)), "H5: a home that is no theap");
   CHECK_PAGE(state == MI_PAGE_OWNED || state == MI_PAGE_SHARED, "GP4: a gap page in another state");
   if (state == MI_PAGE_SHARED && page->capacity != MI_GAP_ORPHAN) c->n_said[MI_CHECK_POOL]++;
-  if (!check_found_damage(c)) _mi_view_make(&c->view, page, &c->faults);
+  if (!check_found_damage(c)) _mi_view_make(&c->view, page, c->waiting, &c->faults);
 }
 
 static void check_page_of_blocks(mi_check_t* c, mi_page_t* page, const mi_heap_t* heap) {
   size_t n_faults = c->faults.n;
-  _mi_view_make(&c->view, page, &c->faults);
+  _mi_view_make(&c->view, page, c->waiting, &c->faults);
   if (c->view.n_blocks == 0) return; // nothing fits
   size_t            bin_offset = (size_t)page->cls << MI_BIN_SHIFT;
   bool              is_in_bin = (mi_load_relaxed(&page->bin_offset) == bin_offset ||

@@ -13,6 +13,7 @@ typedef struct mi_check_s {
   size_t           n_listed[MI_CHECK_LISTS]; // as many (CH3)
   bool             has_unsettled;            // some bin cannot be looked at: nobody knows all free blocks
   size_t           n_overflows;              // faults that say nothing of our own data
+  uint64_t         waiting;                  // the table of what waits (waiting.h)
   mi_view_t        view;
 } mi_check_t;
 

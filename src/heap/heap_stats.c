@@ -102,7 +102,7 @@ static mi_may_race void stats_take_off_quarantine(mi_heap_stats_t* stats, const 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
 bool _mi_heap_stats(mi_heap_stats_t* stats, const mi_heap_t* heap, const mi_subproc_t* subproc) {
-  mi_walk_t walk = {heap, subproc, 0, 0};
+  mi_walk_t walk = {heap, subproc, 0, 0, false, 0};
   memset(stats, 0, sizeof(*stats));
   if (!_mi_idle_look_begin()) return false;
   for (mi_page_t* page; (page = _mi_walk_next(&walk)) != NULL;) {
@@ -153,7 +153,7 @@ void _mi_heap_stats_reset(void) {
 // ---- heaps and theaps -----------------------------------------------------------------------------------------------
 
 size_t _mi_heap_stats_count(const mi_subproc_t* subproc, const mi_heap_t* heap, size_t* n_theaps) {
-  const mi_walk_t walk = {heap, subproc, 0, 0};
+  const mi_walk_t walk = {heap, subproc, 0, 0, false, 0};
   size_t          n = (subproc == &_mi_heap_subproc_main);
   *n_theaps = 0;
   _mi_lock_acquire(&_mi_registry_lock);

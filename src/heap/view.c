@@ -87,8 +87,17 @@ static void view_mark_class(mi_view_t* view, const mi_theap_t* theap, size_t cls
   view_mark_bin(view, cls, _mi_bin_taken(theap, &drain->bin, &drain->book), faults);
 }
 
+static bool view_mark_sorted(mi_view_t* view, uint64_t waiting, mi_faults_t* faults) {
+  size_t           n;
+  const char*      end = view->start + view->n_blocks * view->block_size;
+  const uintptr_t* blocks = _mi_waiting_find(waiting, view->start, end, &n);
+  for (size_t i = 0; blocks != NULL && i < n; i++) view_mark(view, (const mi_block_t*)blocks[i], faults);
+  return blocks != NULL;
+}
+
 // The bins of all threads; and the outboxes, where only blocks of the main heap are (heap.h, Q4).
-static void view_mark_theaps(mi_view_t* view, mi_faults_t* faults) {
+static void view_mark_theaps(mi_view_t* view, uint64_t waiting, mi_faults_t* faults) {
+  if (view_mark_sorted(view, waiting, faults)) return;
   bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
   for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
     if (theap->is_orphan) continue; // fork.c, F2
@@ -142,7 +151,7 @@ static void view_mark_runs(mi_view_t* view) {
   view->n_live = n_live;
 }
 
-static void view_make_gaps(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+static void view_make_gaps(mi_view_t* view, mi_page_t* page, uint64_t waiting, mi_faults_t* faults) {
   mi_chain_t frees = _mi_gaps_chain(page);
   view->has_gaps = true;
   view->start = _mi_page_start(page);
@@ -153,7 +162,7 @@ static void view_make_gaps(mi_view_t* view, mi_page_t* page, mi_faults_t* faults
   memset(view->free, 0, sizeof(view->free));
   view_mark_runs(view);
   view_mark_list(view, frees.first, frees.count, "I2: a chain of another length", faults);
-  view_mark_theaps(view, faults);
+  view_mark_theaps(view, waiting, faults);
 }
 
 static void view_make_large(mi_view_t* view, const mi_page_t* page) {
@@ -165,7 +174,7 @@ static void view_make_large(mi_view_t* view, const mi_page_t* page) {
 }
 
 // VW3
-static void view_make_blocks(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+static void view_make_blocks(mi_view_t* view, mi_page_t* page, uint64_t waiting, mi_faults_t* faults) {
   uint64_t   word = mi_load_acquire(&page->word);
   mi_chain_t chain = _mi_page_word_chain(word);
   view->block_size = _mi_page_block_size(page);
@@ -185,10 +194,10 @@ static void view_make_blocks(mi_view_t* view, mi_page_t* page, mi_faults_t* faul
     view_mark_list(view, page->free, view->n_made - _mi_page_used(page), "P1: a list of another length", faults);
   size_t n_unmade = (view->is_shared ? view->n_blocks - view->n_made : 0); // they count as free ones there
   view_mark_list(view, chain.first, chain.count - n_unmade, "I2: a chain of another length", faults);
-  view_mark_theaps(view, faults);
+  view_mark_theaps(view, waiting, faults);
 }
 
-void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
+void _mi_view_make(mi_view_t* view, mi_page_t* page, uint64_t waiting, mi_faults_t* faults) {
   view->page = page;
   view->heap = _mi_heap_of(page);
   view->home = NULL;
@@ -196,8 +205,8 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults) {
   view->is_shared = view->has_gaps = false;
   if (view->heap == NULL) view_make_empty(view); // it is being given back (heap.h, Q7)
   else if (_mi_page_kind(page) == MI_PAGE_LARGE) view_make_large(view, page);
-  else if (_mi_gaps_is(page)) view_make_gaps(view, page, faults);
-  else view_make_blocks(view, page, faults);
+  else if (_mi_gaps_is(page)) view_make_gaps(view, page, waiting, faults);
+  else view_make_blocks(view, page, waiting, faults);
 }
 
 // Others may have given the page back, or let it wait, since the walk found it.
@@ -208,11 +217,20 @@ static bool view_has_blocks(const mi_view_t* view) {
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view) {
   if (!_mi_lock_is_hurried()) _mi_fork_adopt_orphans();
   if (!_mi_idle_look_begin()) return false;
+  if (!walk->has_begun) walk->waiting = _mi_waiting_begin(walk->heap);
+  walk->has_begun = true;
   mi_page_t* page;
   do {
     page = _mi_walk_next(walk);
-    if (page != NULL) _mi_view_make(view, page, NULL);
+    if (page != NULL) _mi_view_make(view, page, walk->waiting, NULL);
   } while (page != NULL && !view_has_blocks(view));
+  if (page == NULL) _mi_waiting_end(walk->waiting);
   _mi_idle_look_end();
   return page != NULL;
+}
+
+void _mi_view_end(mi_walk_t* walk) {
+  if (walk->waiting == 0 || !_mi_idle_look_begin()) return;
+  _mi_waiting_end(walk->waiting);
+  _mi_idle_look_end();
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "gaps.h"
+#include "waiting.h"
 #include "walk.h"
 
 // The most blocks that a page has, that is of 8 bytes.
@@ -62,8 +63,11 @@ static inline bool _mi_view_is_live(const mi_view_t* view, size_t i) {
 // What the program has of block i.
 size_t _mi_view_block_size(const mi_view_t* view, size_t i);
 
-// A view of a page; caller holds the registry lock and the arena lock.
-void _mi_view_make(mi_view_t* view, mi_page_t* page, mi_faults_t* faults);
+// A view of a page; caller holds the registry lock and the arena lock.  `waiting`: the table of what waits (waiting.h), or 0.
+void _mi_view_make(mi_view_t* view, mi_page_t* page, uint64_t waiting, mi_faults_t* faults);
 
 // A view of the next page.  At the end of the process there may be no more (idle.h).
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view);
+
+// For who ends a walk before that.
+void _mi_view_end(mi_walk_t* walk);

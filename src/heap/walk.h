@@ -11,7 +11,9 @@ typedef struct mi_walk_s {
   const mi_heap_t*    heap;    // only of this heap
   const mi_subproc_t* subproc; // only of heaps of this subprocess
   size_t              region;
-  size_t              slice; // after the last region: the last descriptor of a mapped block
+  size_t              slice;     // after the last region: the last descriptor of a mapped block
+  bool                has_begun; // of views (view.h)
+  uint64_t            waiting;   // the table of what waits (waiting.h)
 } mi_walk_t;
 
 static inline bool _mi_walk_wants(const mi_walk_t* walk, const mi_heap_t* heap) {

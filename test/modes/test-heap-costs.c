@@ -1,6 +1,6 @@
 // Proves: what is done with heaps and by threads costs the same however many of them there are: starting and ending a thread
 // while others live, using a heap that many threads use, using many heaps in a thread, ending heaps, the oldest first, and
-// visiting all.
+// visiting all; for each of them, visiting the blocks of threads that live, and checking them.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -166,7 +166,9 @@ static pthread_cond_t  over = PTHREAD_COND_INITIALIZER;
 static bool            is_over;
 
 static void* live(void* arg) {
-  mi_free(mi_malloc(8));
+  void* p[60]; // which its bin has then
+  for (size_t i = 0; i < 60; i++) p[i] = mi_malloc(8);
+  for (size_t i = 0; i < 60; i++) mi_free(p[i]);
   mi_free(mi_heap_malloc(shared, 8));
   atomic_fetch_add(&n_ready, 1);
   pthread_mutex_lock(&mutex);
@@ -212,6 +214,44 @@ static double use_shared(void) {
   return (cpu_now() - start) / 200;
 }
 
+static bool count_block(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  (void)heap, (void)area, (void)size, (void)arg;
+  n_visited += (block == NULL);
+  return true;
+}
+
+static double visit_blocks(void) {
+  n_visited = 0;
+  double start = cpu_now();
+  mi_heap_visit_blocks(mi_heap_main(), true, &count_block, NULL);
+  double seconds = cpu_now() - start;
+  CHECK(n_visited > 0);
+  return seconds;
+}
+
+static double check_all(void) {
+  double start = cpu_now();
+  CHECK(mi_heap_check(NULL));
+  return cpu_now() - start;
+}
+
+// What threads that wait have in their bins stays there.
+static double among_waiting_threads(size_t n, double (*act)(void)) {
+  long delay = mi_option_get(mi_option_purge_delay);
+  mi_option_set(mi_option_purge_delay, -1);
+  double seconds = among_threads(n, act);
+  mi_option_set(mi_option_purge_delay, delay);
+  return seconds / (double)n;
+}
+
+static double cost_of_visiting_blocks(size_t n) {
+  return among_waiting_threads(n, &visit_blocks);
+}
+
+static double cost_of_checking(size_t n) {
+  return among_waiting_threads(n, &check_all);
+}
+
 static double cost_of_starting(size_t n) {
   return among_threads(n, &restart);
 }
@@ -231,6 +271,8 @@ int main(void) {
   check_growth("visit of a heap", &cost_of_visiting, n_heaps);
   check_growth("calloc and free in a heap", &cost_of_using, n_heaps);
   check_growth("calloc and free in a heap of many threads", &cost_of_sharing, n_threads);
+  check_growth("visit of the blocks of a thread", &cost_of_visiting_blocks, n_threads);
+  check_growth("check of a thread", &cost_of_checking, n_threads);
   check_far_heaps();
   CHECK(mi_heap_check(NULL));
   return check_result();

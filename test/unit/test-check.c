@@ -7,6 +7,7 @@
 #include "heap/guard.h"
 #include "heap/heap.h"
 #include "heap/thread.h"
+#include "heap/waiting.h"
 
 #include <pthread.h>
 
@@ -349,6 +350,47 @@ static void damage_outbox(mi_theap_t* other) {
   case_is_global = false;
 }
 
+// ---- with so many threads that what waits is sorted (waiting.h) ---------------------------------------------------------
+
+enum { n_idlers = 9 };
+
+static pthread_barrier_t idlers_are_there, idlers_end;
+
+static void* idle(void* arg) {
+  mi_free(mi_malloc(1));
+  pthread_barrier_wait(&idlers_are_there);
+  pthread_barrier_wait(&idlers_end);
+  return arg;
+}
+
+// The same is found, but of batches.
+static void damage_among_many(mi_theap_t* other) {
+  pthread_t idlers[n_idlers];
+  pthread_barrier_init(&idlers_are_there, NULL, n_idlers + 1);
+  pthread_barrier_init(&idlers_end, NULL, n_idlers + 1);
+  for (int i = 0; i < n_idlers; i++) pthread_create(&idlers[i], NULL, &idle, NULL);
+  pthread_barrier_wait(&idlers_are_there);
+  CHECK(check_quietly(NULL));
+  uint64_t number = _mi_waiting_begin(NULL);
+  CHECK_EQ(number != 0, MI_PRIM_VIRTUAL && !MI_TRACK);
+  _mi_waiting_end(number);
+  mi_batch_t* batch = NULL;
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
+    if (other->outbox[i].page != NULL) batch = &other->outbox[i];
+  }
+  case_is_global = true;
+  damage_links();
+  case_is_global = true;
+  if (batch != NULL && number != 0) {
+    DAMAGE(batch->count, 2, "a batch of another length");
+    DAMAGE(batch->first, 0x4141414141414141, "a batch of another length");
+    DAMAGE_LINK(batch->first, batch->first, "a batch of another length");
+  }
+  case_is_global = false;
+  pthread_barrier_wait(&idlers_end);
+  for (int i = 0; i < n_idlers; i++) pthread_join(idlers[i], NULL);
+}
+
 // More faults than are kept: their number is said.
 static void damage_much(void) {
   for (size_t c = 0; c < 60; c++) theap->bins[c].slots -= 10000;
@@ -418,6 +460,7 @@ int main(void) {
   pthread_barrier_wait(&barrier);
   pthread_barrier_wait(&barrier);
   damage_outbox(find_other());
+  damage_among_many(find_other());
   pthread_barrier_wait(&barrier);
   pthread_join(thread, NULL);
   CHECK(check_quietly(NULL));
