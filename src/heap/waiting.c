@@ -74,9 +74,10 @@ static void waiting_collect(const mi_heap_t* heap) {
     waiting_collect_of(other);
 }
 
+// Blocks of the main heap wait in the quarantines of all theaps.
 static bool waiting_is_worth(const mi_heap_t* heap) {
-  size_t n = 0;
   if (heap == NULL) heap = &_mi_heap_main;
+  size_t n = (MI_HARDENED && heap == &_mi_heap_main ? mi_load_relaxed(&_mi_registry_n_theaps) : 0);
   for (const mi_theap_t* theap = heap->theaps; theap != NULL && n <= WAITING_THEAPS; theap = theap->heap_next) n++;
   return MI_PRIM_VIRTUAL && !MI_TRACK && n > WAITING_THEAPS;
 }

@@ -1,6 +1,6 @@
 // Proves: what is done with heaps and by threads costs the same however many of them there are: starting and ending a thread
 // while others live, using a heap that many threads use, using many heaps in a thread, ending heaps, the oldest first, and
-// visiting all; for each of them, visiting the blocks of threads that live, and checking them.
+// visiting all; for each of them, visiting the blocks of threads that live, and checking them and blocks of the main heap.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
@@ -95,6 +95,23 @@ static double cost_of_using(size_t n) {
   double seconds = cpu_now() - start;
   end_heaps(n);
   return seconds / (n_used * n_rounds);
+}
+
+// As many blocks of the main heap as there are heaps, in half as many pages.
+static double cost_of_checking_main(size_t n) {
+  void** blocks = (void**)mi_malloc(n * sizeof(void*));
+  make_heaps(n);
+  for (size_t i = 0; i < n; i++) {
+    mi_free(mi_heap_malloc(heaps[i], 64));
+    blocks[i] = mi_malloc(200 * KiB);
+  }
+  double start = cpu_now();
+  CHECK(mi_heap_check(mi_heap_main()));
+  double seconds = cpu_now() - start;
+  for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
+  mi_free(blocks);
+  end_heaps(n);
+  return seconds / (double)n;
 }
 
 // ---- more heaps than a thread's cache has places ----------------------------------------------------------------------
@@ -266,6 +283,8 @@ int main(void) {
     test_skip("what heaps and threads cost", "the clock of CPU time goes in steps that are longer than that");
     return skip_code;
   }
+  check_growth("check of a block of the main heap among heaps", &cost_of_checking_main,
+               n_heaps / 4); // first: theaps stay
   check_growth("start and end of a thread", &cost_of_starting, n_threads);
   check_growth("end of a heap", &cost_of_ending, n_heaps);
   check_growth("visit of a heap", &cost_of_visiting, n_heaps);
