@@ -340,7 +340,7 @@ static void look_at_held(void) {
   } seen;
   const mi_page_t*    page = _mi_page_at(held);
   const mi_region_t*  region = _mi_page_region(page);
-  mi_walk_t           walk = {heap, NULL, (size_t)(region - _mi_region_all), _mi_page_slice(page)};
+  mi_walk_t           walk = {heap, NULL, (size_t)(region - _mi_region_all), _mi_page_slice(page), false, 0};
   const unsigned char mark = 0x5A;
   memset(seen.beyond, mark, sizeof(seen.beyond));
   if (_mi_view_next(&walk, &seen.view)) {
