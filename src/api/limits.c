@@ -51,13 +51,28 @@ static void limits_note_crossed(mi_limit_t* limit) {
   _mi_event_set_limit(true);
 }
 
+static bool limits_give_down_to(mi_limit_t* limit, size_t wanted) {
+  size_t used = _mi_limit_used(limit);
+  if (used > wanted) _mi_purge_slices((used - wanted) / MI_SLICE_SIZE + 1);
+  return _mi_limit_used(limit) <= wanted;
+}
+
+// What the process retains goes back until it is such a share below the soft limit; empty pages that wait, too, if need be.
+static void limits_give_excess(mi_limit_t* limit, mi_heap_t* heap, size_t share) {
+  size_t soft = mi_load_relaxed(&limit->soft), wanted = soft - soft / share;
+  if (heap != NULL || limits_give_down_to(limit, wanted)) return;
+  _mi_spare_drop_all();
+  limits_give_down_to(limit, wanted);
+}
+
 static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
   if (_mi_limit_excess(limit) == 0 || mi_local(limits_in_hook)) return;
   _mi_warm_collect();
-  size_t ahead = mi_load_relaxed(&limit->soft) / MI_LIMIT_AHEAD_SHARE;
-  if (heap == NULL) _mi_purge_slices((_mi_limit_excess(limit) + ahead) / MI_SLICE_SIZE + 1);
+  limits_give_excess(limit, heap, MI_LIMIT_AHEAD_SHARE);
   if (_mi_limit_excess(limit) == 0) return; // LM2
-  if (_mi_limit_tells(&limit->told_ms, MI_LIMIT_AGAIN_MS)) limits_call(mi_limit_soft, limit, heap);
+  if (!_mi_limit_tells(&limit->told_ms, MI_LIMIT_AGAIN_MS) || !limits_call(mi_limit_soft, limit, heap)) return;
+  limits_give_excess(limit, heap,
+                     MI_LIMIT_BELOW_SHARE); // what the hook has freed: it is told of the next crossing then
 }
 
 void _mi_limits_attend(void) {

@@ -39,9 +39,9 @@ void _mi_limit_set(mi_limit_t* limit, size_t hard, size_t soft) {
   mi_store_relaxed(&limit->least, mi_min(hard, soft));
 }
 
-// Fewer are used than when the program was told, by a sixteenth of the limit: it is told of the next crossing.
+// Fewer are used than when the program was told, by a share of the limit: it is told of the next crossing.
 static bool limit_is_below(size_t used, size_t soft) {
-  return used <= soft - soft / 16;
+  return used <= soft - soft / MI_LIMIT_BELOW_SHARE;
 }
 
 static bool limit_is_due(int64_t last_ms, int64_t again_ms) {

@@ -21,6 +21,9 @@
 // What is purged beside what is missing, so that the next requests find room and do not purge again: a share of the limit.
 #define MI_LIMIT_AHEAD_SHARE 64
 
+// Who was told that the soft limit was crossed is told again when less than that was used in between, by such a share of it.
+#define MI_LIMIT_BELOW_SHARE 16
+
 typedef struct mi_limit_s {
   mi_atomic(size_t)  used; // bytes
   // Bytes, or MI_LIMIT_NONE:

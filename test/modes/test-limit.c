@@ -308,6 +308,34 @@ static void check_told_once(void) {
 
 // ---- the rest -----------------------------------------------------------------------------------------------------------
 
+// ---- a cache that shrinks when it is told ---------------------------------------------------------------------------------
+
+static size_t cache_first, cache_n, n_cache_told;
+
+static void shrink_cache(mi_limit_event_t event, mi_heap_t* heap, size_t used, void* arg) {
+  (void)used, (void)arg;
+  if (heap != NULL || event != mi_limit_soft) return;
+  n_cache_told++;
+  for (size_t n = cache_n / 4; n > 0; n--, cache_n--, cache_first++) mi_free(blocks[cache_first % n_max]);
+}
+
+// It is told each time, whatever is free and waits then, and so never meets the hard limit.
+static void check_cache(void) {
+  size_t n_refused = 0;
+  mi_limit_hook(&shrink_cache, NULL);
+  CHECK_EQ(mi_limit_set(mi_limit_used() + 48 * MiB, mi_limit_used() + 32 * MiB), 0);
+  for (size_t i = 0; i < 300000; i++) {
+    void* p = mi_malloc(500 + i % 1000);
+    if (p == NULL) n_refused++;
+    else blocks[(cache_first + cache_n++) % n_max] = memset(p, 1, 500 + i % 1000);
+  }
+  CHECK_FOR(n_refused == 0, "%zu refused, told %zu times", n_refused, n_cache_told);
+  CHECK_FOR(n_cache_told > 5, "%zu", n_cache_told);
+  for (; cache_n > 0; cache_n--, cache_first++) mi_free(blocks[cache_first % n_max]);
+  mi_limit_hook(NULL, NULL);
+  mi_limit_set(0, 0);
+}
+
 static void part_fork(void) {
   rng_t  rng = rng_make(3);
   size_t n = 0, live = fill(&rng, &size_mixed, &n), hard;
@@ -343,6 +371,7 @@ int main(int argc, char** argv) {
   check_holes("1000 bytes in holes of mixed", seed, &size_mixed, &size_1000, 16 * MiB, 0.60);
   if (!TEST_SANITIZED) CHECK_EQ(task_count(), 1);
   in_child("a child", &part_fork, 60);
+  in_child("a cache", &check_cache, 60);
   run_threads(&fill_in_thread);
   check_setting();
   check_told_once();

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include "tasks.h"
 
-enum { n_blocks = 600000, part_seconds = 120, round_ms = 100, hold_ms = 4000 };
+enum { n_blocks = 600000, part_seconds = 120, hold_ms = 4000 };
 
 static void*    blocks[n_blocks];
 static size_t   sizes[n_blocks];
@@ -97,10 +97,8 @@ static void small_blocks(void) {
   check_stays("small blocks", base, freed, 1);
 }
 
-// Where this part took longer than a round, what it took again is held (PG6).  A hold ends after four seconds at most (RC4), and what was
-// held goes with the next free.
-static void end_hold(double began) {
-  if (now_seconds() - began <= (double)round_ms / 1000) return;
+// What a part took again is held (PG6).  A hold ends after four seconds at most (RC4), and what was held goes with the next free.
+static void end_hold(void) {
   sleep_ms(hold_ms);
   mi_free(make(16 * MiB));
 }
@@ -112,11 +110,10 @@ static void any_order(void) {
   shuffle(60000, &rng);
   free_all(60000);
   sleep_ms(500); // what is used again at once may stay, up to 32 MiB
-  double began = now_seconds();
   freed += fill(300, 4000, 1 * MiB, &rng);
   shuffle(300, &rng);
   free_all(300);
-  end_hold(began);
+  end_hold();
   check_stays("any order", base, freed, 64);
 }
 
@@ -133,8 +130,7 @@ static void oscillation(void) {
     if (large > most) most = large;
   }
   CHECK(rss_within("oscillation, at once", minus(rss_now(), base), 2 * most));
-  sleep_ms(hold_ms);
-  mi_free(make(16 * MiB));
+  end_hold();
   check_stays("oscillation", base, freed, 64);
 }
 
