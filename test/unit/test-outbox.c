@@ -99,15 +99,17 @@ static void check_batches(size_t size) {
   size_t limit = _mi_size_class_info[page->cls].outbox_limit;
   CHECK(limit >= 1 && limit <= 32 && (limit == 1 || limit * size <= 4 * KiB));
   CHECK(limit == 32 || (limit + 1) * size > 4 * KiB);
-  size_t n = 0;
+  size_t n = 0, n_early = 0;
   for (size_t i = 0; i < n_blocks && _mi_page_of(blocks[i]) == page; i++) {
-    size_t chained = on_chain(page);
+    size_t chained = on_chain(page), waited = waiting(page);
     mi_free(blocks[i]);
     n++;
     CHECK_EQ(waiting(page) + on_chain(page), n);
-    CHECK_EQ(waiting(page), n % limit);
-    CHECK(on_chain(page) == chained || on_chain(page) == chained + limit); // one push for each batch
+    bool is_pushed = on_chain(page) == chained + limit && waiting(page) == 0; // one push for each batch
+    bool waits = on_chain(page) == chained && waiting(page) == waited + 1 && waited + 1 < limit;
+    n_early += !(is_pushed || waits);
   }
+  CHECK_FOR(n_early <= 1, "%zu", n_early); // where the machine is busy, a look at what is idle may come in between
   for (size_t i = n; i < n_blocks; i++) mi_free(blocks[i]);
   CHECK_EQ(_mi_page_word_state(word_of(page)), MI_PAGE_OWNED);
   mi_collect(true);
