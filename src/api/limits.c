@@ -71,8 +71,8 @@ static void limits_attend_one(mi_limit_t* limit, mi_heap_t* heap) {
   limits_give_excess(limit, heap, MI_LIMIT_AHEAD_SHARE);
   if (_mi_limit_excess(limit) == 0) return; // LM2
   if (!_mi_limit_tells(&limit->told_ms, MI_LIMIT_AGAIN_MS) || !limits_call(mi_limit_soft, limit, heap)) return;
-  limits_give_excess(limit, heap,
-                     MI_LIMIT_BELOW_SHARE); // what the hook has freed: it is told of the next crossing then
+  // What the hook has freed: it is told of the next crossing then.
+  limits_give_excess(limit, heap, MI_LIMIT_BELOW_SHARE);
 }
 
 void _mi_limits_attend(void) {
