@@ -83,9 +83,14 @@ bool _mi_limit_add_within(mi_limit_t* limit, size_t n, size_t moved) {
   return true;
 }
 
+static bool limit_has_room(mi_limit_t* limit, size_t used, size_t n) {
+  size_t hard = mi_load_relaxed(&limit->hard);
+  return hard == MI_LIMIT_NONE || (used <= hard && n <= hard - used);
+}
+
 bool _mi_limit_ask(mi_limit_t* limit, size_t n) {
-  size_t used = _mi_limit_used(limit), hard = mi_load_relaxed(&limit->hard);
-  if (used > hard || n > hard - used) return limit_refuse(limit);
+  size_t used = _mi_limit_used(limit);
+  if (!limit_has_room(limit, used, n)) return limit_refuse(limit);
   limit_note(limit, used, used + n);
   return true;
 }
@@ -116,6 +121,5 @@ void _mi_limit_settle(void) {
 }
 
 bool _mi_limit_has_room(size_t n) {
-  size_t hard = mi_load_relaxed(&_mi_limit_process.hard), used = _mi_limit_used(&_mi_limit_process);
-  return hard == MI_LIMIT_NONE || (used <= hard && n <= hard - used);
+  return limit_has_room(&_mi_limit_process, _mi_limit_used(&_mi_limit_process), n);
 }
