@@ -7,7 +7,6 @@
 #include "fork.h"
 #include "idle.h"
 #include "outbox.h"
-#include "sampler.h"
 
 bool _mi_view_holds(mi_faults_t* faults, bool is_so, const char* otherwise, const void* at, const mi_page_t* page) {
   if (is_so || faults == NULL) return is_so;
@@ -78,13 +77,9 @@ static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
 }
 
 static void view_mark_class(mi_view_t* view, const mi_theap_t* theap, size_t cls, mi_faults_t* faults) {
-  const mi_drain_t* drain = _mi_theap_drain(theap, cls);
-  view_mark_bin(view, cls, theap->bins[cls].head, faults);
-  view_mark_bin(view, cls, _mi_bin_taken(theap, &theap->bins[cls], &theap->classes[cls].book), faults);
-  view_mark_bin(view, cls, theap->returns[cls].head, faults);
-  if (theap->sampler != NULL) view_mark_bin(view, cls, theap->sampler->bins[cls].head, faults); // sampler.h, SA1
-  view_mark_bin(view, cls, drain->bin.head, faults);
-  view_mark_bin(view, cls, _mi_bin_taken(theap, &drain->bin, &drain->book), faults);
+  const mi_block_t* lists[MI_WAITING_LISTS];
+  _mi_waiting_lists(theap, cls, lists);
+  for (int i = 0; i < MI_WAITING_LISTS; i++) view_mark_bin(view, cls, lists[i], faults);
 }
 
 static bool view_mark_sorted(mi_view_t* view, uint64_t waiting, mi_faults_t* faults) {

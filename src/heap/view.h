@@ -14,9 +14,6 @@
 #include "waiting.h"
 #include "walk.h"
 
-// The most blocks that a page has, that is of 8 bytes.
-#define MI_PAGE_BLOCKS_MAX (MI_SLICE_SIZE / 8)
-
 // ---- faults ------------------------------------------------------------------------------------------------------
 
 #define MI_FAULTS_KEPT 16

@@ -8,13 +8,20 @@
 // With fewer theaps it is quicker to look through all of them.
 #define WAITING_THEAPS 8
 
-// Blocks of a list that are looked at: more cannot be in one page, nor in a bin.
-#define WAITING_LIST_MAX (MI_SLICE_SIZE / 8)
-
 static uintptr_t* waiting_blocks; // under the registry lock, as what follows
 static size_t     waiting_n, waiting_max;
 static uint64_t   waiting_number; // of the table; 0: there is none
 static uint64_t   waiting_last_number;
+
+void _mi_waiting_lists(const mi_theap_t* theap, size_t cls, const mi_block_t* lists[MI_WAITING_LISTS]) {
+  const mi_drain_t* drain = _mi_theap_drain(theap, cls);
+  lists[0] = theap->bins[cls].head;
+  lists[1] = _mi_bin_taken(theap, &theap->bins[cls], &theap->classes[cls].book);
+  lists[2] = theap->returns[cls].head;
+  lists[3] = (theap->sampler == NULL ? NULL : theap->sampler->bins[cls].head); // sampler.h, SA1
+  lists[4] = drain->bin.head;
+  lists[5] = _mi_bin_taken(theap, &drain->bin, &drain->book);
+}
 
 // ---- collecting -----------------------------------------------------------------------------------------------------
 
@@ -25,7 +32,7 @@ static void waiting_add(const mi_block_t* block) {
 
 // A link is followed only to where a block of the class can be (view.h, VW2).
 static mi_may_race void waiting_add_bin(size_t cls, const mi_block_t* block) {
-  for (size_t n = 0; block != NULL && n < WAITING_LIST_MAX; n++, block = _mi_block_peek(block)) {
+  for (size_t n = 0; block != NULL && n < MI_PAGE_BLOCKS_MAX; n++, block = _mi_block_peek(block)) {
     if (_mi_bin_page_of(block, cls) == NULL) return;
     waiting_add(block);
   }
@@ -41,15 +48,11 @@ static mi_may_race void waiting_add_batch(const mi_batch_t* batch) {
 }
 
 static mi_may_race void waiting_add_theap(const mi_theap_t* theap) {
+  const mi_block_t* lists[MI_WAITING_LISTS];
   if (theap->is_orphan) return; // fork.c, F2
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
-    const mi_drain_t* drain = _mi_theap_drain(theap, cls);
-    waiting_add_bin(cls, theap->bins[cls].head);
-    waiting_add_bin(cls, _mi_bin_taken(theap, &theap->bins[cls], &theap->classes[cls].book));
-    waiting_add_bin(cls, theap->returns[cls].head);
-    if (theap->sampler != NULL) waiting_add_bin(cls, theap->sampler->bins[cls].head); // sampler.h, SA1
-    waiting_add_bin(cls, drain->bin.head);
-    waiting_add_bin(cls, _mi_bin_taken(theap, &drain->bin, &drain->book));
+    _mi_waiting_lists(theap, cls, lists);
+    for (int i = 0; i < MI_WAITING_LISTS; i++) waiting_add_bin(cls, lists[i]);
   }
   for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) waiting_add_batch(&theap->outbox[i]);
 }

@@ -10,6 +10,11 @@
 
 #include "heap.h"
 
+#define MI_WAITING_LISTS 6
+
+// The first blocks of the lists of a class in which free blocks wait in a theap; NULL: a list is empty, or there is none.
+mi_may_race void _mi_waiting_lists(const mi_theap_t* theap, size_t cls, const mi_block_t* lists[MI_WAITING_LISTS]);
+
 // A table of what waits in the theaps of a heap (NULL: of all); its number, or 0: few theaps, or out of memory.
 uint64_t _mi_waiting_begin(const mi_heap_t* heap);
 

@@ -80,6 +80,9 @@ mi_static_assert(MI_ADDRESS_BITS == MI_WORD_COUNT_SHIFT, "a chain begins with an
 #define MI_PAGE_MAPPED    64  // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
 #define MI_PAGE_SAMPLED   128 // LARGE: its block is in the profile (heap/profile.h)
 
+// The most blocks that a page has, that is of 8 bytes.
+#define MI_PAGE_BLOCKS_MAX (MI_SLICE_SIZE / 8)
+
 // To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
 // used at all by a program with one heap; next to the page's descriptor there is no room.
 typedef struct mi_page_heap_link_s {
