@@ -23,7 +23,7 @@
 //      not by each free.
 // PG5  In all cases no more than so many slices stay as options say (retain, and a share of a container's memory); then half of
 //      them, so that the next free does not purge again.
-// PG6  Memory that is recalled is held (recall.h). Without the library's thread nothing goes back by the clock meanwhile, and by the
+// PG6  Memory that is recalled is held (recall.h).  Without the library's thread nothing goes back by the clock meanwhile, and by the
 //      amount 32 MiB may stay, or four times what is in use, if that is more; or as much as makes twice what was used at most in the
 //      last two to four seconds, with what is in use, if an eighth of that is still in use or to give it back is dear (PG8): what a
 //      program uses goes up and down, and between blocks of many sizes as much is free as they take.  And as much more as was
