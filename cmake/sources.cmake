@@ -120,7 +120,7 @@ set(mi_sources
   src/arena/dense.c
   src/arena/hole.c
   src/arena/limit.c
-  src/arena/held.c
+  src/arena/recur.c
   src/arena/mapped_slot.c
   src/arena/mapped.c
   src/arena/numa.c

@@ -70,7 +70,7 @@ mi_decl_nodiscard mi_decl_inline void* mi_inline_malloc(mi_inline_t handle, size
     bin->slots++; /* first, and before the list is looked at: see src/heap/theap.h, H1 */
     _mi_inline_fence();
     block = bin->first;
-    if (block != NULL) {
+    if (block) {
       bin->first = *_mi_inline_as(void**, block);
       return block;
     }

@@ -120,7 +120,7 @@
 #include "arena/dense.c"
 #include "arena/hole.c"
 #include "arena/limit.c"
-#include "arena/held.c"
+#include "arena/recur.c"
 #include "arena/mapped_slot.c"
 #include "arena/mapped.c"
 #include "arena/numa.c"

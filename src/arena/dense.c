@@ -87,17 +87,6 @@ static bool dense_is(const char* start, size_t size) {
   return n_mixed <= DENSE_MIXED_MAX && n_empty <= n / 2;
 }
 
-void _mi_dense_forget(void* start, size_t size) {
-  size_t        page_size = _mi_prim_os_page_size(), n = dense_n_samples(size);
-  dense_place_t place;
-  for (size_t i = 0; i < n; i++) {
-    dense_place(&place, (const char*)start, size, i);
-    for (int k = 0; k < 2; k++) {
-      if (!dense_is_zero(place.pages[k], page_size)) memset(place.pages[k], 0, page_size);
-    }
-  }
-}
-
 // DE5: is the next block after such a run looked at?
 static bool dense_is_looked_at(int64_t run) {
   uint64_t n = (uint64_t)(run < 0 ? -run : run), share = (run < 0 ? DENSE_SPARSE : DENSE_DENSE);

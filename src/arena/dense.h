@@ -40,9 +40,6 @@ void _mi_dense_grown(size_t size);
 // A block is about to be freed.  Reads its contents, unless it is taken to be like the last ones (DE5).  Was it dense?
 bool _mi_dense_freed(const void* start, size_t size);
 
-// A block of 32 MiB or more gets the memory of another, with its contents: where it is going to be looked at nothing is left.
-void _mi_dense_forget(void* start, size_t size);
-
 #define MI_THIN_MIN \
   (4 * MI_MiB) // smaller blocks are kept by threads (heap/kept.h), and clearing them takes 0.2 ms at most
 

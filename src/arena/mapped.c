@@ -6,11 +6,10 @@
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "dense.h"
-#include "held.h"
 #include "limit.h"
 #include "mapped_slot.h"
-#include "place.h"
 #include "range.h"
+#include "recur.h"
 #include "space.h"
 #include "subregion.h"
 
@@ -123,89 +122,6 @@ void _mi_mapped_retry(size_t n) {
     mapped_unmap(slot);
 }
 
-// ---- what is held (held.h) -------------------------------------------------------------------------------------------
-
-void _mi_mapped_end_hold(bool all) {
-  if (!_mi_held_has_any()) return;
-  int64_t now = (all ? INT64_MAX : _mi_prim_clock_ms());
-  for (mi_range_t* range;;) {
-    _mi_lock_acquire(&_mi_mapped_slot_lock);
-    range = _mi_held_pop(now);
-    _mi_lock_release(&_mi_mapped_slot_lock);
-    if (range == NULL) return;
-    mapped_unmap(_mi_mapped_slot_of_range(range));
-  }
-}
-
-// Of blocks with and without mappings.  Caller holds the lock.
-static size_t mapped_n_used(void) {
-  return mapped_sum.size + _mi_place_n_taken() * MI_SLICE_SIZE;
-}
-
-void _mi_mapped_room_by_held(size_t size) {
-  _mi_lock_acquire(&_mi_mapped_slot_lock);
-  bool is_room = _mi_held_is_room(mapped_n_used() + size);
-  _mi_lock_release(&_mi_mapped_slot_lock);
-  if (!is_room) _mi_mapped_end_hold(true);
-}
-
-// Is there a limit of address space, which counts what is held?  As it was at the start: a sandbox may forbid the call later.
-static mi_atomic(bool) mapped_is_limited;
-
-void _mi_mapped_init(void) {
-  mi_store_relaxed(&mapped_is_limited, _mi_prim_address_space_limit() != SIZE_MAX);
-}
-
-// In secure builds what is freed is gone.
-static bool mapped_may_hold(void) {
-  return MI_SECURE == 0 && _mi_option_get_fast(mi_option_purge_delay) != 0 && !mi_load_relaxed(&mapped_is_limited) &&
-         !mi_load_relaxed(&_mi_space_is_short);
-}
-
-// HM2.  The program may have left a part of it without access.
-static bool mapped_discard(void* start, size_t size) {
-  return _mi_prim_commit(start, size) == 0 && _mi_prim_discard(start, size) == 0;
-}
-
-// The slot is out.
-static bool mapped_hold(mi_mapped_slot_t* slot) {
-  mi_range_t* range = &slot->range;
-  int64_t     now = _mi_prim_clock_ms();
-  _mi_lock_acquire(&_mi_mapped_slot_lock);
-  bool wants = _mi_held_wants(range->size, mapped_n_used(), now);
-  _mi_lock_release(&_mi_mapped_slot_lock);
-  if (!wants || !mapped_discard((void*)range->start, range->size)) return false;
-  _mi_lock_acquire(&_mi_mapped_slot_lock);
-  bool is_held = _mi_held_push(range, mapped_n_used());
-  _mi_lock_release(&_mi_mapped_slot_lock);
-  return is_held;
-}
-
-// Makes what was held a mapping of that size.  What it holds stays, unless it has to be zero.
-static bool mapped_reuse(mi_range_t* range, size_t size, bool zero) {
-  void* start = (void*)range->start;
-  if (range->size < size) return false; // HM4
-  if (range->size > size && _mi_prim_resize(&start, range->size, size) != 0) return false;
-  range->start = (uintptr_t)start;
-  range->size = size;
-  if (zero) return _mi_prim_purge(start, size) == 0;
-  _mi_dense_forget(start, size);
-  return true;
-}
-
-// A slot with a mapping of that size, which is out; NULL if none is held, or it cannot be made so.
-static mi_mapped_slot_t* mapped_take_held(size_t size, bool zero) {
-  int64_t now = _mi_prim_clock_ms();
-  _mi_lock_acquire(&_mi_mapped_slot_lock);
-  mi_range_t* range = _mi_held_take(size, mapped_n_used(), now);
-  _mi_lock_release(&_mi_mapped_slot_lock);
-  if (range == NULL) return NULL;
-  mi_mapped_slot_t* slot = _mi_mapped_slot_of_range(range);
-  if (mapped_reuse(range, size, zero)) return slot;
-  mapped_unmap(slot);
-  return NULL;
-}
-
 // ---- mappings -------------------------------------------------------------------------------------------------------
 
 // As regions do (space.c), and for blocks that are going to be dense.
@@ -276,11 +192,8 @@ static mi_mapped_slot_t* mapped_map_new(size_t size, size_t align, char* from, s
   return NULL;
 }
 
-static void* mapped_new_counted(size_t size, size_t align, bool zero, char* from, size_t old_size) {
-  bool              may_be_held = (from == NULL && align <= _mi_prim_os_page_size());
-  mi_mapped_slot_t* slot = (may_be_held ? mapped_take_held(size, zero) : NULL);
-  if (slot == NULL) _mi_mapped_make_room(size - old_size);
-  if (slot == NULL) slot = mapped_map_new(size, align, from, old_size);
+static void* mapped_new_counted(size_t size, size_t align, char* from, size_t old_size) {
+  mi_mapped_slot_t* slot = mapped_map_new(size, align, from, old_size);
   if (slot == NULL) return NULL;
   mapped_advise((void*)slot->range.start, size);
   if (MI_TRACK) {
@@ -291,22 +204,21 @@ static void* mapped_new_counted(size_t size, size_t align, bool zero, char* from
   return slot->descriptor;
 }
 
-static void* mapped_new(size_t size, size_t align, bool zero, char* from, size_t old_size) {
+static void* mapped_new(size_t size, size_t align, char* from, size_t old_size) {
   if (_mi_option_get_fast(mi_option_disallow_os_alloc) != 0) return NULL;
-  _mi_mapped_end_hold(false);
   _mi_mapped_retry(MAPPED_RETRIES);
   if (!mapped_count_in(size, old_size)) return NULL;
-  void* descriptor = mapped_new_counted(size, align, zero, from, old_size);
+  void* descriptor = mapped_new_counted(size, align, from, old_size);
   if (descriptor == NULL) _mi_limit_remove(&_mi_limit_process, size);
   return descriptor;
 }
 
-void* _mi_mapped_new(size_t size, size_t align, bool zero) {
-  return mapped_new(size, align, zero, NULL, 0);
+void* _mi_mapped_new(size_t size, size_t align) {
+  return mapped_new(size, align, NULL, 0);
 }
 
 void* _mi_mapped_new_from(char* from, size_t old_size, size_t size) {
-  return mapped_new(size, 1, true, from, old_size);
+  return mapped_new(size, 1, from, old_size);
 }
 
 void _mi_mapped_free(void* descriptor, bool was_in) {
@@ -320,11 +232,10 @@ void _mi_mapped_free(void* descriptor, bool was_in) {
     mi_track_released((void*)slot->range.start, slot->range.size);
   }
   size_t size = slot->range.size;
-  bool   may_hold = mapped_may_hold();
-  bool   is_dense = (may_hold || _mi_dense_is_asked()) && _mi_dense_freed((const void*)slot->range.start, size);
-  if (!may_hold || !is_dense || !mapped_hold(slot)) mapped_unmap(slot);
-  _mi_limit_remove(&_mi_limit_process, size); // if it is stuck or held, its contents went back
-  _mi_mapped_end_hold(false);
+  bool   is_looked_at = _mi_recur_may() || _mi_dense_is_asked();
+  if (is_looked_at && _mi_dense_freed((const void*)slot->range.start, size)) _mi_recur_freed(size);
+  mapped_unmap(slot);
+  _mi_limit_remove(&_mi_limit_process, size); // if it is stuck, its contents went back
   _mi_mapped_retry(MAPPED_RETRIES);
 }
 
@@ -333,7 +244,6 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   void*             start = (void*)slot->range.start;
   size_t            old_size = slot->range.size;
   size_t            n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
-  if (n_more > 0) _mi_mapped_make_room(n_more);
   if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
   _mi_mapped_take_out(descriptor);
   if (n_more > 0) _mi_dense_grown(n_more);

@@ -1,9 +1,9 @@
 // Blocks with a mapping of their own.  Layer: arena.
 //
-// What is large, or aligned to more than a chunk, comes from the system block by block and goes back at once.  There is no
-// limit to their number but that of the system.  A block's descriptor lies in a slot (mapped_slot.h).
+// What is large, or aligned to more than a chunk, comes from the system block by block and goes back at once; what comes again soon
+// takes slices (recur.h).  There is no limit to their number but that of the system.  A block's descriptor lies in a slot (mapped_slot.h).
 //
-// MB1  A slot is unused, or stuck, or held (held.h), or its range is in the index, or it is out: one caller has it.
+// MB1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
 // MB2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in
 //      when it is there: nobody is ever told that an address is ours which the system may have given to somebody else.
 // MB3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
@@ -15,12 +15,11 @@
 // a leaf: nothing else is taken while it is held, and no call to the system is made.
 #pragma once
 
-#include "held.h"
 #include "mapped_slot.h"
 
-// Read as zero, if that is asked for; start at a multiple of `align` bytes (a power of two).  Returns the descriptor, of which
-// nothing is filled in but which may be of a block before; NULL when out of memory.  `size`: a multiple of a slice.
-void* _mi_mapped_new(size_t size, size_t align, bool zero);
+// Reads as zero, and starts at a multiple of `align` bytes (a power of two).  Returns the descriptor, of which nothing is filled in
+// but which may be of a block before; NULL when out of memory.  `size`: a multiple of a slice.
+void* _mi_mapped_new(size_t size, size_t align);
 
 // A new block that begins with the contents of [from, from + old_size), memory of a region, which are moved, not copied: that
 // stays usable and reads as zero.  NULL if the system refuses: then nothing happened.
@@ -43,19 +42,6 @@ void* _mi_mapped_heap_link(const void* descriptor);
 // The descriptor of the block that has this address, or a part of this range; NULL if there is none.
 void* _mi_mapped_find(const void* p);
 bool  _mi_mapped_overlaps(const void* start, size_t size);
-
-// Before the first block.
-void _mi_mapped_init(void);
-
-// Gives back what is not to be held any more (held.h), or all that is held.
-void _mi_mapped_end_hold(bool all);
-
-// So many bytes are going to be taken, by blocks that do not take what is held: that gives way (HM3).
-mi_cold void _mi_mapped_room_by_held(size_t size);
-
-static inline void _mi_mapped_make_room(size_t size) {
-  if (mi_unlikely(_mi_held_has_any())) _mi_mapped_room_by_held(size);
-}
 
 // Tries again what is stuck (MB3), at most n of it.
 void _mi_mapped_retry(size_t n);

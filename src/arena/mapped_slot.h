@@ -13,7 +13,7 @@
 typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_mapped_slot_s {
   char       descriptor[MI_DESCRIPTOR_SIZE];
   char       heap_link[MI_HEAP_LINK_SIZE];
-  mi_range_t range; // unused, stuck, held: `right` links the list
+  mi_range_t range; // unused, stuck: `right` links the list
 } mi_mapped_slot_t;
 
 mi_static_assert(sizeof(mi_mapped_slot_t) == 2 * MI_DESCRIPTOR_SIZE, "a slot is two cache lines");

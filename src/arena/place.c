@@ -12,6 +12,8 @@
 
 // So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define PLACE_HUGE_FROM 4
+// A block of more slices has huge pages in any case.
+#define PLACE_LARGE     (16 * MI_CHUNK_SLICES)
 // So many chunks beyond the lowest free ones are looked at for a run of which more is backed.
 #define PLACE_LOOK      64
 
@@ -225,10 +227,11 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
 
 // Blocks of more than a chunk.  What is there already comes first: it costs no page fault, and leaves the peak of memory as it is
 // (docs/decisions/051).
-// Then huge pages for what is going to be dense, but where no small process has anything; other blocks take them only where more
-// than half is there.
+// Then huge pages for what is going to be dense, but in a small process only for very large blocks; other blocks take them only where
+// more than half is there.
 static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
-  bool is_dense = (kind == MI_CHUNK_DENSE && _mi_region_all[0].n_used >= PLACE_HUGE_FROM && _mi_region_may_be_huge());
+  bool is_small = (_mi_region_all[0].n_used < PLACE_HUGE_FROM && n <= PLACE_LARGE);
+  bool is_dense = (kind == MI_CHUNK_DENSE && !is_small && _mi_region_may_be_huge());
   if (place_try_each(is_dense, n, 1, MI_CHUNK_MIXED, false, run)) return true;
   size_t look = (kind == MI_CHUNK_GROWN ? 0 : PLACE_LOOK); // it needs room behind it more than memory that is backed
   place_choice_t choice = {NULL, 0, 0};

@@ -5,7 +5,6 @@
 #include "../support/stat.h"
 #include "dear.h"
 #include "give.h"
-#include "held.h"
 #include "hole.h"
 #include "limit.h"
 #include "mapped.h"
@@ -53,7 +52,7 @@ static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge l
 static mi_dear_t          purge_dear; // PG8: with what was given back by mistake before this interval
 static mi_trade_t         purge_trade;
 static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
-static mi_atomic(size_t)  purge_n_high;     // used at most in this interval, as far as frees have seen
+static mi_atomic(size_t)  purge_n_high;     // used at most in this interval, as far as frees and large blocks have seen
 static mi_atomic(size_t)  purge_n_most;     // PG6: ... and in the last two to four seconds
 static mi_atomic(bool)    purge_is_busy = mi_atomic_init(true); // PG6: in the last interval, and before the first
 
@@ -113,6 +112,13 @@ static size_t purge_n_used(void) {
   return n_taken - mi_min(n_taken, purge_n_resting());
 }
 
+// PG6: so many are used now.
+static size_t purge_note_used(void) {
+  size_t n = purge_n_used();
+  if (n > mi_load_relaxed(&purge_n_high)) mi_store_relaxed(&purge_n_high, n);
+  return n;
+}
+
 // PG6
 static bool purge_is_held(void) {
   int64_t until = mi_load_relaxed(&purge_held_until);
@@ -152,7 +158,7 @@ size_t _mi_purge_n_backed(void) {
 }
 
 bool _mi_purge_has_more(void) {
-  return _mi_held_has_any() || (_mi_purge_n_backed() > 0 && mi_load_relaxed(&purge_refused_ms) == 0);
+  return _mi_purge_n_backed() > 0 && mi_load_relaxed(&purge_refused_ms) == 0;
 }
 
 // So many of the slices that there were to give went back.
@@ -210,8 +216,7 @@ void _mi_purge_by_amount(void) {
     if (given > 0 || _mi_chunk_purgeable() >= PURGE_MIN_SLICES) purge_note(given);
     return;
   }
-  size_t n_used = purge_n_used();
-  if (n_used > mi_load_relaxed(&purge_n_high)) mi_store_relaxed(&purge_n_high, n_used);
+  size_t n_used = purge_note_used();
   // First: what was used again long after it was given back was no mistake.
   _mi_purge_round(false);
   size_t n_mistaken = purge_n_mistaken();
@@ -246,6 +251,7 @@ static int64_t purge_cpu_ms(void) {
 }
 
 void _mi_purge_at_peak(void) {
+  if (!_mi_purge_has_thread()) purge_note_used(); // frees do not see the block that they free
   size_t n_free = _mi_chunk_purgeable(), n = _mi_place_n_taken() + n_free, n_given = 0;
   if (mi_likely(!_mi_trade_is_peak(&purge_trade, n))) return;
   if (_mi_purge_interval() > 0 && !purge_is_refused()) {
@@ -264,8 +270,7 @@ static size_t purge_waiting_swing(void) {
 // The next interval begins.
 static void purge_begin(size_t swing, int64_t last_ms, int64_t now) {
   bool   was_short = (mi_load_relaxed(&purge_last_ms) - last_ms < PURGE_MISTAKE_MS + _mi_purge_interval());
-  size_t n_freed = purge_n_freed();
-  size_t n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
+  size_t n_freed = purge_n_freed(), n_reused = _mi_place_reused() - mi_load_relaxed(&purge_reused_before);
   swing = mi_min(swing, n_reused) + purge_waiting_swing();
   size_t n_mistaken = (was_short ? purge_n_mistaken() : 0);
   _mi_dear_pay(&purge_dear, n_mistaken, now);
@@ -306,8 +311,7 @@ static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* sw
 
 void _mi_purge_round(bool is_idle) {
   size_t  swing;
-  int64_t now = _mi_prim_clock_ms();
-  int64_t last = mi_load_relaxed(&purge_last_ms);
+  int64_t now = _mi_prim_clock_ms(), last = mi_load_relaxed(&purge_last_ms);
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;
@@ -318,7 +322,6 @@ void _mi_purge_round(bool is_idle) {
     _mi_shrink_clean();
     _mi_stat_count(&_mi_stat_live.arena_purges, 1);
   }
-  _mi_mapped_end_hold(is_idle);
   _mi_hole_close_filled(PURGE_HOLES);
 }
 
@@ -328,7 +331,6 @@ void _mi_purge_end_hold(void) {
   _mi_recall_forget(&purge_recall);
   mi_store_relaxed(&purge_held_until, (int64_t)0);
   _mi_lock_release(&_mi_region_purge_lock);
-  _mi_mapped_end_hold(true);
   if (holds && _mi_chunk_purgeable() > 0) purge_note(_mi_purge_slices(SIZE_MAX));
 }
 
@@ -336,7 +338,6 @@ size_t _mi_purge_to(size_t stay) {
   size_t n_given = purge_at_once(SIZE_MAX, stay);
   if (n_given > 0) purge_note(n_given);
   _mi_shrink_clean();
-  _mi_mapped_end_hold(true);
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
   return n_given;

@@ -1,7 +1,6 @@
 // The library's own thread, and rounds without it.  Layer: heap.  See background.h.
 #include "background.h"
 
-#include "../arena/held.h"
 #include "../arena/purge.h"
 #include "../support/options.h"
 #include "../support/stat.h"
@@ -56,7 +55,6 @@ static int64_t background_round_ms(void) {
 }
 
 static bool background_is_worth(void) {
-  if (_mi_held_has_any()) return true;
   int64_t pages = mi_load_relaxed(&_mi_stat_live.page_committed.current);
   return pages + (int64_t)(_mi_purge_n_backed() * MI_SLICE_SIZE) >= (int64_t)BACKGROUND_WORTH;
 }

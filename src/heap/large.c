@@ -6,6 +6,7 @@
 
 #include "../arena/dense.h"
 #include "../arena/purge.h"
+#include "../arena/recur.h"
 #include "../arena/shrink.h"
 #include "../base/probe.h"
 #include "../page/padding.h"
@@ -19,6 +20,8 @@
 
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
+// Up to this size blocks that come again take slices (arena/recur.h): to look for these takes some 50 us, with the arena lock.
+#define LARGE_RECUR_MAX  (1024 * MI_MiB)
 
 mi_atomic(size_t) _mi_large_n_remapped;
 
@@ -31,15 +34,15 @@ bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
   return MI_PRIM_VIRTUAL && is_large && !_mi_region_is_bound(arena);
 }
 
-void* _mi_large_map(size_t n, size_t align, bool zero) {
+void* _mi_large_map(size_t n, size_t align) {
   if (n > UINT32_MAX) return NULL;
-  void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align, zero);
+  void* descriptor = _mi_mapped_new(n * MI_SLICE_SIZE, align);
   if (descriptor != NULL) return descriptor;
   // Address space that nothing lies in is what may be missing.
   _mi_lock_acquire(&_mi_region_lock);
   bool any = _mi_shrink_regions();
   _mi_lock_release(&_mi_region_lock);
-  return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align, zero) : NULL;
+  return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
 }
 
 // What a block of n slices is going to be.
@@ -49,11 +52,23 @@ static mi_chunk_kind_t large_kind(size_t n, bool zero) {
   return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_CHUNK_DENSE : MI_CHUNK_MIXED;
 }
 
+static const mi_run_t large_none = {NULL, 0, 0, false};
+
+static mi_run_t large_slices(size_t n, size_t align, size_t arena, bool zero) {
+  return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), large_kind(n, zero), arena);
+}
+
 // When a mapping was wanted and is not to be had (there may be too many), slices will do for what fits well into a region.
 static mi_run_t large_run(size_t n, size_t align, size_t arena, bool zero) {
-  mi_run_t none = {NULL, 0, n, false};
-  bool     fits = !_mi_large_wants_mapping(n, align, arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
-  return fits ? _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), large_kind(n, zero), arena) : none;
+  bool fits = !_mi_large_wants_mapping(n, align, arena) || n <= _mi_region_all[0].n_chunks * MI_CHUNK_SLICES / 2;
+  return fits ? large_slices(n, align, arena, zero) : large_none;
+}
+
+// For a block that would have a mapping: from arenas that are for all, which are paid for already, or if it comes again.
+static mi_run_t large_run_unmapped(size_t n, size_t align, size_t arena, bool zero) {
+  mi_run_t run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
+  if (run.region != NULL || align > MI_CHUNK_SIZE || n > LARGE_RECUR_MAX / MI_SLICE_SIZE) return run;
+  return _mi_recur_takes_slices(n * MI_SLICE_SIZE) ? large_slices(n, align, arena, zero) : large_none;
 }
 
 // False if it has to be cleared by us.
@@ -72,11 +87,19 @@ void _mi_large_clear(const mi_run_t* run) {
   }
 }
 
+// The program may have left a part of a block without access.  For one with a mapping of its own, here and in other allocators, that is
+// of no account, and so for one that is as large.
+static void large_make_usable(const mi_page_t* page) {
+  bool is_large = (page->n_slices > LARGE_MAPPED_MIN / MI_SLICE_SIZE && _mi_page_region(page)->origin == MI_REGION_OWN);
+  if (MI_PRIM_VIRTUAL && is_large) _mi_prim_commit(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+}
+
 // Gives back the slices of a page that is CLAIMED, and in no list of a heap any more, as the system has left them.
 static void large_give_back_slices(mi_page_t* page, mi_remap_t remap) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
+  if (remap != MI_REMAP_LOST && remap != MI_REMAP_RESERVED) large_make_usable(page);
   _mi_page_delete_large(page);
   if (remap == MI_REMAP_DONE || remap == MI_REMAP_REFUSED) _mi_slices_free(region, slice, n, remap == MI_REMAP_DONE);
   else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
@@ -130,10 +153,10 @@ static void large_give_back_memory(mi_page_t* page) {
 
 // The page is CLAIMED: gives it back to the arena, or the system.
 static void large_give_back(mi_page_t* page) {
-  bool has_slices = !_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_MAPPED);
+  bool is_guarded = _mi_page_has(page, MI_PAGE_GUARDED);
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   large_give_back_memory(page);
-  if (has_slices) _mi_event_freed();
+  if (!is_guarded) _mi_event_freed(); // after a mapping, too: what was held may be due
 }
 
 void _mi_large_forget(mi_page_t* page) {
@@ -158,20 +181,17 @@ static void large_make_room(size_t n) {
   _mi_spare_relieve(n);
 }
 
-// A page for a block at an offset, CLAIMED; NULL when out of memory.  Shared arenas come first: they are paid for already.
+// A page for a block at an offset, CLAIMED; NULL when out of memory.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
-  mi_run_t run = {NULL, 0, n, false};
+  mi_run_t run = large_none;
   _mi_large_commit_reserved();
   large_make_room(n);
   if (_mi_large_wants_mapping(n, align, arena)) {
-    run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
-    void* descriptor = (run.region == NULL ? _mi_large_map(n, align, zero) : NULL);
+    run = large_run_unmapped(n, align, arena, zero);
+    void* descriptor = (run.region == NULL ? _mi_large_map(n, align) : NULL);
     if (descriptor != NULL) return _mi_page_new_mapped(descriptor, n, offset);
   }
-  if (run.region == NULL) {
-    _mi_mapped_make_room(n * MI_SLICE_SIZE);
-    run = large_run(n, align, arena, zero);
-  }
+  if (run.region == NULL) run = large_run(n, align, arena, zero);
   if (run.region == NULL) return NULL;
   _mi_purge_at_peak();
   if (zero && !run.is_zero) _mi_large_clear(&run);
@@ -250,14 +270,28 @@ static mi_always_inline bool large_claim(mi_page_t* page) {
   return true;
 }
 
+// A block over 32 MiB goes back at once, as if it had a mapping, if little of it was written: what is free and backed is for those that
+// come again.
+static void large_look_recurring(mi_page_t* page, size_t size) {
+  char* start = _mi_page_start(page);
+  if (_mi_dense_freed(start, size)) _mi_recur_freed(size);
+  else if (_mi_region_purges_to_zero(_mi_page_region(page)) && _mi_prim_purge(start, size) == 0)
+    _mi_page_set(page, MI_PAGE_IS_ZERO);
+}
+
 // How much of a block was written is looked at before it goes; mappings are looked at by those that unmap them, and memory of arenas
 // of the program asks for nothing.
+static void large_look(mi_page_t* page, size_t size) {
+  bool is_mapped = _mi_page_has(page, MI_PAGE_MAPPED | MI_PAGE_GUARDED | MI_PAGE_REMAPPED);
+  if (is_mapped || _mi_page_region(page)->origin != MI_REGION_OWN) return;
+  if (size > LARGE_MAPPED_MIN && _mi_recur_may()) large_look_recurring(page, size);
+  else if (_mi_dense_is_asked()) _mi_dense_freed(_mi_page_start(page), size);
+}
+
 static mi_noinline void large_not_kept(mi_page_t* page) {
   size_t size = page->n_slices * MI_SLICE_SIZE;
-  bool   is_mapped = _mi_page_has(page, MI_PAGE_MAPPED | MI_PAGE_GUARDED | MI_PAGE_REMAPPED);
-  if (!is_mapped && _mi_page_region(page)->origin == MI_REGION_OWN && _mi_dense_is_asked())
-    _mi_dense_freed(_mi_page_start(page), size);
   if (_mi_page_has(page, MI_PAGE_ZEROED)) _mi_dense_freed_zeros(_mi_page_start(page), size);
+  large_look(page, size);
   large_give_back(page);
 }
 

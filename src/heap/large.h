@@ -53,8 +53,8 @@ extern mi_atomic(size_t) _mi_large_n_remapped; // pages that are REMAPPED
 // Is a block of n slices to have a mapping of its own?
 bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena);
 
-// The descriptor of a new mapping of n slices, which reads as zero if that is asked for; NULL if there is none to be had.
-void* _mi_large_map(size_t n, size_t align, bool zero);
+// The descriptor of a new mapping of n slices, which reads as zero; NULL if there is none to be had.
+void* _mi_large_map(size_t n, size_t align);
 
 // Clears the slices of a run that may hold something.
 void _mi_large_clear(const mi_run_t* run);

@@ -51,11 +51,16 @@ static void* resize_mapped(mi_page_t* page, size_t n) {
   return ok || is_shrinking ? _mi_page_large_block(page) : NULL;
 }
 
+// Is it in slices, though it is so large that it could have a mapping?
+static bool resize_is_recurring(const mi_page_t* page) {
+  return _mi_large_wants_mapping(page->n_slices, 1, _mi_heap_arena_of(page));
+}
+
 static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
   mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
   if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
   _mi_purge_at_peak();
-  if (more.region->is_huge) _mi_dense_grown(more.n_slices * MI_SLICE_SIZE);
+  if (more.region->is_huge || resize_is_recurring(page)) _mi_dense_grown(more.n_slices * MI_SLICE_SIZE);
   if (zero && !more.is_zero) _mi_large_clear(&more);
   resize_set_slices(page, n);
   return true;
@@ -145,7 +150,7 @@ static mi_page_t* resize_new_moved(mi_page_t* page, size_t n) {
     _mi_page_set(page, MI_PAGE_IS_ZERO);
   }
   else {
-    if ((descriptor = _mi_large_map(n, 1, true)) == NULL) return NULL;
+    if ((descriptor = _mi_large_map(n, 1)) == NULL) return NULL;
     resize_copy_out(_mi_page_start(page), _mi_mapped_start(descriptor), size);
   }
   return _mi_page_new_mapped(descriptor, n, 0);
@@ -177,6 +182,7 @@ void* _mi_large_resize(mi_page_t* page, size_t new_size, bool zero) {
   if (n > UINT32_MAX || !_mi_heap_may_grow(page, n)) return NULL;
   if (_mi_page_is_mapped(page)) return resize_mapped(page, n);
   if (n <= page->n_slices) return resize_shrink(page, n);
+  if (resize_is_recurring(page) && resize_extend(page, n, zero)) return _mi_page_large_block(page);
   void* moved = resize_move_out(page, n);
   if (moved != NULL) return moved;
   if (resize_extend(page, n, zero)) return _mi_page_large_block(page);

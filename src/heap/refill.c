@@ -1,7 +1,6 @@
 // Finding blocks: on the theap's pages, on shared ones, on new ones.  Layer: heap.
 #include "refill.h"
 
-#include "../arena/mapped.h"
 #include "../arena/purge.h"
 #include "../base/probe.h"
 #include "drain.h"
@@ -56,7 +55,6 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
   _mi_trim_wide(theap, cls);
   mi_heap_t* heap = _mi_theap_heap(theap);
-  _mi_mapped_make_room(_mi_size_class_info[cls].n_slices * MI_SLICE_SIZE);
   if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
   mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, refill_will_fill(theap, cls), mi_load_relaxed(&heap->arena));
   if (page == NULL) return NULL;

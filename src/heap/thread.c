@@ -2,7 +2,7 @@
 #include "thread.h"
 
 #include "../base/probe.h"
-#include "../arena/mapped.h"
+#include "../arena/recur.h"
 #include "../arena/purge.h"
 #include "../arena/space.h"
 #include "../prim/tag.h"
@@ -85,7 +85,7 @@ static bool thread_process_init(void) {
       bool ok = _mi_space_init();
       if (ok) {
         _mi_purge_init();
-        _mi_mapped_init();
+        _mi_recur_init();
         _mi_block_init();
         _mi_heap_init();
         _mi_prim_thread_exit_init(&thread_exit);

@@ -151,7 +151,7 @@ static void check_refused(void) {
   size_t before = mi_limit_used(), purgeable = _mi_chunk_purgeable();
   for (int i = 0; i < 1000; i++) {
     CHECK(take(100, MI_CHUNK_MIXED).region == NULL);
-    CHECK(_mi_mapped_new(64 * MiB, 1, true) == NULL);
+    CHECK(_mi_mapped_new(64 * MiB, 1) == NULL);
   }
   CHECK_EQ(mi_limit_used(), before);
   CHECK_EQ(_mi_chunk_purgeable(), purgeable);
