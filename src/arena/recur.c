@@ -8,9 +8,9 @@
 #include "recall.h"
 #include "space.h"
 
-#define RECUR_SOON_MS 200 // RE1
-#define RECUR_MS_MIB  10  // RE1, decision 46
-#define RECUR_LARGER  2   // RE2
+#define RECUR_SOON_MS 200 // CA1
+#define RECUR_MS_MIB  10  // CA1, decision 46
+#define RECUR_LARGER  2   // CA2
 
 static mi_recur_t recur_blocks;
 

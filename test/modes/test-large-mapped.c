@@ -92,7 +92,7 @@ static void check_limited(char* self) {
   CHECK_FOR(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %x", (unsigned)status);
 }
 
-// Neither a purge nor a wait: with the free it is gone, if nothing as large was freed just before (recur.h, RE1).
+// Neither a purge nor a wait: with the free it is gone, if nothing as large was freed just before (recur.h, CA1).
 static void check_gone_at_once(void) {
   sleep_ms(300);
   size_t size = 100 * MiB, before = rss_now();
@@ -192,7 +192,7 @@ static void check_held(void) {
 }
 
 // Blocks on both sides of 32 MiB that are replaced have few page faults, since they serve each other; one of which little is written
-// leaves nothing (RE3).
+// leaves nothing (CA3).
 static void check_both_sides(void) {
   enum { n_buffers = 4 };
   char*  buffers[n_buffers] = {NULL};

@@ -29,7 +29,7 @@ static void check_hold(int64_t ms) {
   CHECK(!take(40));
 }
 
-// RE1
+// CA1
 static void check_recall(void) {
   start_anew();
   CHECK(!take(64)); // for the first time
@@ -71,7 +71,7 @@ static void check_end(void) {
   check_hold(4000);
 }
 
-// RE2
+// CA2
 static void check_largest(void) {
   start_anew();
   give(64);
