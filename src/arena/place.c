@@ -190,18 +190,24 @@ typedef struct place_choice_s {
   size_t       chunk, n_backed;
 } place_choice_t;
 
-// Of n chunks that are free, from i or at most `look` chunks further up, those where most of n_slices is backed.
-static size_t place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices,
-                                size_t* most) {
-  size_t end = mi_min(i + n + look, region->n_used), found = 0, best = i;
+size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices, size_t* most) {
+  const mi_chunk_t* chunks = region->chunks;
+  uint32_t          last = mi_mask32(n_slices - (n - 1) * MI_CHUNK_SLICES); // of the last of n chunks
+  // `found` chunks before `at` are free, and `n_backed` slices are backed in the last n - 1 of these.
+  size_t end = mi_min(i + n + look, region->n_used), found = 0, n_backed = 0, best = i;
   *most = 0;
   for (size_t at = i; at < end && *most < n_slices; at++) {
-    found = (_mi_chunk_is_free(region, at) ? found + 1 : 0);
-    if (found < n) continue;
-    size_t n_backed = _mi_place_n_backed(region, (at + 1 - n) * MI_CHUNK_SLICES, n_slices);
-    if (n_backed <= *most) continue;
-    *most = n_backed;
-    best = at + 1 - n;
+    if (!_mi_chunk_is_free(region, at)) {
+      found = n_backed = 0;
+      continue;
+    }
+    size_t n_here = n_backed + mi_popcount32(chunks[at].dirty_bits & last);
+    if (++found >= n && n_here > *most) {
+      *most = n_here;
+      best = at + 1 - n;
+    }
+    n_backed += mi_popcount32(chunks[at].dirty_bits);
+    if (found >= n) n_backed -= mi_popcount32(chunks[at + 1 - n].dirty_bits);
   }
   return best;
 }
@@ -219,7 +225,7 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
   for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
     size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
-    if (i != SIZE_MAX) i = place_most_backed(region, i, n_chunks, look, n, &n_backed);
+    if (i != SIZE_MAX) i = _mi_place_most_backed(region, i, n_chunks, look, n, &n_backed);
     if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, place_n_behind(region, i, n));
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
   }

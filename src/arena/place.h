@@ -38,6 +38,10 @@ mi_cold void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run
 // What is free and backed, in chunks of that kind or wholly free ones of our own regions; up to a chunk.
 mi_cold bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run);
 
+// Of n chunks that are free, from i or at most `look` chunks further up, those where most of n_slices is backed, which are so many that
+// they reach into the last chunk; the lowest of several.  Takes O(n + look).
+size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices, size_t* most);
+
 // How many slices were ever taken that were not backed, and that were.
 size_t _mi_place_fresh(void);
 size_t _mi_place_reused(void);

@@ -20,8 +20,6 @@
 
 // Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
 #define LARGE_MAPPED_MIN (32 * MI_MiB)
-// Up to this size blocks that come again take slices (arena/recur.h): to look for these takes some 50 us, with the arena lock.
-#define LARGE_RECUR_MAX  (1024 * MI_MiB)
 
 mi_atomic(size_t) _mi_large_n_remapped;
 
@@ -67,7 +65,7 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena, bool zero) {
 // For a block that would have a mapping: from arenas that are for all, which are paid for already, or if it comes again.
 static mi_run_t large_run_unmapped(size_t n, size_t align, size_t arena, bool zero) {
   mi_run_t run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
-  if (run.region != NULL || align > MI_CHUNK_SIZE || n > LARGE_RECUR_MAX / MI_SLICE_SIZE) return run;
+  if (run.region != NULL || align > MI_CHUNK_SIZE) return run;
   return _mi_recur_takes_slices(n * MI_SLICE_SIZE) ? large_slices(n, align, arena, zero) : large_none;
 }
 

@@ -1,5 +1,5 @@
 // Proves: the lowest run of free chunks is found that there is, against a search of our own, wherever groups of chunks begin and
-// end; what a search costs does not depend on how many chunks there are, nor what a purge costs; a purge takes chunks side
+// end; so is the one where most is backed; what a search costs does not depend on how many chunks there are, nor what a purge costs; a purge takes chunks side
 // by side in one call, and ends though the system refuses, which is not asked again by each free;
 // threads that purge at the same time do not purge more than one of them would; and a request that was refused is looked for again when
 // something was freed, but not before.
@@ -9,6 +9,7 @@
 #include "../modes/support.h"
 #include "arena/chunk.h"
 #include "arena/hole.h"
+#include "arena/place.h"
 #include "arena/purge.h"
 #include "arena/shrink.h"
 #include "arena/slices.h"
@@ -117,6 +118,27 @@ static double find_seconds(size_t n_chunks) {
     best = seconds < best ? seconds : best;
   }
   return best;
+}
+
+// The run where most is backed, against all of them counted one by one.
+static void check_most_backed(rng_t* r) {
+  enum { n_chunks = 300 };
+  fake_begin(n_chunks, 0);
+  for (size_t i = 0; i < n_chunks; i++) {
+    if (rng_below(r, 8) > 0) fake_put(i, 1);
+    fake_chunks[i].dirty_bits = (rng_below(r, 3) == 0 ? UINT32_MAX : (uint32_t)rng_below(r, 1000) << rng_below(r, 23));
+  }
+  for (int k = 0; k < 1000; k++) {
+    size_t n = 1 + rng_below(r, 12), n_slices = (n - 1) * MI_CHUNK_SLICES + 1 + rng_below(r, MI_CHUNK_SLICES);
+    size_t i = rng_below(r, n_chunks - n), look = rng_below(r, 80), most = 0, found = i, n_found;
+    for (size_t at = i; at <= i + look && at + n <= n_chunks; at++) {
+      size_t n_free = 0, n_backed = _mi_place_n_backed(&fake, at * MI_CHUNK_SLICES, n_slices);
+      while (n_free < n && _mi_chunk_is_free(&fake, at + n_free)) n_free++;
+      if (n_free == n && n_backed > most) most = n_backed, found = at;
+    }
+    CHECK_EQ(_mi_place_most_backed(&fake, i, n, look, n_slices, &n_found), found);
+    CHECK_EQ(n_found, most);
+  }
 }
 
 static void check_cost_of_finding(void) {
@@ -410,6 +432,7 @@ int main(int argc, char** argv) {
   check_find(&r, 8000, 7, 4000 * test_scale());
   check_find(&r, 10000, 0, 4000 * test_scale());
   check_long();
+  check_most_backed(&r);
   check_cost_of_finding();
   if (!TEST_SANITIZED && !MI_TRACK) check_cost_of_purging();
   check_joined();
