@@ -190,11 +190,12 @@ typedef struct place_choice_s {
   size_t       chunk, n_backed;
 } place_choice_t;
 
-size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices, size_t* most) {
+size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices,
+                             size_t* most) {
   const mi_chunk_t* chunks = region->chunks;
   uint32_t          last = mi_mask32(n_slices - (n - 1) * MI_CHUNK_SLICES); // of the last of n chunks
   // `found` chunks before `at` are free, and `n_backed` slices are backed in the last n - 1 of these.
-  size_t end = mi_min(i + n + look, region->n_used), found = 0, n_backed = 0, best = i;
+  size_t            end = mi_min(i + n + look, region->n_used), found = 0, n_backed = 0, best = i;
   *most = 0;
   for (size_t at = i; at < end && *most < n_slices; at++) {
     if (!_mi_chunk_is_free(region, at)) {
