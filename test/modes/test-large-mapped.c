@@ -108,14 +108,15 @@ static void check_gone_at_once(void) {
   mi_free(p);
 }
 
-// Of a block of rounds, from one to the next.
-static double slowest;
+// Of a block of rounds, from one to the next; and how much of a processor they had.
+static double slowest, share;
 
 // What `n` blocks cost in page faults, one after the other: each is written all over.  All of them must be writable, wherever the one
 // before had no access.
 static long rounds(size_t size, int n, bool leaves_no_access) {
   long   before = minor_faults();
   size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  double all_seconds = now_seconds(), busy_seconds = cpu_seconds();
   slowest = 0;
   for (int i = 0; i < n; i++) {
     double start_seconds = now_seconds();
@@ -130,18 +131,23 @@ static long rounds(size_t size, int n, bool leaves_no_access) {
     double seconds = now_seconds() - start_seconds;
     if (seconds > slowest) slowest = seconds;
   }
+  share = (cpu_seconds() - busy_seconds) / (now_seconds() - all_seconds);
   return minor_faults() - before;
 }
 
-// A hold is 10 ms for each MiB: who takes longer for a block on a busy machine has no more of it.  Page faults of the last four of
-// seven blocks none of which took half as long; -1: there were no such seven.
+// A hold is 10 ms for each MiB: who takes longer for a block on a busy machine has no more of it, nor has who waits most of the time
+// (purge.h, PG6).
+static bool was_quick(size_t size) {
+  return slowest < (double)(size / MiB) * 0.005 && share >= 0.6;
+}
+
+// Page faults of the last four of ten blocks that were all quick; -1: there were no such ten.
 static long quick_rounds(size_t size) {
-  double half = (double)(size / MiB) * 0.005;
   for (int attempt = 0; attempt < 10; attempt++) {
-    rounds(size, 3, false);
-    bool is_quick = (slowest < half);
+    rounds(size, 6, false);
+    bool is_quick = was_quick(size);
     long n = rounds(size, 4, false);
-    if (is_quick && slowest < half) return n;
+    if (is_quick && was_quick(size)) return n;
   }
   return -1;
 }
