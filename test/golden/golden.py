@@ -10,7 +10,8 @@ change by a tolerance.
   golden.py --driver D --lib L --update   writes the file anew
   golden.py --driver D --lib L --print    prints the counts only
 
-Counts belong to one compiler: with another one than the file names the check is skipped (exit status 77).  Fewer
+Counts belong to one compiler: with another one than the file names the check is skipped (exit status 77), and so it is for a
+library without probes of tracers (no <sys/sdt.h> when it was built), whose code differs by an instruction here and there.  Fewer
 instructions than before also count as a difference: write the better numbers down."""
 
 import argparse
@@ -36,6 +37,11 @@ SLACK = 0.05      # always allowed there: counts near 0, such as 0.03 atomic ope
 # The same slow paths in each run, however busy the machine is: no purge, no thread of the library, no binding of symbols.  And
 # no rounds, which the clock decides: that of the driver stands still.
 ENVIRONMENT = {"LD_BIND_NOW": "1", "MIMALLOC_PURGE_DELAY": "-1", "MIMALLOC_BACKGROUND_THREAD": "0"}
+
+
+def has_probes(lib):
+    sections = subprocess.run(["readelf", "--sections", "--wide", lib], capture_output=True, text=True, check=True)
+    return ".note.stapsdt" in sections.stdout
 
 
 def count(driver, lib):
@@ -109,6 +115,9 @@ def main():
             print(f"SKIP golden: {tool} is not installed")
             return 77
     compiler = callgrind.compiler_of(args.lib)
+    if not args.print and not has_probes(args.lib):
+        print("SKIP golden: the library has no probes of tracers; with <sys/sdt.h> (Debian: systemtap-sdt-dev) it has them")
+        return 77
     if not (args.update or args.print):
         if not TABLE.exists():
             print(f"{TABLE} does not exist; --update writes it")
