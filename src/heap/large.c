@@ -18,9 +18,6 @@
 #include "spare.h"
 #include "trim.h"
 
-// Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere.
-#define LARGE_MAPPED_MIN (32 * MI_MiB)
-
 mi_atomic(size_t) _mi_large_n_remapped;
 
 // Deleted pages whose slices the system has left without memory (MI_REMAP_RESERVED): they are tried again, one for each large
@@ -28,7 +25,7 @@ mi_atomic(size_t) _mi_large_n_remapped;
 static mi_atomic(mi_page_t*) large_reserved;
 
 bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
-  bool is_large = (n > LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE);
+  bool is_large = (n > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE);
   return MI_PRIM_VIRTUAL && is_large && !_mi_region_is_bound(arena);
 }
 
@@ -88,7 +85,8 @@ void _mi_large_clear(const mi_run_t* run) {
 // The program may have left a part of a block without access.  For one with a mapping of its own, here and in other allocators, that is
 // of no account, and so for one that is as large.
 static void large_make_usable(const mi_page_t* page) {
-  bool is_large = (page->n_slices > LARGE_MAPPED_MIN / MI_SLICE_SIZE && _mi_page_region(page)->origin == MI_REGION_OWN);
+  bool is_large =
+      (page->n_slices > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE && _mi_page_region(page)->origin == MI_REGION_OWN);
   if (MI_PRIM_VIRTUAL && is_large) _mi_prim_commit(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
 }
 
@@ -282,7 +280,7 @@ static void large_look_recurring(mi_page_t* page, size_t size) {
 static void large_look(mi_page_t* page, size_t size) {
   bool is_mapped = _mi_page_has(page, MI_PAGE_MAPPED | MI_PAGE_GUARDED | MI_PAGE_REMAPPED);
   if (is_mapped || _mi_page_region(page)->origin != MI_REGION_OWN) return;
-  if (size > LARGE_MAPPED_MIN && _mi_recur_may()) large_look_recurring(page, size);
+  if (size > MI_LARGE_MAPPED_MIN && _mi_recur_may()) large_look_recurring(page, size);
   else if (_mi_dense_is_asked()) _mi_dense_freed(_mi_page_start(page), size);
 }
 

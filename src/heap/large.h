@@ -11,6 +11,10 @@
 
 #include "heap.h"
 
+// Above this size, or an alignment of a chunk, a block has a mapping of its own (arena/mapped.h), if it may lie anywhere and does not come
+// again soon (arena/recur.h).
+#define MI_LARGE_MAPPED_MIN (32 * MI_MiB)
+
 // Requests of more are not served with what is kept.
 #define MI_LARGE_KEPT_MAX (MI_KEPT_SLICES_MAX * MI_SLICE_SIZE)
 

@@ -53,7 +53,8 @@ static void* resize_mapped(mi_page_t* page, size_t n) {
 
 // Is it in slices, though it is so large that it could have a mapping?
 static bool resize_is_recurring(const mi_page_t* page) {
-  return _mi_large_wants_mapping(page->n_slices, 1, _mi_heap_arena_of(page));
+  bool is_large = (page->n_slices > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE);
+  return is_large && _mi_large_wants_mapping(page->n_slices, 1, _mi_heap_arena_of(page));
 }
 
 static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
