@@ -1,8 +1,6 @@
 // How much of its large blocks a program writes.  Layer: arena.  dense.h has the invariants.
 #include "dense.h"
 
-#include <string.h>
-
 #include "../base/atomic.h"
 #include "../base/bits.h"
 #include "../base/mode.h"

@@ -2,7 +2,6 @@
 #include "mapped.h"
 
 #include "../base/track.h"
-#include "../support/assert.h"
 #include "../support/option.h"
 #include "../support/stat.h"
 #include "dense.h"
@@ -10,7 +9,6 @@
 #include "mapped_slot.h"
 #include "range.h"
 #include "recur.h"
-#include "space.h"
 #include "subregion.h"
 
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.

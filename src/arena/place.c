@@ -12,7 +12,7 @@
 
 // So many chunks of region 0 were used before the first huge-page chunk is opened.
 #define PLACE_HUGE_FROM 4
-// A block of more slices has huge pages in any case.
+// A dense block of more slices has huge pages in any case: as many were written all over before, and its mapping would ask for them.
 #define PLACE_LARGE     (16 * MI_CHUNK_SLICES)
 // So many chunks beyond the lowest free ones are looked at for a run of which more is backed.
 #define PLACE_LOOK      64
@@ -194,8 +194,8 @@ size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size
                              size_t* most) {
   const mi_chunk_t* chunks = region->chunks;
   uint32_t          last = mi_mask32(n_slices - (n - 1) * MI_CHUNK_SLICES); // of the last of n chunks
-  // `found` chunks before `at` are free, and `n_backed` slices are backed in the last n - 1 of these.
-  size_t            end = mi_min(i + n + look, region->n_used), found = 0, n_backed = 0, best = i;
+  size_t            end = mi_min(i + n + look, region->n_used), best = i;
+  size_t found = 0, n_backed = 0; // so many chunks before `at` are free; backed slices in the last n - 1 of them
   *most = 0;
   for (size_t at = i; at < end && *most < n_slices; at++) {
     if (!_mi_chunk_is_free(region, at)) {

@@ -2,8 +2,8 @@
 #include "thread.h"
 
 #include "../base/probe.h"
-#include "../arena/recur.h"
 #include "../arena/purge.h"
+#include "../arena/recur.h"
 #include "../arena/space.h"
 #include "../prim/tag.h"
 #include "../support/option.h"

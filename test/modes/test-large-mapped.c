@@ -1,7 +1,7 @@
 // Proves: blocks of an alignment above that of a chunk cost linear time and no memory beside their own, as many as the
 // system has mappings for; a large block grows and shrinks without being copied, under a limit on address space too;
-// one that is freed is gone at once, but where such blocks come again, on both sides of 32 MiB; a large calloc does not touch its memory; and threads that pass such blocks on while others
-// fork lose none and share none.
+// one that is freed is gone at once, but where such blocks come again, on both sides of 32 MiB; a large calloc does not touch its
+// memory; and threads that pass such blocks on while others fork lose none and share none.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>

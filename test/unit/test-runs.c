@@ -1,6 +1,6 @@
 // Proves: the lowest run of free chunks is found that there is, against a search of our own, wherever groups of chunks begin and
-// end; so is the one where most is backed; what a search costs does not depend on how many chunks there are, nor what a purge costs; a purge takes chunks side
-// by side in one call, and ends though the system refuses, which is not asked again by each free;
+// end; so is the one where most is backed; what a search costs does not depend on how many chunks there are, nor what a purge costs;
+// a purge takes chunks side by side in one call, and ends though the system refuses, which is not asked again by each free;
 // threads that purge at the same time do not purge more than one of them would; and a request that was refused is looked for again when
 // something was freed, but not before.
 #include <pthread.h>
