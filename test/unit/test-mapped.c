@@ -240,7 +240,7 @@ static void check_failures(size_t align, bool repeat) {
     if (repeat && n > 20) break;
   }
   CHECK(n > 2);
-  CHECK(mapping_count() <= mappings + 6);
+  if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 6); // it maps the shadow of what was touched in parts of its own
 }
 
 int main(int argc, char** argv) {
