@@ -7,7 +7,8 @@
 // CA1  What is asked for within 200 ms after blocks of as much were freed that had been written all over (dense.h) *recurs*.  Each
 //      MiB of it lengthens a hold by 10 ms, up to four seconds from now (RC2, RC4).
 // CA2  During the hold blocks over 32 MiB take slices if they are at most twice as large as the largest of those that were freed: a
-//      table that is larger than all before may stay for long, and grows best with a mapping of its own.
+//      table that is larger than all before may stay for long, and grows best with a mapping of its own.  One that grows past 32 MiB
+//      does if as much waits as it grows by.
 // CA3  A block in slices that was not written all over goes back when it is freed, as if it had a mapping, and the program may have left
 //      parts of it without access.
 // CA4  None do in secure builds, in which what is freed is gone; if nothing may wait; and under a limit of address space.

@@ -1,7 +1,7 @@
 // Proves: blocks of an alignment above that of a chunk cost linear time and no memory beside their own, as many as the
 // system has mappings for; a large block grows and shrinks without being copied, under a limit on address space too;
-// one that is freed is gone at once, but where such blocks come again, on both sides of 32 MiB; a large calloc does not touch its
-// memory; and threads that pass such blocks on while others fork lose none and share none.
+// one that is freed is gone at once, but where such blocks come again, on both sides of 32 MiB, new or grown; a large calloc does
+// not touch its memory; and threads that pass such blocks on while others fork lose none and share none.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -197,41 +197,88 @@ static void check_held(void) {
   mi_option_set(mi_option_allow_thp, 1);
 }
 
-// Blocks on both sides of 32 MiB that are replaced have few page faults, since they serve each other; one of which little is written
-// leaves nothing (CA3).
-static void check_both_sides(void) {
-  enum { n_buffers = 4 };
-  char*  buffers[n_buffers] = {NULL};
-  rng_t  r = rng_make(3);
-  size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = 0, before = rss_now();
-  long   faults = 0;
-  if (!can_populate_read()) return;
-  mi_option_set(mi_option_allow_thp, 0); // so that pages are counted
-  double seconds = 0, busy = 0;
-  for (int i = 0; i < 200; i++) {
-    size_t size = 16 * MiB + rng_below(&r, 48 * MiB);
-    if (i == 100) faults = minor_faults(), n_pages = 0, seconds = now_seconds(), busy = cpu_seconds();
-    mi_free(buffers[i % n_buffers]);
-    buffers[i % n_buffers] = (char*)mi_malloc(size);
-    CHECK(buffers[i % n_buffers] != NULL);
-    memset(buffers[i % n_buffers], i, size);
-    n_pages += size / page;
-  }
-  size_t ratio = n_pages / (size_t)(minor_faults() - faults + 1);
-  bool   is_busy = (cpu_seconds() - busy >= 0.6 * (now_seconds() - seconds));
-  printf("blocks of 16 to 64 MiB that are replaced: %zu OS pages for each page fault\n", ratio);
-  if (ratio < 8 && !is_busy) test_skip("blocks on both sides of 32 MiB", "the machine is too busy for that");
-  else if (rss_is_meaningful()) CHECK_FOR(ratio >= 8, "%zu", ratio);
-  CHECK(rss_within("with four of them", minus(rss_now(), before), 2 * n_buffers * 64 * MiB));
-  for (int i = 0; i < n_buffers; i++) mi_free(buffers[i]);
-  mi_collect(true);
-  for (int i = 0; i < 12; i++) { // of each four, one at least is looked at (dense.h, DE5)
+// What writing costs in page faults from now on, with thp off so that each is of one OS page.
+typedef struct spent_s {
+  size_t n_pages; // written
+  long   faults;
+  double seconds, busy;
+} spent_t;
+
+static spent_t spent_now(void) {
+  return (spent_t){0, minor_faults(), now_seconds(), cpu_seconds()};
+}
+
+static void check_spent(const char* name, const spent_t* spent, size_t min) {
+  size_t ratio = spent->n_pages / (size_t)(minor_faults() - spent->faults + 1);
+  bool   is_busy = (cpu_seconds() - spent->busy >= 0.6 * (now_seconds() - spent->seconds));
+  printf("%s: %zu OS pages for each page fault\n", name, ratio);
+  if (ratio < min && !is_busy) test_skip(name, "the machine is too busy for that");
+  else if (rss_is_meaningful()) CHECK_FOR(ratio >= min, "%zu", ratio);
+}
+
+// Sparse ones: of each four, one at least is looked at (dense.h, DE5).
+static void use_little(size_t page) {
+  for (int i = 0; i < 12; i++) {
     char* p = (char*)mi_malloc(60 * MiB);
     CHECK(p != NULL);
     for (size_t at = 0; at < 60 * MiB; at += 4 * page) p[at] = 1;
     mi_free(p);
   }
+}
+
+// Blocks on both sides of 32 MiB that are replaced have few page faults, since they serve each other; one of which little is written
+// leaves nothing (CA3).
+static void check_both_sides(void) {
+  enum { n_buffers = 4 };
+  char*   buffers[n_buffers] = {NULL};
+  rng_t   r = rng_make(3);
+  size_t  page = (size_t)sysconf(_SC_PAGESIZE), before = rss_now();
+  spent_t spent = {0};
+  if (!can_populate_read()) return;
+  mi_option_set(mi_option_allow_thp, 0);
+  for (int i = 0; i < 200; i++) {
+    size_t size = 16 * MiB + rng_below(&r, 48 * MiB);
+    if (i == 100) spent = spent_now();
+    mi_free(buffers[i % n_buffers]);
+    buffers[i % n_buffers] = (char*)mi_malloc(size);
+    CHECK(buffers[i % n_buffers] != NULL);
+    memset(buffers[i % n_buffers], i, size);
+    spent.n_pages += size / page;
+  }
+  check_spent("blocks of 16 to 64 MiB that are replaced", &spent, 8);
+  CHECK(rss_within("with four of them", minus(rss_now(), before), 2 * n_buffers * 64 * MiB));
+  for (int i = 0; i < n_buffers; i++) mi_free(buffers[i]);
+  mi_collect(true);
+  use_little(page);
   CHECK(rss_within("after sparse ones", minus(rss_now(), before), 4 * MiB));
+  mi_option_set(mi_option_allow_thp, 1);
+}
+
+// The same for buffers that double from 1 to 64 MiB, each at another time, and begin again.
+static void check_growing(void) {
+  enum { n_buffers = 4, n_steps = 600 };
+  char*   buffers[n_buffers] = {NULL};
+  size_t  sizes[n_buffers] = {0}, page = (size_t)sysconf(_SC_PAGESIZE), before = rss_now();
+  rng_t   r = rng_make(4);
+  spent_t spent = {0};
+  if (!can_populate_read()) return;
+  mi_option_set(mi_option_allow_thp, 0);
+  for (int i = 0; i < n_steps; i++) {
+    size_t k = rng_below(&r, n_buffers);
+    size_t old_size = (sizes[k] >= 64 * MiB ? 0 : sizes[k]), size = (old_size == 0 ? MiB : 2 * old_size);
+    if (i == n_steps / 2) spent = spent_now();
+    if (old_size == 0) mi_free(buffers[k]), buffers[k] = NULL;
+    char* p = (char*)mi_realloc(buffers[k], size);
+    CHECK(p != NULL && (old_size == 0 || (p[0] == 1 && p[old_size - 1] == 1)));
+    if (p == NULL) break;
+    memset(p + old_size, 1, size - old_size);
+    spent.n_pages += (size - old_size) / page;
+    buffers[k] = p, sizes[k] = size;
+  }
+  check_spent("buffers that double up to 64 MiB", &spent, 2);
+  CHECK(rss_within("with four of them", minus(rss_now(), before), 2 * n_buffers * 64 * MiB));
+  for (int i = 0; i < n_buffers; i++) mi_free(buffers[i]);
+  mi_collect(true);
   mi_option_set(mi_option_allow_thp, 1);
 }
 
@@ -348,6 +395,7 @@ int main(int argc, char** argv) {
   if (!TEST_SANITIZED) check_gone_at_once();
   if (may_step && MI_SECURE == 0) check_held();
   if (may_step && MI_SECURE == 0) check_both_sides();
+  if (may_step && MI_SECURE == 0) check_growing();
   if (!TEST_SANITIZED && !MI_TRACK && !MI_HARDENED && MI_DEBUG == 0 && !MI_PADDING)
     check_no_access(); // others touch it themselves
   check_threads(test_seed(argc, argv));
