@@ -160,6 +160,7 @@
 #include "heap/fork.c"
 #include "heap/free.c"
 #include "heap/gap_map.c"
+#include "heap/gap_list.c"
 #include "heap/gaps.c"
 #include "heap/grow.c"
 #include "heap/guard.c"

@@ -33,6 +33,9 @@ static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
   _mi_trim_some(theap);
 }
 
+// So many blocks of gap pages do not try their bin once one was full.
+#define FREE_UNTRIED 64
+
 // Into the bin of its class, where GP7 lets it.
 static bool free_keep_of_gaps(mi_theap_t* theap, const mi_page_t* page, mi_block_t* block) {
   mi_gaps_t* gaps = theap->gaps;
@@ -41,7 +44,9 @@ static bool free_keep_of_gaps(mi_theap_t* theap, const mi_page_t* page, mi_block
     return false;
   }
   size_t size = _mi_gaps_size(page, block);
-  return size != 0 && _mi_theap_push(&theap->bins[_mi_size_class_of(size)], block);
+  if (size != 0 && _mi_theap_push(&theap->bins[_mi_size_class_of(size)], block)) return true;
+  gaps->n_quiet -= mi_min(gaps->n_quiet, FREE_UNTRIED);
+  return false;
 }
 
 mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept {

@@ -13,11 +13,22 @@ typedef struct mi_gap_map_s {
   mi_page_t*           page;
   struct mi_gap_map_s* next; // among those of its theap, or that are unused
   struct mi_gap_map_s* prev;
-  mi_atomic(uint64_t)  starts[MI_GAP_WORDS]; // GP1
+  struct mi_gap_map_s* next_loose; // among those of its theap with loose gaps
+  struct mi_gap_map_s* prev_loose;
+  uint64_t             loose_words;          // bit i: loose[i] is not zero
+  mi_atomic(uint64_t)  starts[MI_GAP_WORDS]; // gaps.h, GP1
   mi_atomic(uint64_t)  blocks[MI_GAP_WORDS];
+  uint64_t             loose[MI_GAP_WORDS]; // gap_list.h, GL1
 } mi_gap_map_t;
 
+mi_static_assert(MI_GAP_WORDS <= 64, "a bit for each word");
+
 extern mi_lock_t _mi_gap_map_lock; // of all maps' numbers; taken after the pools' locks
+
+// The unit that begins there, or in which that is.
+static inline size_t _mi_gap_map_unit(const void* p) {
+  return (uintptr_t)p % MI_SLICE_SIZE / MI_GAP_UNIT;
+}
 
 static inline bool _mi_gap_map_has(const mi_atomic(uint64_t)* words, size_t i) {
   return ((mi_load_relaxed((mi_atomic(uint64_t)*)&words[i / 64]) >> (i % 64)) & 1) != 0;

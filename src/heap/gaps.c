@@ -8,11 +8,8 @@
 #include "meta.h"
 #include "pool.h"
 
-// Exact lists for gaps of up to so many units, and four for each doubling above.
-#define GAPS_EXACT 32
-
-// So many gaps of a list are looked at for one that is large enough; in the lists of larger gaps each is, but for alignment.
-#define GAPS_TRIES 4
+// A request of eight blocks makes the gaps of so many pages whole, so that with a free for each it joins four at a time (GP8).
+#define GAPS_JOIN_PAGES 2
 
 static mi_slab_t gaps_slab; // under the lock of the maps
 
@@ -28,13 +25,9 @@ static mi_may_race const mi_gap_map_t* gaps_seen_map(const mi_page_t* page) {
   return _mi_gap_map_is(i) ? _mi_gap_map_at(i) : NULL;
 }
 
-static size_t gaps_unit(const void* p) {
-  return (uintptr_t)p % MI_SLICE_SIZE / MI_GAP_UNIT;
-}
-
 size_t _mi_gaps_size(const mi_page_t* page, const void* p) {
   const mi_gap_map_t* map = gaps_seen_map(page);
-  size_t              i = gaps_unit(p);
+  size_t              i = _mi_gap_map_unit(p);
   if (map == NULL || (uintptr_t)p % MI_GAP_UNIT != 0) return 0;
   bool is_block = (_mi_gap_map_has(map->starts, i) && _mi_gap_map_has(map->blocks, i));
   return is_block ? _mi_gap_map_length(map, i) * MI_GAP_UNIT : 0;
@@ -65,39 +58,6 @@ bool _mi_gaps_is_valid(const mi_page_t* page) {
          _mi_gap_map_has(gaps_map(page)->starts, 0) && (n == _mi_page_used(page) || page->capacity == MI_GAP_ORPHAN);
 }
 
-// ---- lists --------------------------------------------------------------------------------------------------------------
-
-static size_t gaps_list(size_t n) {
-  if (n <= GAPS_EXACT) return n - 1;
-  size_t bit = mi_msb64(n);
-  return GAPS_EXACT + (bit - 5) * 4 + ((n >> (bit - 2)) & 3);
-}
-
-mi_static_assert(GAPS_EXACT == 32 && MI_GAP_UNITS <= 4096, "a page's largest gap is in list 60");
-
-static mi_gap_t* gaps_at(const mi_page_t* page, size_t i) {
-  return (mi_gap_t*)(void*)(_mi_page_start(page) + i * MI_GAP_UNIT);
-}
-
-static void gaps_put(mi_gaps_t* gaps, mi_gap_t* gap, size_t n) {
-  size_t list = gaps_list(n);
-  gap->next = gaps->lists[list];
-  gap->prev = NULL;
-  if (gap->next != NULL) gap->next->prev = gap;
-  gaps->lists[list] = gap;
-  gaps->nonempty |= (uint64_t)1 << list;
-  gaps->n_free += n;
-}
-
-static void gaps_pull(mi_gaps_t* gaps, mi_gap_t* gap, size_t n) {
-  size_t list = gaps_list(n);
-  if (gap->next != NULL) gap->next->prev = gap->prev;
-  if (gap->prev != NULL) gap->prev->next = gap->next;
-  else gaps->lists[list] = gap->next;
-  if (gaps->lists[list] == NULL) gaps->nonempty &= ~((uint64_t)1 << list);
-  gaps->n_free -= n;
-}
-
 static mi_gaps_t* gaps_of(mi_theap_t* theap) {
   if (mi_likely(theap->gaps != NULL)) return theap->gaps;
   _mi_lock_acquire(&_mi_gap_map_lock);
@@ -106,52 +66,7 @@ static mi_gaps_t* gaps_of(mi_theap_t* theap) {
   return theap->gaps;
 }
 
-static void gaps_link(mi_gaps_t* gaps, mi_gap_map_t* map) {
-  map->prev = NULL;
-  map->next = gaps->first;
-  if (map->next != NULL) map->next->prev = map;
-  gaps->first = map;
-  gaps->n_pages++;
-}
-
-static void gaps_unlink(mi_gaps_t* gaps, mi_gap_map_t* map) {
-  if (map->next != NULL) map->next->prev = map->prev;
-  if (map->prev != NULL) map->prev->next = map->next;
-  else gaps->first = map->next;
-  if (gaps->turn == map) gaps->turn = map->next;
-  gaps->n_pages--;
-}
-
-// Puts all gaps of a page into the lists of its owner.
-static void gaps_enlist(mi_gaps_t* gaps, mi_gap_map_t* map) {
-  for (size_t n, i = 0; i < MI_GAP_UNITS; i += n) {
-    n = _mi_gap_map_length(map, i);
-    if (!_mi_gap_map_has(map->blocks, i)) gaps_put(gaps, gaps_at(map->page, i), n);
-  }
-  gaps_link(gaps, map);
-}
-
 // ---- frees --------------------------------------------------------------------------------------------------------------
-
-// The block of *n units at unit i becomes a gap, together with those next to it; *n is how many units that has.  Returns where it
-// begins.  `gaps` is NULL where the page's gaps are in no list.
-static size_t gaps_merge(mi_gaps_t* gaps, mi_gap_map_t* map, size_t i, size_t* n) {
-  _mi_gap_map_set(map->blocks, i, false);
-  size_t next = i + *n;
-  if (next < MI_GAP_UNITS && !_mi_gap_map_has(map->blocks, next)) {
-    size_t n_next = _mi_gap_map_length(map, next);
-    if (gaps != NULL) gaps_pull(gaps, gaps_at(map->page, next), n_next);
-    _mi_gap_map_set(map->starts, next, false);
-    *n += n_next;
-  }
-  if (i == 0) return i;
-  size_t before = _mi_gap_map_find_before(map->starts, i);
-  if (_mi_gap_map_has(map->blocks, before)) return i;
-  if (gaps != NULL) gaps_pull(gaps, gaps_at(map->page, before), i - before);
-  _mi_gap_map_set(map->starts, i, false);
-  *n += i - before;
-  return before;
-}
 
 // It is of no class.
 static void gaps_delete(mi_theap_t* theap, mi_page_t* page) {
@@ -161,23 +76,20 @@ static void gaps_delete(mi_theap_t* theap, mi_page_t* page) {
 }
 
 static void gaps_leave(mi_theap_t* theap, mi_page_t* page) {
-  gaps_unlink(theap->gaps, gaps_map(page));
+  _mi_gap_list_leave_page(theap->gaps, gaps_map(page));
   gaps_delete(theap, page);
 }
 
 // True if the page is still there.
 static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
-  mi_gap_map_t* map = gaps_map(page);
-  size_t        n = _mi_gaps_size(page, block) / MI_GAP_UNIT, used = _mi_page_used(page);
-  if (mi_unlikely(n == 0)) {
+  size_t used = _mi_page_used(page);
+  if (mi_unlikely(!_mi_gap_list_loosen(theap->gaps, gaps_map(page), block))) {
     theap->wrong_free = block;
     theap->has_deleted = true; // so that the next slow free looks
     return true;
   }
-  size_t at = gaps_merge(theap->gaps, map, gaps_unit(block), &n);
   _mi_page_set_used(page, used - 1);
-  if (used > 1) gaps_put(theap->gaps, gaps_at(page, at), n);
-  else gaps_leave(theap, page);
+  if (mi_unlikely(used == 1)) gaps_leave(theap, page);
   return used > 1;
 }
 
@@ -247,10 +159,12 @@ static void gaps_mark(mi_gap_map_t* map, const mi_page_t* page) {
   for (size_t w = 0; w < MI_GAP_WORDS; w++) {
     mi_store_relaxed(&map->starts[w], (uint64_t)0);
     mi_store_relaxed(&map->blocks[w], (uint64_t)0);
+    map->loose[w] = 0;
   }
+  map->loose_words = 0;
   for (size_t i = 0; i < end; i += size) _mi_gap_map_set(map->blocks, i, true);
   for (const mi_block_t* b = page->free; b != NULL; b = _mi_page_next_block(b))
-    _mi_gap_map_set(map->blocks, gaps_unit(b), false);
+    _mi_gap_map_set(map->blocks, _mi_gap_map_unit(b), false);
   bool is_gap = false;
   for (size_t i = 0; i < end; i += size) {
     bool is_block = _mi_gap_map_has(map->blocks, i);
@@ -275,81 +189,60 @@ bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
   mi_store_release(&page->kind, (uint8_t)MI_PAGE_GAPS);
   mi_store_release(&page->block_size, 0u);                       // release: who sees it sees the map and the kind
   mi_store_relaxed(_mi_page_capacity_of(page), MI_GAP_CAPACITY); // read by those only who see the page SHARED
-  gaps_enlist(gaps, map);
+  _mi_gap_list_enter_page(gaps, map);
   return true;
 }
 
-// A gap of n units that begins at `first`, and where in it a block can begin.
-typedef struct gaps_place_s {
-  mi_gap_t*  gap;
-  mi_page_t* page;
-  size_t     first, n, at;
-} gaps_place_t;
-
-// Does a block of n units fit into the gap where it is aligned?
-static bool gaps_try(gaps_place_t* place, mi_gap_t* gap, size_t n, size_t align) {
-  place->gap = gap;
-  place->page = _mi_page_at(gap);
-  place->first = gaps_unit(gap);
-  place->n = _mi_gap_map_length(gaps_map(place->page), place->first);
-  place->at = mi_align_up(place->first, align);
-  return place->at + n <= place->first + place->n;
-}
-
-static bool gaps_search(const mi_gaps_t* gaps, size_t n, size_t align, gaps_place_t* place) {
-  size_t first = gaps_list(n);
-  for (uint64_t lists = gaps->nonempty >> first << first; lists != 0; lists &= lists - 1) {
-    mi_gap_t* gap = gaps->lists[mi_ctz64(lists)];
-    for (int tries = 0; gap != NULL && tries < GAPS_TRIES; gap = gap->next, tries++) {
-      if (gaps_try(place, gap, n, align)) return true;
-    }
-  }
-  return false;
-}
-
-// Makes a block of n units there; what is left of the gap in front of it and behind it stays free.
-static mi_block_t* gaps_cut(mi_gaps_t* gaps, const gaps_place_t* place, size_t n) {
-  mi_page_t*    page = place->page;
-  mi_gap_map_t* map = gaps_map(page);
-  size_t        at = place->at, behind = at + n, end = place->first + place->n;
-  gaps_pull(gaps, place->gap, place->n);
-  if (behind < end) {
-    _mi_gap_map_set(map->starts, behind, true);
-    gaps_put(gaps, gaps_at(page, behind), end - behind);
-  }
-  if (place->first < at) {
+// Makes blocks of n units there, next to each other, and puts them in front of the chain while that has room; what is left of the gap
+// in front of them and behind them stays free.
+static void gaps_cut(mi_gaps_t* gaps, const mi_gap_place_t* place, size_t n, mi_chain_t* chain) {
+  mi_gap_map_t* map = place->map;
+  size_t        at = place->at, end = place->first + place->n, used = _mi_page_used(map->page);
+  _mi_gap_list_pull(gaps, place->gap, place->n);
+  if (place->first < at) _mi_gap_list_put(gaps, place->gap, at - place->first);
+  for (; at + n <= end && chain->count < MI_GAP_CHAIN; at += n, chain->count++, used++) {
+    mi_block_t* block = (mi_block_t*)(void*)_mi_gap_list_at(map, at);
     _mi_gap_map_set(map->starts, at, true);
-    gaps_put(gaps, place->gap, at - place->first);
+    _mi_gap_map_set(map->blocks, at, true);
+    _mi_block_set_next(block, chain->first);
+    chain->first = block;
   }
-  _mi_gap_map_set(map->blocks, at, true);
-  _mi_page_set_used(page, _mi_page_used(page) + 1);
-  return (mi_block_t*)(void*)gaps_at(page, at);
+  _mi_page_set_used(map->page, used);
+  if (at == end) return;
+  _mi_gap_map_set(map->starts, at, true);
+  _mi_gap_list_put(gaps, _mi_gap_list_at(map, at), end - at);
+}
+
+// As many blocks of n units as the chain has room for, out of the gaps that are in lists.
+static void gaps_fill(mi_gaps_t* gaps, size_t n, mi_chain_t* chain) {
+  size_t         align = n & (~n + 1);
+  mi_gap_place_t place;
+  while (chain->count < MI_GAP_CHAIN && _mi_gap_list_search(gaps, n, align, &place)) gaps_cut(gaps, &place, n, chain);
 }
 
 mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls) {
-  mi_chain_t   chain = {NULL, 0};
-  size_t       n = _mi_size_class_block(cls) / MI_GAP_UNIT, align = n & (~n + 1);
-  mi_block_t*  last = NULL;
-  gaps_place_t place;
-  for (; chain.count < MI_GAP_CHAIN && gaps_search(theap->gaps, n, align, &place); chain.count++) {
-    mi_block_t* block = gaps_cut(theap->gaps, &place, n);
-    _mi_block_set_next(block, NULL);
-    if (last != NULL) _mi_block_set_next(last, block);
-    else chain.first = block;
-    last = block;
+  mi_gaps_t* gaps = theap->gaps;
+  mi_chain_t chain = {NULL, 0};
+  size_t     n = _mi_size_class_block(cls) / MI_GAP_UNIT, n_joins = 0, n_more = 0;
+  for (int i = 0; i < GAPS_JOIN_PAGES; i++) n_joins += _mi_gap_list_join_oldest(gaps);
+  gaps_fill(gaps, n, &chain);
+  while (chain.count == 0 && n_joins < MI_GAP_JOINS && (n_more = _mi_gap_list_join_oldest(gaps)) > 0) {
+    n_joins += n_more;
+    gaps_fill(gaps, n, &chain);
   }
   return chain;
 }
 
 // ---- letting go, and taking over ----------------------------------------------------------------------------------------
 
-// Marks blocks of a page whose gaps are in no list; `used` does not count them any more.
+// Blocks of a page whose gaps are in no list are free; `used` does not count them any more.  None is loose then.
 static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
+  mi_gap_map_t* map = gaps_map(page);
   for (mi_block_t* next; block != NULL; block = next) {
-    size_t n = _mi_gaps_size(page, block) / MI_GAP_UNIT;
     next = _mi_page_next_block(block);
-    if (n != 0) gaps_merge(NULL, gaps_map(page), gaps_unit(block), &n);
+    _mi_gap_list_loosen(NULL, map, block);
   }
+  _mi_gap_list_join(NULL, map);
 }
 
 // Its gaps are in no list, nor is it.
@@ -371,7 +264,7 @@ bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
   page->free = NULL;
   page->next = page->prev = NULL;
   if (gaps == NULL) gaps_share(theap, page);
-  else gaps_enlist(gaps, gaps_map(page));
+  else _mi_gap_list_enter_page(gaps, gaps_map(page));
   return gaps != NULL;
 }
 

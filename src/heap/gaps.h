@@ -6,8 +6,7 @@
 // A page that holds few blocks of a class that does not grow becomes a gap page (sparse.h) and is one until it is empty.
 //
 // GP1  A gap page is cut into runs of units of 16 bytes.  A bit for each unit says whether a run begins there, and another
-//      whether that run is a block.  Two gaps never meet.  A block has the size of its class, and the alignment that all blocks
-//      of its class have.
+//      whether that run is a block.  A block has the size of its class, and the alignment that all blocks of its class have.
 // GP2  Who owns the page changes the bits.  Those at both ends of a block stay as they are as long as the block is in use, so
 //      that who has the block may read them at any time.
 // GP3  `free` is NULL and bin_offset is that of a bin without slots, so that each free of the owner ends in _mi_free_slow.
@@ -21,37 +20,22 @@
 //      reported at the end of that slow free, or of the next one if something else has found it, or a round.
 // GP7  A freed block becomes a gap at once, so that it joins its neighbours for larger ones, as long as requests come that gaps do
 //      not serve.  After MI_GAP_QUIET frees for each gap page without such a request sizes have stopped to drift, and blocks go
-//      to the bin of their class while that has slots: to make gaps of them and cut blocks out of gaps costs ten times as much.
+//      to the bin of their class while that has slots: to make gaps of them and cut blocks out of gaps costs several times as much.
+// GP8  A freed block is a loose gap (gap_list.h).  Each request that gaps are to serve joins those of a few pages; if none serves it
+//      goes on with others, up to MI_GAP_JOINS runs.  A page that its theap does not own has none that is loose.
 #pragma once
 
-#include "gap_map.h"
+#include "gap_list.h"
 #include "queue.h"
 
-#define MI_GAP_LISTS    64
 #define MI_GAP_CHAIN    8 // so many blocks are made at a time
 #define MI_GAP_CAPACITY ((uint16_t)MI_WORD_COUNT_MAX)
 #define MI_GAP_QUIET    64
+#define MI_GAP_JOINS    1024
 #define MI_GAP_ORPHAN   UINT16_MAX // `capacity` of one whose owner did not survive a fork
 
 // The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
 #define MI_GAPS (!MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS)
-
-// A gap, while it is in a list.
-typedef struct mi_gap_s {
-  struct mi_gap_s* next;
-  struct mi_gap_s* prev;
-} mi_gap_t;
-
-// What a theap has of them.
-typedef struct mi_gaps_s {
-  mi_gap_t*     lists[MI_GAP_LISTS]; // by size
-  uint64_t      nonempty;            // bit i: lists[i] is
-  mi_gap_map_t* first;
-  mi_gap_map_t* turn; // of the next page that _mi_gaps_collect looks at; NULL: the first
-  size_t        n_pages;
-  size_t        n_free;  // units in gaps
-  size_t        n_quiet; // frees since the last request that no gap served (GP7)
-} mi_gaps_t;
 
 static inline bool _mi_gaps_is(const mi_page_t* page) {
   return MI_GAPS && mi_unlikely(_mi_page_kind(page) == MI_PAGE_GAPS);

@@ -52,7 +52,8 @@ SECONDS_ANY = 5     # any other unit test
 SECONDS_HANG = 240  # by the clock, without mutants: on a loaded machine a test takes many times as long
 ALWAYS = ("fuzz-fuzz-model", "stress-stress", "stress-heaps", "api-basic", "api-drift", "modes-producer-consumer")
 # What checked builds have not: these are tested in a release build.
-PLAIN = ("heap/gaps.c", "heap/gaps.h", "heap/gap_map.c", "heap/gap_map.h", "heap/sparse.c", "heap/sparse.h")
+PLAIN = ("heap/gaps.c", "heap/gaps.h", "heap/gap_list.c", "heap/gap_list.h", "heap/gap_map.c", "heap/gap_map.h", "heap/sparse.c",
+         "heap/sparse.h")
 PLAIN_TESTS = ("api-basic", "api-drift", "stress-stress", "api-visit")
 NOT_WITH_HEADERS = "unit-option"  # fails where the library is one source, as it is compiled for headers
 MEMORY_MAX = 6 << 30

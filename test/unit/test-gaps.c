@@ -1,7 +1,7 @@
 // Proves: a block that is freed twice in a gap page is reported when its thread is outside of its theap, so that who listens may
 // allocate and free, whether the second free is the thread's own or another's (GP6); a drain that outlives its page's being made
 // a gap page leaves it one, and its blocks are gaps there (GP3); blocks are kept whole when no request has gone past the gaps for
-// long (GP7).
+// long (GP7); freed ones are joined by requests, a bounded number by each (GP8).
 #include <errno.h>
 #include <pthread.h>
 
@@ -164,18 +164,89 @@ static size_t gap_units(void) {
   return _mi_theap_default->gaps->n_free;
 }
 
-static void check_kept(void) {
-  enum { n_rounds = 1000 };
+static bool is_loose(const void* p) {
+  const mi_gap_map_t* map = _mi_gap_map_at(page->extended);
+  size_t              i = (uintptr_t)p % MI_SLICE_SIZE / MI_GAP_UNIT;
+  return _mi_page_of(p) == page && ((map->loose[i / 64] >> (i % 64)) & 1) != 0;
+}
+
+// A request for blocks of so many bytes that gaps are asked for.
+static void* take(size_t block_size) {
+  mi_theap_t* theap = enter();
+  mi_chain_t  chain = _mi_gaps_take(theap, _mi_size_class_of(block_size));
+  _mi_presence_leave(theap);
+  return chain.first;
+}
+
+// ---- loose gaps -----------------------------------------------------------------------------------------------------
+
+// Freed blocks are loose, and a request joins them with each other and with what is free around them, and serves itself from that: the
+// whole page is one gap but for one block.
+static void check_loose(void) {
   make_gap_page();
   size_t n_units = gap_units();
   _mi_theap_default->gaps->n_quiet = 0;
+  mi_free(kept[2]);
+  mi_free(kept[1]);
+  CHECK(is_loose(kept[1]) && is_loose(kept[2]) && !is_loose(kept[0]));
+  CHECK_EQ(gap_units(), n_units);
+  char* p = (char*)take(16 * KiB);
+  CHECK(p != NULL && _mi_page_of(p) == page && !is_loose(kept[1]) && !is_loose(kept[2]));
+  CHECK(_mi_gaps_is_valid(page) && mi_heap_check(NULL));
+  const mi_gaps_t* gaps = _mi_theap_default->gaps;
+  CHECK(gaps->first_loose == NULL && gaps->last_loose == NULL);
+  for (mi_block_t *block = (mi_block_t*)(void*)p, *next; block != NULL; block = next) {
+    next = _mi_page_next_block(block);
+    mi_free(block);
+  }
+  CHECK(_mi_gaps_is(page));
+  mi_free(kept[0]); // the last one: what is loose and what is in lists is the whole page
+  CHECK(gaps->first_loose == NULL && gaps->n_pages == 0 && gap_units() == 0);
+  check_all_is_free();
+}
+
+// A request joins no more than MI_GAP_JOINS and a page's blocks.
+static void check_joins_are_bounded(void) {
+  enum { n_pages = 16, n = n_pages * (MI_SLICE_SIZE / 16) };
+  static void* all[n];
+  for (size_t i = 0; i < n; i++) all[i] = mi_malloc(16);
+  mi_theap_t* theap = enter();
+  for (size_t i = 0; i < n; i++) {
+    if (i % 4 == 0) continue;
+    _mi_presence_leave(theap);
+    mi_free(all[i]);
+    _mi_presence_enter(theap);
+  }
+  _mi_drain_end_all(theap);
+  _mi_outbox_return_bin(theap, _mi_page_of(all[0])->cls);
+  for (size_t i = 0; i < n; i += 4) _mi_gaps_make(theap, _mi_page_of(all[i]));
+  _mi_presence_leave(theap);
+  mi_gaps_t* gaps = theap->gaps;
+  CHECK_FOR(gaps->n_pages >= n_pages - 2, "%zu pages", gaps->n_pages);
+  gaps->n_quiet = 0;
+  for (size_t i = 0; i < n; i += 8) mi_free(all[i]);
+  size_t n_loose = 0, n_left = 0;
+  for (mi_gap_map_t* map = gaps->first_loose; map != NULL; map = map->next_loose) n_loose++;
+  CHECK_FOR(n_loose >= n_pages - 2, "%zu pages", n_loose);
+  CHECK(take(16 * KiB) == NULL); // no gap is as large
+  for (mi_gap_map_t* map = gaps->first_loose; map != NULL; map = map->next_loose) n_left++;
+  size_t a_page = MI_SLICE_SIZE / 16 / 8;
+  CHECK_FOR(n_left < n_loose && n_loose - n_left <= MI_GAP_JOINS / a_page + 3, "%zu and %zu pages", n_loose, n_left);
+  for (size_t i = 4; i < n; i += 8) mi_free(all[i]);
+  check_all_is_free();
+}
+
+static void check_kept(void) {
+  enum { n_rounds = 1000 };
+  make_gap_page();
+  _mi_theap_default->gaps->n_quiet = 0;
   mi_free(kept[0]);
-  CHECK(gap_units() == n_units + size / MI_GAP_UNIT);
+  CHECK(is_loose(kept[0]));
   for (int i = 0; i < n_rounds; i++)
     mi_free(mi_malloc(size)); // each is a block of the gaps at first, and is made a gap again
-  n_units = gap_units();
+  size_t n_units = gap_units();
   mi_free(kept[1]);
-  CHECK_EQ(gap_units(), n_units);
+  CHECK(gap_units() == n_units && !is_loose(kept[1]));
   CHECK(_mi_theap_default->bins[_mi_size_class_of(size)].head == kept[1]);
   mi_free(kept[2]);
   check_all_is_free();
@@ -195,6 +266,8 @@ int main(void) {
   check_own();
   check_of_others();
   check_drain();
+  check_loose();
+  check_joins_are_bounded();
   check_kept();
   return check_result();
 }
