@@ -15,9 +15,13 @@
 
 #define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
-// A class that has so many pages is growing: the next will be filled, and may lie in a huge-page chunk.  If it has several slices that is
-// so only if the program fills its blocks, and as long as there are few pages nobody asks: then there is no such chunk (arena/place.c).
+// A class that has so many pages is growing: the next will be filled, and may lie in a huge-page chunk.  Each REFILL_HUGE_SHARE that
+// a thread has on average stands for one of them, but for the first: what a page that is not filled costs is little then.
 #define REFILL_HUGE_FROM  4
+#define REFILL_HUGE_SHARE (2 * MI_MiB)
+
+// A class of several slices is filled only if the program fills its blocks, and as long as there are few pages nobody asks: then there
+// is no such chunk (arena/place.c).
 #define REFILL_HUGE_BYTES (4 * MI_MiB)
 
 // How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
@@ -45,10 +49,11 @@ static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_
 }
 
 static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
-  if (theap->classes[cls].n_pages < REFILL_HUGE_FROM) return false;
-  if (cls < MI_CLASS_SEVERAL) return true;
-  bool is_small = (mi_load_relaxed(&_mi_stat_live.page_committed.current) < (int64_t)REFILL_HUGE_BYTES);
-  return !is_small && _mi_written_is(&theap->written, cls);
+  size_t n = theap->classes[cls].n_pages, committed = (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current);
+  if (cls >= MI_CLASS_SEVERAL)
+    return n >= REFILL_HUGE_FROM && committed >= REFILL_HUGE_BYTES && _mi_written_is(&theap->written, cls);
+  size_t n_threads = (size_t)mi_max(1, mi_load_relaxed(&_mi_stat_live.threads.current));
+  return n >= REFILL_HUGE_FROM || (n > 0 && n + committed / n_threads / REFILL_HUGE_SHARE >= REFILL_HUGE_FROM);
 }
 
 static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
