@@ -28,9 +28,10 @@ bool _mi_dense_take(size_t size) {
   return true;
 }
 
-void _mi_dense_grown(size_t size) {
-  size_t credit = mi_load_relaxed(&dense_credit);
-  while (!mi_cas_weak(&dense_credit, &credit, credit - mi_min(credit, size), relaxed, relaxed)) {
+void _mi_dense_grown(size_t old_size, size_t size) {
+  size_t n = size - (old_size < MI_DENSE_MIN ? 0 : old_size), credit = mi_load_relaxed(&dense_credit);
+  if (size < MI_DENSE_MIN) return;
+  while (!mi_cas_weak(&dense_credit, &credit, credit - mi_min(credit, n), relaxed, relaxed)) {
   }
 }
 

@@ -8,8 +8,8 @@
 //      they are both empty, as behind the end of what was used of a buffer, in at most half of the places, and one of them is in at
 //      most one place.  What cannot be read is empty; on a system that cannot be asked (_mi_prim_populate_read), all are.
 // DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a new block takes its size away and asks for huge
-//      pages, as a mapping or in a huge-page region, only if there is as much, growth takes away what it can, and a block that is
-//      not dense takes it all away.
+//      pages, as a mapping or in a huge-page region, only if there is as much, growth takes away what it can (that of a block that was
+//      too small to be looked at its whole size), and a block that is not dense takes it all away.
 // DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
 // DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
 //      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
@@ -31,8 +31,8 @@ static inline bool _mi_dense_is_asked(void) {
 // May a new block ask for huge pages?  Takes its size from the credit if so.
 bool _mi_dense_take(size_t size);
 
-// A block has grown by so much.
-void _mi_dense_grown(size_t size);
+// A block has grown that is going to be looked at.
+void _mi_dense_grown(size_t old_size, size_t size);
 
 // So large is a block at least that is looked at.
 #define MI_DENSE_MIN (4 * MI_MiB)

@@ -244,7 +244,7 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   size_t            n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
   if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
   _mi_mapped_take_out(descriptor);
-  if (n_more > 0) _mi_dense_grown(n_more);
+  if (n_more > 0) _mi_dense_grown(old_size, size);
   int err = _mi_prim_resize(&start, old_size, size);
   if (err == 0) {
     slot->range.start = (uintptr_t)start;

@@ -58,11 +58,17 @@ static bool resize_is_recurring(const mi_page_t* page) {
   return is_large && _mi_large_wants_mapping(page->n_slices, 1, _mi_heap_arena_of(page));
 }
 
+// What is not looked at when it is freed (large.c) has no part in the credit.  n_old: of the slices that had.
+static void resize_count_growth(const mi_page_t* page, size_t n_old, size_t n) {
+  bool is_looked_at = (!_mi_page_has(page, MI_PAGE_REMAPPED) && _mi_page_region(page)->origin == MI_REGION_OWN);
+  if (is_looked_at) _mi_dense_grown(n_old * MI_SLICE_SIZE, n * MI_SLICE_SIZE);
+}
+
 static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
   mi_run_t more = {_mi_page_region(page), _mi_page_slice(page) + page->n_slices, n - page->n_slices, false};
   if (!_mi_slices_extend(more.region, more.slice, more.n_slices, &more.is_zero)) return false;
   _mi_purge_at_peak();
-  if (more.region->is_huge || resize_is_recurring(page)) _mi_dense_grown(more.n_slices * MI_SLICE_SIZE);
+  resize_count_growth(page, page->n_slices, n);
   if (zero && !more.is_zero) _mi_large_clear(&more);
   resize_set_slices(page, n);
   return true;
@@ -126,6 +132,7 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   }
   moved->keeper = page->keeper;
+  resize_count_growth(moved, _mi_page_has(page, MI_PAGE_REMAPPED) ? 0 : n_old, moved->n_slices);
   _mi_large_free_moved(page);
   _mi_limit_settle();
   return _mi_page_large_block(moved);

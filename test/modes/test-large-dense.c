@@ -233,6 +233,33 @@ static void check_by_turns(void) {
   mi_collect(true);
 }
 
+// Blocks that grow step by step, from less than what is looked at on, and are freed: of the sparse ones after them no more may ask
+// than one of them had.
+static void grow_and_free(size_t most) {
+  char* p = NULL;
+  for (size_t size = MiB; size <= most; size += size / 2) {
+    p = (char*)mi_realloc(p, size);
+    CHECK(p != NULL);
+    memset(p, 1, size);
+  }
+  mi_free(p);
+}
+
+static void check_grown(void) {
+  static char* blocks[n_sparse];
+  for (int i = 0; i < 40; i++) grow_and_free(24 * MiB);
+  mi_collect(true);
+  size_t before = rss_now();
+  for (int i = 0; i < n_sparse; i++) {
+    blocks[i] = (char*)mi_malloc(16 * MiB);
+    CHECK(blocks[i] != NULL);
+    for (size_t at = 0; at < 16 * MiB; at += MiB) blocks[i][at] = 1;
+  }
+  CHECK(rss_within("sparse ones after 40 that grew", minus(rss_now(), before), 64 * MiB));
+  for (int i = 0; i < n_sparse; i++) mi_free(blocks[i]);
+  mi_collect(true);
+}
+
 // Little of each is written: not even the first ones take more than was in use before.
 static void check_sparse_buffers(void) {
   static char* blocks[n_sparse];
@@ -270,6 +297,7 @@ int main(void) {
     check_replaced();
     check_by_turns();
     check_sparse_buffers();
+    check_grown();
   }
   else test_skip("huge pages for blocks in chunks", "the system has none to give");
   return check_result();

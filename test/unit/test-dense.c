@@ -88,6 +88,22 @@ static void check_dense(void) {
   unmap(p, size);
 }
 
+// DE2, DE3: growth takes what it can, and all of a block that was too small before.
+static void check_growth(void) {
+  start_anew();
+  _mi_dense_grown(0, MI_DENSE_MIN);
+  CHECK(!_mi_dense_take(1));
+  CHECK(_mi_dense_freed(memory, 8 * MiB));
+  _mi_dense_grown(MiB, MI_DENSE_MIN - 1);
+  CHECK(_mi_dense_take(8 * MiB) && !_mi_dense_take(1));
+  for (int i = 0; i < 3; i++) {
+    _mi_dense_grown(MiB, MI_DENSE_MIN);
+    _mi_dense_grown(MI_DENSE_MIN, 8 * MiB);
+    CHECK(_mi_dense_freed(memory, 8 * MiB));
+  }
+  CHECK(_mi_dense_take(8 * MiB) && !_mi_dense_take(1));
+}
+
 // DE5: after four that were not dense one of each 16 is looked at, and after four that were one of each four.
 static void check_seldom(void) {
   start_anew();
@@ -148,6 +164,7 @@ int main(void) {
       check_places(size + 3 * page_size);
     }
     check_dense();
+    check_growth();
     check_seldom();
     check_turns();
     check_thin();
