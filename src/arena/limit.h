@@ -81,6 +81,11 @@ static inline void _mi_limit_remove(mi_limit_t* limit, size_t n) {
   mi_fetch_sub_relaxed(&limit->used, n);
 }
 
+// In the child of a fork: threads that it does not have may have counted blocks with mappings that are not there, or not any more.
+static inline void _mi_limit_set_used(mi_limit_t* limit, size_t n) {
+  mi_store_relaxed(&limit->used, n);
+}
+
 static inline size_t _mi_limit_used(mi_limit_t* limit) {
   return mi_load_relaxed(&limit->used);
 }

@@ -30,5 +30,8 @@ bool _mi_slices_extend(mi_region_t* region, size_t slice, size_t n, bool* is_zer
 // slices that the caller has.
 size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, size_t* n_zero);
 
+// How many slices count towards the limits of the process (limit.h): those that are in use, and those that are free and backed.
+mi_cold size_t _mi_slices_n_counted(void);
+
 // Puts back slices that were taken for purging.
 void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);

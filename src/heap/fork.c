@@ -17,6 +17,7 @@
 //     child is as its parent was: it goes on with that.
 #include "fork.h"
 
+#include "../arena/mapped.h"
 #include "../arena/purge.h"
 #include "../page/verify.h"
 #include "../support/message.h"
@@ -241,6 +242,13 @@ static void fork_count_pages(void) {
   fork_for_pages(&fork_count_page);
 }
 
+// The same for what counts towards limits.  Where memory only grows it is counted under a lock that the forking thread had.
+static void fork_count_used(void) {
+  mi_mapped_sum_t mapped;
+  _mi_mapped_get_sum(&mapped);
+  if (MI_PRIM_VIRTUAL) _mi_limit_set_used(&_mi_limit_process, _mi_slices_n_counted() * MI_SLICE_SIZE + mapped.size);
+}
+
 // What was kept has been given back.  By a theap that nobody has, too: others may have pushed to it as its thread ended.
 static void fork_forget_kept(mi_theap_t* theap, void* mine) {
   if (theap != mine) _mi_kept_forget(&theap->kept);
@@ -303,6 +311,7 @@ static void fork_child_of_many(void) {
     _mi_spare_forget();
     fork_for_pages(&fork_settle);
     fork_count_pages();
+    fork_count_used();
     _mi_registry_visit(&fork_forget_kept, mine);
     fork_count_kept(mine);
   }

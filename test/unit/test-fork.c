@@ -1,6 +1,6 @@
 // Proves: a child that is forked while other threads allocate and free has all blocks with their contents, never gets one of them
 // anew, and can free them; what it cannot use of its parent's pages (F2) is no more than these, and does not grow.  What was kept by a
-// thread that has ended is given back once, and what the child keeps counts.  The thread that forks holds the locks of the heaps that
+// thread that has ended is given back once, what the child keeps counts, and limits count what there is.  The thread that forks holds the locks of the heaps that
 // it makes meanwhile, too.  No lock is counted as held afterwards.
 #include <pthread.h>
 #include <sys/wait.h>
@@ -8,11 +8,13 @@
 #include "../modes/support.h"
 #include "arena/chunk.h"
 #include "arena/purge.h"
+#include "counted.h"
 #include "heap/event.h"
 #include "heap/fork.h"
 #include "heap/heap.h"
 #include "heap/large.h"
 #include "heap/registry.h"
+#include "mimalloc-limit.h"
 #include "mimalloc.h"
 #include "prim/lock.h"
 #include "support/stat.h"
@@ -162,6 +164,33 @@ static void check_lent_by_nobody(void) {
   CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
   _mi_purge_unlend(n_kept / 2);
   _mi_purge_unkeep(3);
+}
+
+// ---- what counts towards limits ------------------------------------------------------------------------------------------
+
+static void* map_and_unmap(void* arg) {
+  while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) mi_free(mi_malloc_aligned(MiB, 64 * MiB));
+  return arg;
+}
+
+// Threads that are lost count a block with a mapping of its own before it is there, and until it is gone.
+static void check_counted(void) {
+  pthread_t mappers[n_threads];
+  __atomic_store_n(&is_over, 0, __ATOMIC_RELAXED);
+  for (size_t t = 0; t < n_threads; t++) pthread_create(&mappers[t], NULL, &map_and_unmap, NULL);
+  for (size_t k = 0; k < n_forks; k++) {
+    sleep_ms(1);
+    pid_t child = fork();
+    if (child == 0) {
+      CHECK_EQ(mi_limit_used(), counted_bytes());
+      _exit(check_result());
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+  }
+  __atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+  for (size_t t = 0; t < n_threads; t++) pthread_join(mappers[t], NULL);
+  CHECK_EQ(mi_limit_used(), counted_bytes());
 }
 
 // ---- what was just being noted ------------------------------------------------------------------------------------------
@@ -322,6 +351,7 @@ int main(void) {
     check_kept_by_nobody();
     check_lent_by_nobody();
   }
+  check_counted();
   check_closed_pages();
   check_notes();
   check_locks();
