@@ -24,15 +24,26 @@ static void resize_set_slices(mi_page_t* page, size_t n) {
   _mi_heap_resize_page(page, n);
 }
 
+// What is behind n slices of a moved block becomes an ordinary mapping again.  Where the system refuses, the block keeps it, but not
+// its memory.
+static mi_remap_t resize_unremap_tail(const mi_page_t* page, size_t n) {
+  char*      tail = _mi_page_start(page) + n * MI_SLICE_SIZE;
+  size_t     size = (page->n_slices - n) * MI_SLICE_SIZE;
+  mi_remap_t remap = _mi_prim_unremap(tail, size);
+  if (remap == MI_REMAP_REFUSED) _mi_prim_purge(tail, size);
+  return remap;
+}
+
+// Slices that are left without memory stay taken: there are hardly ever any, since the system has just had that memory.
 static void* resize_shrink(mi_page_t* page, size_t n) {
-  size_t n_old = page->n_slices;
+  size_t     n_old = page->n_slices;
+  bool       is_moved = _mi_page_has(page, MI_PAGE_REMAPPED);
+  mi_remap_t remap = MI_REMAP_DONE;
   if (n == n_old) return _mi_page_large_block(page);
-  // A moved block keeps its tail: only as a whole does it become an ordinary mapping again.
-  if (!_mi_page_has(page, MI_PAGE_REMAPPED)) {
-    resize_set_slices(page, n);
-    _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, false);
-    _mi_event_freed();
-  }
+  if (is_moved && (remap = resize_unremap_tail(page, n)) == MI_REMAP_REFUSED) return _mi_page_large_block(page);
+  resize_set_slices(page, n);
+  if (remap == MI_REMAP_DONE) _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, is_moved);
+  _mi_event_freed();
   return _mi_page_large_block(page);
 }
 

@@ -90,7 +90,7 @@ typedef enum mi_remap_e {
 // anything. On failure the contents are where they were.  Where `from` is several mappings, or the system cannot do it
 // at all, that is REFUSED.
 mi_remap_t     _mi_prim_remap(void* from, void* to, size_t size);
-// Makes [start, start+size), which has been the target of a remap, one ordinary mapping with its neighbours again;
+// Makes [start, start+size), which has been the target of a remap or a part of one, one ordinary mapping with its neighbours again;
 // contents are lost, it reads as zero.
 mi_remap_t     _mi_prim_unremap(void* start, size_t size);
 // Makes a reserved range usable with large OS pages of that size, which the system keeps apart for those who ask.  They are

@@ -1,12 +1,20 @@
 // Proves: a large block that is resized keeps its contents, and what is new reads as zero where that was asked for, whether it
-// stays or moves; so it does when the system refuses any of the calls; no slice is lost.  What a thread has free is not given up for
+// stays or moves, and what is not needed any more is free; so it does when the system refuses any of the calls; no slice is lost.  What a thread has free is not given up for
 // a mapping that can be copied.
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/large.h"
 #include "heap/theap.h"
 #include "large.h"
 #include "mimalloc.h"
 #include "page/padding.h"
+
+// Does the system move blocks?
+#if defined(__linux__) && !(defined(MI_PRIM_CUSTOM) && MI_PRIM_CUSTOM)
+  #define TEST_MOVES MI_PRIM_VIRTUAL
+#else
+  #define TEST_MOVES 0
+#endif
 
 // What was given back and is taken again in place.
 static void check_extend(void) {
@@ -38,6 +46,35 @@ static void check_move(size_t size) {
   mi_free(barrier);
   mi_free(q);
   mi_collect(true);
+}
+
+// A block that the system has moved gives back what it does not need any more, with its memory, unless the system refuses.
+static void check_shrink_moved(void) {
+  for (int fails = 0; fails <= 1; fails++) {
+    uint8_t* p = (uint8_t*)mi_malloc(12 * MiB);
+    void*    barrier = mi_malloc(600 * KiB);
+    pattern_fill(p, 0, 12 * MiB, 1);
+    size_t n_moved = mi_load_relaxed(&_mi_large_n_remapped);
+    p = (uint8_t*)mi_realloc(p, 24 * MiB);
+    CHECK_EQ(mi_load_relaxed(&_mi_large_n_remapped), n_moved + 1);
+    pattern_fill(p, 0, 24 * MiB, 1);
+    size_t n_before = slices_in_use(), usable = mi_usable_size(p);
+    if (fails) _mi_prim_fail_nth(1, false);
+    CHECK(mi_realloc(p, 3 * MiB) == p);
+    _mi_prim_fail_nth(0, false);
+    CHECK_EQ(mi_usable_size(p), fails ? usable : 3 * MiB);
+    CHECK_EQ(n_before - slices_in_use(), fails ? 0 : (usable - 3 * MiB) / MI_SLICE_SIZE);
+    CHECK(fails || _mi_chunk_purgeable() < 20 * MiB / MI_SLICE_SIZE); // what is dirty is where it was before
+    CHECK_EQ(pattern_check(p, 3 * MiB, 1), 3 * MiB);
+    p = (uint8_t*)mi_rezalloc(p, 24 * MiB);
+    CHECK(p != NULL && is_zero(p, fails ? usable : 3 * MiB, 24 * MiB));
+    CHECK_EQ(pattern_check(p, 3 * MiB, 1), 3 * MiB);
+    memset(p, 2, 24 * MiB);
+    mi_free(barrier);
+    mi_free(p);
+    mi_collect(true);
+    CHECK_EQ(mi_load_relaxed(&_mi_large_n_remapped), n_moved);
+  }
 }
 
 // By steps that grow and shrink it, in place or not; with `fails` each call to the system fails once.
@@ -99,6 +136,7 @@ int main(int argc, char** argv) {
   mi_collect(true);
   size_t before = slices_in_use();
   if (!MI_HARDENED && !MI_TRACK) check_extend(); // elsewhere blocks move
+  if (TEST_MOVES && !MI_HARDENED && !MI_TRACK && !MI_PADDING) check_shrink_moved();
   check_move(2 * MiB);
   check_move(12 * MiB);
   check_resize(&r, false);
