@@ -227,8 +227,10 @@ __attribute__((constructor(101))) static void malloc_attach(void) {
   mi_process_init();
 }
 
-// Where the library is a part of one that can be unloaded, threads would call what is gone when they end.
+// Where the library is a part of one that can be unloaded, threads that end and signals would call what is gone.
 __attribute__((destructor(101))) static void malloc_detach(void) {
   mi_process_done();
-  if (_mi_prim_is_unloadable()) _mi_prim_thread_exit_stop();
+  if (!_mi_prim_is_unloadable()) return;
+  _mi_prim_thread_exit_stop();
+  _mi_prim_signal_stop();
 }

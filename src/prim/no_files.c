@@ -15,4 +15,5 @@ MI_PRIM_DEFAULT size_t _mi_prim_process_id(void) { return 0; }
 // Nor modules and a signal, for the heap profile.
 MI_PRIM_DEFAULT void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void* arg) { (void)visit, (void)arg; }
 MI_PRIM_DEFAULT int  _mi_prim_signal_init(int sig, void (*on_signal)(int value)) { (void)sig, (void)on_signal; return ENOTSUP; }
+MI_PRIM_DEFAULT void _mi_prim_signal_stop(void) {}
 // clang-format on

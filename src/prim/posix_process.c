@@ -149,6 +149,7 @@ const wchar_t* _mi_prim_wide_variable(const wchar_t* name) {
 // ---- a signal, for the heap profile -----------------------------------------------------------------------------------
 
 static void (*posix_on_signal)(int value);
+static int posix_signal; // 0: none is ours
 
 // Only atomic operations follow (heap/event.h).
 static void posix_signal_handler(int sig, siginfo_t* info, void* context) {
@@ -168,6 +169,19 @@ int _mi_prim_signal_init(int sig, void (*on_signal)(int value)) {
   if (sigaction(sig, NULL, &before) != 0) err = errno;
   else if ((before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL) err = EBUSY;
   else if (sigaction(sig, &action, NULL) != 0) err = errno;
+  if (err == 0) posix_signal = sig;
   errno = saved;
   return err;
+}
+
+void _mi_prim_signal_stop(void) {
+  struct sigaction action;
+  int              saved = errno;
+  bool             is_set = (posix_signal != 0 && sigaction(posix_signal, NULL, &action) == 0);
+  if (is_set && (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == &posix_signal_handler) {
+    action.sa_flags = 0;
+    action.sa_handler = SIG_DFL;
+    sigaction(posix_signal, &action, NULL);
+  }
+  errno = saved;
 }

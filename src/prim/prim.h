@@ -271,7 +271,9 @@ void _mi_prim_modules(bool (*visit)(const mi_module_t* module, void* arg), void*
 
 // From now on on_signal is called when the signal comes, by its handler, with the number that was sent with it (0: none).  EBUSY
 // if the program has a handler for it; EINVAL if there is no such signal; ENOTSUP where there are none.
-int _mi_prim_signal_init(int sig, void (*on_signal)(int value));
+int  _mi_prim_signal_init(int sig, void (*on_signal)(int value));
+// The code of the library is about to go: the signal does again what it did before, unless the program has chosen a handler since.
+void _mi_prim_signal_stop(void);
 
 // ---- tools ----------------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include "initial_exec.h"
 #include <pthread.h>
+#include <signal.h>
 #include "../modes/support.h"
 
 // dlclose of musl does nothing: there the copies are side by side.
@@ -78,6 +79,37 @@ static void check_cycle(const char* path, bool with_threads) {
   for (size_t i = 0; with_threads && i < n_threads; i++) pthread_join(threads[i], NULL);
 }
 
+// ---- handlers of signals ----------------------------------------------------------------------------------------------
+
+static void on_signal(int sig) {
+  (void)sig;
+}
+
+static void (*handler_of(int sig))(int sig) {
+  struct sigaction action;
+  CHECK_EQ(sigaction(sig, NULL, &action), 0);
+  return action.sa_handler;
+}
+
+// After the library has gone, the signal that its option names does what it did before, or what the program has chosen since.
+static void check_signal(const char* option, int sig, bool is_chosen) {
+  char number[16];
+  if (!can_unload) return;
+  snprintf(number, sizeof(number), "%d", sig);
+  setenv(option, number, 1);
+  void* handle = dlopen(MI_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  unsetenv(option);
+  CHECK_FOR(handle != NULL, "%s", dlerror());
+  if (handle == NULL) return;
+  CHECK(handler_of(sig) != SIG_DFL);
+  if (is_chosen) signal(sig, &on_signal);
+  CHECK_EQ(dlclose(handle), 0);
+  CHECK(handler_of(sig) == (is_chosen ? &on_signal : SIG_DFL));
+  signal(sig, SIG_DFL);
+}
+
+// ---- cycles ---------------------------------------------------------------------------------------------------------
+
 // What a library has reserved stays reserved, which with pointers of 32 bits must be little for many cycles.
 #if UINTPTR_MAX > UINT32_MAX
 enum { n_cycles = can_unload ? 1000 : 20, n_first = 50 };
@@ -95,6 +127,8 @@ int main(int argc, char** argv) {
   if (arena_reserve[0] != 0) setenv("MIMALLOC_ARENA_RESERVE", arena_reserve, 1);
   if (!opens_initial_exec(MI_TEST_PLUGIN)) return skip_code;
   if (mkdtemp(directory) == NULL) return 99;
+  check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, false);
+  check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, true);
   for (size_t i = 0; i < n_first + n_cycles; i++) {
     if (i == n_first) {
       keys = free_keys();
