@@ -233,4 +233,5 @@ __attribute__((destructor(101))) static void malloc_detach(void) {
   if (!_mi_prim_is_unloadable()) return;
   _mi_prim_thread_exit_stop();
   _mi_prim_signal_stop();
+  _mi_prim_fault_stop();
 }

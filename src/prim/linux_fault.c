@@ -132,6 +132,15 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   return err;
 }
 
+void _mi_prim_fault_stop(void) {
+  struct sigaction action;
+  int              saved = errno;
+  if (prim_on_fault != NULL && sigaction(SIGSEGV, NULL, &action) == 0 && action.sa_sigaction == &prim_fault_handler) {
+    sigaction(SIGSEGV, &prim_fault_before, NULL);
+  }
+  errno = saved;
+}
+
 // ---- the mappings of the process ------------------------------------------------------------------------------------
 // A line of /proc/self/maps is "start-end rwxp offset major:minor inode   path".  It is read character by character, so that
 // no line needs a buffer (LF2).

@@ -24,6 +24,7 @@ MI_PRIM_DEFAULT bool   _mi_prim_is_ending(void)       { return false; }
 MI_PRIM_DEFAULT const wchar_t* _mi_prim_wide_variable(const wchar_t* name) { (void)name; return NULL; }
 
 MI_PRIM_DEFAULT int    _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) { (void)on_fault; return ENOTSUP; }
+MI_PRIM_DEFAULT void   _mi_prim_fault_stop(void)      {}
 MI_PRIM_DEFAULT size_t _mi_prim_stack(void** frames, size_t max) { (void)frames, (void)max; return 0; }
 MI_PRIM_DEFAULT bool   _mi_prim_stack_init(void)      { return false; }
 MI_PRIM_DEFAULT bool   _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) { (void)address, (void)name, (void)size, (void)offset; return false; }

@@ -237,7 +237,9 @@ typedef struct mi_fault_s {
 // Once: from now on `on_fault` is called for each such access, by a signal handler: it may call nothing of libc, and
 // take little stack.  What the process did about it before follows, whatever on_fault did: the handler that was there, or its
 // end.
-int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
+int  _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault));
+// The code of the library is about to go: what the process did before is done again, unless another handler has come since.
+void _mi_prim_fault_stop(void);
 
 // Return addresses of the calling thread, from the innermost on; returns how many.  It may take locks of the system's loader,
 // and allocate unless _mi_prim_stack_init was called once.

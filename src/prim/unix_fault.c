@@ -95,3 +95,15 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   errno = saved;
   return err;
 }
+
+void _mi_prim_fault_stop(void) {
+  struct sigaction action;
+  int              saved = errno;
+  for (size_t i = 0; i < UNIX_FAULT_N && unix_on_fault != NULL; i++) {
+    bool is_known = (sigaction(unix_fault_signals[i], NULL, &action) == 0);
+    if (is_known && action.sa_sigaction == &unix_fault_handler) {
+      sigaction(unix_fault_signals[i], &unix_fault_before[i], NULL);
+    }
+  }
+  errno = saved;
+}

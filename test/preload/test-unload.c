@@ -108,6 +108,24 @@ static void check_signal(const char* option, int sig, bool is_chosen) {
   signal(sig, SIG_DFL);
 }
 
+// Nor does guarded mode leave its handler of faults in the place of the program's.
+static void check_faults(void) {
+  plugin_t plugin;
+  if (!can_unload || TEST_SANITIZED) return;
+  signal(SIGSEGV, &on_signal);
+  setenv("MIMALLOC_GUARDED_SAMPLE_RATE", "1", 1);
+  plugin.handle = dlopen(MI_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  unsetenv("MIMALLOC_GUARDED_SAMPLE_RATE");
+  CHECK_FOR(plugin.handle != NULL, "%s", dlerror());
+  if (plugin.handle == NULL) return;
+  load_symbol(plugin.handle, "plugin_work", &plugin.work);
+  CHECK_EQ(plugin.work(), 0);
+  CHECK(handler_of(SIGSEGV) != &on_signal);
+  CHECK_EQ(dlclose(plugin.handle), 0);
+  CHECK(handler_of(SIGSEGV) == &on_signal);
+  signal(SIGSEGV, SIG_DFL);
+}
+
 // ---- cycles ---------------------------------------------------------------------------------------------------------
 
 // What a library has reserved stays reserved, which with pointers of 32 bits must be little for many cycles.
@@ -129,6 +147,7 @@ int main(int argc, char** argv) {
   if (mkdtemp(directory) == NULL) return 99;
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, false);
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, true);
+  check_faults();
   for (size_t i = 0; i < n_first + n_cycles; i++) {
     if (i == n_first) {
       keys = free_keys();
