@@ -177,6 +177,7 @@ static int publish_make(const mi_prim_self_t* self) {
   _mi_format(publish_path + publish_directory, sizeof(publish_path) - publish_directory, "mimalloc-%llu-%llu.stats",
              (unsigned long long)self->pid, (unsigned long long)self->pid_space);
   int err = _mi_file_make(publish_path, &publish_map, &start);
+  if (err == EEXIST && _mi_prim_file_is_mapped(publish_path + publish_directory)) return EBUSY; // PB6
   // Of an earlier process, or of this one before an exec.
   if (err == EEXIST && _mi_prim_file_remove(publish_path) == 0) {
     err = _mi_file_make(publish_path, &publish_map, &start);
@@ -208,7 +209,7 @@ static int publish_start(void) {
   if (err != 0) return err;
   if (directory != NULL && directory[0] != 0) return publish_make_in(directory, &self);
   err = ENOTSUP;
-  for (size_t i = 0; err != 0 && (directory = _mi_prim_file_directory(i)) != NULL; i++) {
+  for (size_t i = 0; err != 0 && err != EBUSY && (directory = _mi_prim_file_directory(i)) != NULL; i++) {
     err = publish_make_in(directory, &self);
   }
   return err;
@@ -251,6 +252,7 @@ static void publish_observe(mi_background_event_t event) {
 static const char* publish_reason(int err) {
   if (err == ENOENT) return "the directory does not exist, or /proc is not mounted";
   if (err == EINVAL) return "the name of the directory does not begin with a slash";
+  if (err == EBUSY) return "another copy of the library in this process publishes its own";
   return err == EEXIST ? "this user may not write there" : _mi_file_reason(err);
 }
 
@@ -290,6 +292,8 @@ void _mi_publish_done(void) {
   if (publish_page != NULL) {
     publish_update(PUBLISH_ENDED);
     if (publish_mode == 2) _mi_prim_file_remove(publish_path);
+    if (_mi_prim_is_unloadable())
+      _mi_prim_release(publish_page, publish_size); // or nobody could publish any more (PB6)
     publish_page = NULL;
   }
   _mi_background_unlock();

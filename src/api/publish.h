@@ -6,6 +6,7 @@
 //      update.  What else a file has does not change once its magic number is there, but for its state.
 // PB4  With the option at 1 all system calls are made where it is set.  Later there are none: a program may forbid them.
 // PB5  The child of a fork never writes to the file of its parent.
+// PB6  Of several copies of the library in a process one publishes, the first: the file of a copy that has its file mapped stays.
 #pragma once
 
 // Obeys the option from now on.

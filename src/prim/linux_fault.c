@@ -225,15 +225,42 @@ static bool prim_maps_find(prim_maps_t* maps, uintptr_t address, char* name, siz
   return false;
 }
 
-bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) {
+static bool prim_maps_open(prim_maps_t* maps) {
   static const char path[] = "/proc/self/maps";
-  prim_maps_t       maps;
-  if (size == 0) return false;
-  long fd = _mi_syscall(SYS_openat, (uintptr_t)(long)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
-  if (fd < 0) return false;
-  maps.fd = (int)fd;
-  maps.at = maps.n = 0;
+  maps->fd = (int)_mi_syscall(SYS_openat, (uintptr_t)(long)AT_FDCWD, (uintptr_t)path, O_RDONLY | O_CLOEXEC, 0);
+  maps->at = maps->n = 0;
+  return maps->fd >= 0;
+}
+
+static void prim_maps_close(const prim_maps_t* maps) {
+  _mi_syscall(SYS_close, (uintptr_t)maps->fd, 0, 0, 0);
+}
+
+bool _mi_prim_find_module(uintptr_t address, char* name, size_t size, uintptr_t* offset) {
+  prim_maps_t maps;
+  if (size == 0 || !prim_maps_open(&maps)) return false;
   bool found = prim_maps_find(&maps, address, name, size, offset);
-  _mi_syscall(SYS_close, (uintptr_t)fd, 0, 0, 0);
+  prim_maps_close(&maps);
   return found;
+}
+
+// Is what the rest of a line has behind the last slash this name?  A file that was removed has " (deleted)" there, too.
+static bool prim_maps_is_file(prim_maps_t* maps, char next, const char* name) {
+  const char* s = NULL; // what has to follow; NULL: it is another name
+  for (; next != 0 && next != '\n'; next = prim_maps_get(maps)) {
+    if (next == '/') s = name;
+    else if (s != NULL) s = (*s == next ? s + 1 : NULL);
+  }
+  return s != NULL && *s == 0;
+}
+
+bool _mi_prim_file_is_mapped(const char* name) {
+  prim_maps_t    maps;
+  prim_mapping_t line;
+  char           next;
+  bool           is_mapped = false;
+  if (!prim_maps_open(&maps)) return false;
+  while (!is_mapped && prim_maps_line(&maps, &line, &next)) is_mapped = prim_maps_is_file(&maps, next, name);
+  prim_maps_close(&maps);
+  return is_mapped;
 }

@@ -171,6 +171,8 @@ int  _mi_prim_file_create(const char* path, intptr_t* file);
 int  _mi_prim_file_write(intptr_t file, const void* data, size_t size);
 // Maps so much of what was written; other processes that map the file see what is written there.
 int  _mi_prim_file_map(intptr_t file, size_t size, void** start);
+// Does this process have a file of this name mapped, in any directory?  No, where that is not known.
+bool _mi_prim_file_is_mapped(const char* name);
 int  _mi_prim_file_close(intptr_t file);                     // a mapping stays
 int  _mi_prim_file_rename(const char* from, const char* to); // in place of the file `to`
 int  _mi_prim_file_remove(const char* path);

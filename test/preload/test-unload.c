@@ -2,10 +2,12 @@
 // file, while threads that have used it run on and end later; nothing of it stays but what docs/design/loading.md says.
 #define _GNU_SOURCE
 #include "../check.h"
+#include <dirent.h>
 #include <dlfcn.h>
 #include "initial_exec.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include "../modes/support.h"
 
 // dlclose of musl does nothing: there the copies are side by side.
@@ -126,6 +128,64 @@ static void check_faults(void) {
   signal(SIGSEGV, SIG_DFL);
 }
 
+// ---- published statistics ---------------------------------------------------------------------------------------------
+
+// The path of the only file of statistics in it.
+static bool find_published(const char* folder, char* path, size_t size) {
+  size_t n = 0;
+  DIR*   entries = opendir(folder);
+  for (const struct dirent* entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
+    if (strstr(entry->d_name, ".stats") == NULL) continue;
+    snprintf(path, size, "%s/%s", folder, entry->d_name);
+    n++;
+  }
+  if (entries != NULL) closedir(entries);
+  CHECK_EQ(n, 1);
+  return n == 1;
+}
+
+// Its number, if what it says is that the process is alive; or 0 (docs/design/publish.md has the format).
+static ino_t live_published(const char* folder) {
+  char        path[300];
+  uint32_t    words[8] = {0};
+  struct stat file = {0};
+  int         fd = (find_published(folder, path, sizeof(path)) ? open(path, O_RDONLY) : -1);
+  CHECK(fd >= 0 && read(fd, words, sizeof(words)) == (ssize_t)sizeof(words) && fstat(fd, &file) == 0);
+  if (fd >= 0) close(fd);
+  return words[7] == 1 ? file.st_ino : 0;
+}
+
+// Two copies of the library: the first one publishes, and the other one leaves its file alone.
+static void check_two_published(const char* folder) {
+  void* handles[2];
+  ino_t first = 0;
+  for (size_t i = 0; i < 2; i++) {
+    char path[80];
+    snprintf(path, sizeof(path), "%s/copy-%zu.so", folder, i);
+    CHECK(copy_file(MI_TEST_PLUGIN, path));
+    handles[i] = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CHECK_FOR(handles[i] != NULL, "%s", dlerror());
+    unlink(path);
+    if (i == 0) first = live_published(folder);
+  }
+  CHECK(first != 0 && live_published(folder) == first);
+  for (size_t i = 0; i < 2; i++) {
+    if (handles[i] != NULL) CHECK_EQ(dlclose(handles[i]), 0);
+  }
+  if (can_unload) CHECK_EQ(live_published(folder), 0);
+}
+
+// When both have gone, the next one publishes.
+static void check_published(const char* folder) {
+  char path[300];
+  setenv("MIMALLOC_PUBLISH", "1", 1);
+  setenv("MIMALLOC_PUBLISH_DIR", folder, 1);
+  for (size_t i = 0; i < (can_unload ? 3 : 1); i++) check_two_published(folder);
+  if (find_published(folder, path, sizeof(path))) unlink(path);
+  unsetenv("MIMALLOC_PUBLISH");
+  unsetenv("MIMALLOC_PUBLISH_DIR");
+}
+
 // ---- cycles ---------------------------------------------------------------------------------------------------------
 
 // What a library has reserved stays reserved, which with pointers of 32 bits must be little for many cycles.
@@ -148,6 +208,7 @@ int main(int argc, char** argv) {
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, false);
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, true);
   check_faults();
+  check_published(directory);
   for (size_t i = 0; i < n_first + n_cycles; i++) {
     if (i == n_first) {
       keys = free_keys();
