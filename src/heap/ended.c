@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attach.h"
+#include "registry.h"
 
 // More than the one that is added: so the queue gets shorter as long as most of it has ended.
 #define ENDED_LOOKS 2
@@ -45,6 +46,7 @@ void _mi_ended_watch(mi_theap_t* theap) {
     mi_theap_t* ended = ended_take_next();
     if (ended != NULL) _mi_attach_end_thread(ended);
   }
+  if (_mi_registry_is_last(theap) && _mi_prim_is_unloadable()) return; // E4
   if (_mi_prim_thread_life_begin(&theap->life) != 0) return;
   _mi_lock_acquire(&ended_lock);
   theap->is_watched = true;

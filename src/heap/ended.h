@@ -8,6 +8,8 @@
 //     had by one only, and that happens after all that the thread did.
 // E3  While a thread forks, its own life is over, and it begins anew in parent and child: a C library may have a list of the robust
 //     mutexes that a thread has locked (musl), which in the child could neither be unlocked nor leave the list.
+// E4  A thread that has locked a robust mutex has it in its list until it ends.  So none lies in the data of a library that is unloaded
+//     while its threads run on: the theap there, which is the first, is not watched.
 #pragma once
 
 #include "theap.h"

@@ -81,6 +81,33 @@ static void check_cycle(const char* path, bool with_threads) {
   for (size_t i = 0; with_threads && i < n_threads; i++) pthread_join(threads[i], NULL);
 }
 
+// ---- robust mutexes -----------------------------------------------------------------------------------------------------
+
+static void lock_robust(void) {
+  pthread_mutexattr_t attr;
+  pthread_mutex_t     mutex;
+  pthread_mutexattr_init(&attr);
+  CHECK_EQ(pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST), 0);
+  CHECK_EQ(pthread_mutex_init(&mutex, &attr), 0);
+  CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+  CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+  pthread_mutex_destroy(&mutex);
+  pthread_mutexattr_destroy(&attr);
+}
+
+// The C library links such mutexes of a thread with each other: none of them may have gone with the library.
+static void* load_and_lock(void* arg) {
+  check_cycle(MI_TEST_PLUGIN, false);
+  lock_robust();
+  return arg;
+}
+
+static void check_robust(void) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, &load_and_lock, NULL), 0);
+  pthread_join(thread, NULL);
+}
+
 // ---- handlers of signals ----------------------------------------------------------------------------------------------
 
 static void on_signal(int sig) {
@@ -205,6 +232,7 @@ int main(int argc, char** argv) {
   if (arena_reserve[0] != 0) setenv("MIMALLOC_ARENA_RESERVE", arena_reserve, 1);
   if (!opens_initial_exec(MI_TEST_PLUGIN)) return skip_code;
   if (mkdtemp(directory) == NULL) return 99;
+  check_robust();
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, false);
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, true);
   check_faults();
