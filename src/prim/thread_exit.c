@@ -15,6 +15,8 @@
 #define EXIT_MAIN    ((uintptr_t)1 << 9)
 #define EXIT_PASSES  ((uintptr_t)PTHREAD_DESTRUCTOR_ITERATIONS - MI_TSAN)
 
+#define EXIT_WAIT_MS 2000 // for threads that are just ending, when the code goes
+
 static pthread_key_t thread_exit_key;
 static bool          thread_exit_has_key;
 static void (*thread_exit_done)(void);
@@ -53,8 +55,9 @@ void _mi_thread_exit_uncount(void) {
 
 // ---- the key --------------------------------------------------------------------------------------------------------
 
-static void thread_exit_destructor(void* value) {
-  uintptr_t state = (uintptr_t)value;
+static mi_atomic(uint32_t) thread_exit_n_inside; // threads that are in the destructor
+
+static void thread_exit_pass(uintptr_t state) {
   if (state % EXIT_WATCHED < EXIT_PASSES && pthread_setspecific(thread_exit_key, (void*)(state + 1)) == 0) return;
   thread_exit_done();
   _mi_local_end();
@@ -63,6 +66,12 @@ static void thread_exit_destructor(void* value) {
     mi_store_relaxed(&thread_exit_main_ended, true);
     thread_exit_tell();
   }
+}
+
+static void thread_exit_destructor(void* value) {
+  mi_fetch_add_acq_rel(&thread_exit_n_inside, 1u);
+  thread_exit_pass((uintptr_t)value);
+  mi_fetch_sub_acq_rel(&thread_exit_n_inside, 1u);
 }
 
 // What the key holds for the calling thread; 0: it is not armed.
@@ -98,10 +107,17 @@ void _mi_prim_thread_exit_init(void (*done)(void)) {
   thread_exit_main = pthread_self();
 }
 
+// Threads that are in the destructor leave it before its code goes.  One that never does is waited for no longer: it may be what
+// the caller has interrupted, as a handler of a signal that ends the process.
 void _mi_prim_thread_exit_stop(void) {
   if (!thread_exit_has_key) return;
   thread_exit_has_key = false;
   pthread_key_delete(thread_exit_key);
+  for (int ms = 0; ms < EXIT_WAIT_MS; ms++) {
+    uint32_t n = mi_load_acquire(&thread_exit_n_inside);
+    if (n == 0) break;
+    _mi_prim_wait(&thread_exit_n_inside, n, 1);
+  }
 }
 
 int _mi_prim_thread_exit_arm(void) {
@@ -129,5 +145,6 @@ void _mi_thread_exit_after_fork(void) {
   if (state != 0) pthread_setspecific(thread_exit_key, (void*)((state & ~EXIT_WATCHED) | EXIT_MAIN));
   mi_store_relaxed(&thread_exit_main_ended, false);
   mi_store_relaxed(&thread_exit_n_watched, (size_t)0);
+  mi_store_relaxed(&thread_exit_n_inside, 0u);
   _mi_local_after_fork();
 }

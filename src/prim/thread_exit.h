@@ -3,6 +3,7 @@
 // K1  The exit of a thread is seen by a destructor of thread-specific data.  Destructors of the program's own data run in the
 //     same passes, in any order, and free; so ours lets all passes but the last go by.  (In that one ThreadSanitizer takes the
 //     thread down, and must not be called any more; so under it the pass before counts as the last.)
+// K2  Where the code of the library goes, threads that are in the destructor leave it before: they are waited for, but not for ever.
 #pragma once
 
 #include "prim.h"

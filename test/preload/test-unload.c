@@ -108,6 +108,33 @@ static void check_robust(void) {
   pthread_join(thread, NULL);
 }
 
+// ---- threads that are ending ----------------------------------------------------------------------------------------------
+
+static void (*plugin_fill)(void);
+
+static void* fill_and_end(void* arg) {
+  plugin_fill();
+  pthread_barrier_wait(&barrier);
+  return arg;
+}
+
+// The library waits for what its threads have begun to do at their end.
+static void check_ending(void) {
+  enum { n_threads = 4, n_rounds = 20 };
+  pthread_t threads[n_threads];
+  for (size_t round = 0; can_unload && round < n_rounds; round++) {
+    void* handle = dlopen(MI_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+    CHECK_FOR(handle != NULL, "%s", dlerror());
+    if (handle == NULL) return;
+    load_symbol(handle, "plugin_fill", &plugin_fill);
+    pthread_barrier_init(&barrier, NULL, n_threads + 1);
+    for (size_t i = 0; i < n_threads; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &fill_and_end, NULL), 0);
+    pthread_barrier_wait(&barrier);
+    CHECK_EQ(dlclose(handle), 0);
+    for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+  }
+}
+
 // ---- handlers of signals ----------------------------------------------------------------------------------------------
 
 static void on_signal(int sig) {
@@ -233,6 +260,7 @@ int main(int argc, char** argv) {
   if (!opens_initial_exec(MI_TEST_PLUGIN)) return skip_code;
   if (mkdtemp(directory) == NULL) return 99;
   check_robust();
+  check_ending();
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, false);
   check_signal("MIMALLOC_PROFILE_SIGNAL", SIGUSR2, true);
   check_faults();
