@@ -127,11 +127,17 @@ static mi_always_inline uintptr_t _mi_local_distance(void) {
 
 #else
 
-  // Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.
-  #if defined(__cplusplus)
-    #define MI_LOCAL(type, name) thread_local type name
+  // Initial-exec (set by the build) makes them one load away; see docs/design/heap.md.  In code for shared libraries it has to be
+  // set here if a resolver uses them (heap/thread.c): while the library is relocated, what finds others cannot be called.
+  #if MI_HAS_IFUNC && defined(__PIC__) && !defined(__PIE__)
+    #define MI_LOCAL_MODEL __attribute__((tls_model("initial-exec")))
   #else
-    #define MI_LOCAL(type, name) _Thread_local type name
+    #define MI_LOCAL_MODEL
+  #endif
+  #if defined(__cplusplus)
+    #define MI_LOCAL(type, name) MI_LOCAL_MODEL thread_local type name
+  #else
+    #define MI_LOCAL(type, name) MI_LOCAL_MODEL _Thread_local type name
   #endif
   #define mi_local(name) name
 

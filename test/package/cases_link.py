@@ -209,6 +209,39 @@ def hardened(ctx, compiler):
         check_client(program, {"version": ctx.numbers[2], "mi": "ours"})
 
 
+PLUGIN = """
+#include <mimalloc.h>
+int plugin_work(void);
+int plugin_work(void) {
+  void* p = mi_malloc(100);
+  mi_free(p);
+  return p == 0;
+}
+"""
+OPENER = """
+#include <dlfcn.h>
+int main(int argc, char** argv) {
+  void* plugin = dlopen(argv[argc - 1], RTLD_NOW);
+  void* work = plugin == 0 ? 0 : dlsym(plugin, "plugin_work");
+  return work == 0 ? 1 : ((int (*)(void))work)();
+}
+"""
+# Thread-local variables as compilers have them in a library by default, and in the other ways.
+PLUGIN_FLAGS = [(), ("-ftls-model=initial-exec",), ("-DMI_NO_IFUNC=1", "-ftls-model=local-dynamic")]
+
+
+def plugin(ctx, compiler, flags):
+    thing, archive, library, program = (ctx.dir / name for name in ("part.o", "libpart.a", "plugin.so", "opener"))
+    (ctx.dir / "plugin.c").write_text(PLUGIN)
+    (ctx.dir / "opener.c").write_text(OPENER)
+    archive.unlink(missing_ok=True)
+    run(compiler, "-O1", "-fPIC", "-DNDEBUG", f"-I{ROOT / 'include'}", *flags, "-c", ROOT / "src/static.c", "-o", thing)
+    run("ar", "rc", archive, thing)
+    run(compiler, "-shared", "-fPIC", f"-I{ROOT / 'include'}", ctx.dir / "plugin.c", archive, "-Wl,--exclude-libs,ALL", "-pthread", "-o", library)
+    run(compiler, ctx.dir / "opener.c", "-o", program, "-ldl")
+    run(program, library)
+
+
 def single_sources(ctx, sets, cxx_sets):
     for cc in compilers():
         for compiler, language, its_sets in ((cc, (), sets), (cxx_of(cc), ("-x", "c++", "-std=gnu++17"), cxx_sets),
@@ -219,10 +252,12 @@ def single_sources(ctx, sets, cxx_sets):
 
 @case("single-source")
 def single_source_all(ctx):
-    """src/static.c alone, as C and as C++."""
+    """src/static.c alone, as C and as C++, in programs and in a plug-in."""
     single_sources(ctx, SOURCE_FLAGS, SOURCE_FLAGS[2:4])
     for compiler in compilers():
         ctx.part(f"{compiler}, stack protector", hardened, ctx, compiler)
+        for flags in PLUGIN_FLAGS:
+            ctx.part(f"{compiler}, plug-in {' '.join(flags)}", plugin, ctx, compiler, flags)
 
 
 @case("single-source-flags", long=True, timeout=1800)
