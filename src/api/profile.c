@@ -225,7 +225,7 @@ void _mi_profile_begin(void) {
     err = _mi_prim_signal_init(sig, &_mi_event_request);
     if (err != 0) {
       _mi_message_warning("no heap profile by signal %d: %s (error %d).\n", sig,
-                          err == EBUSY ? "the program handles it" : "it cannot be handled", err);
+                          err == EBUSY ? "there is a handler for it already" : "it cannot be handled", err);
     }
   }
   profile_is_wanted = has_prefix;
