@@ -52,7 +52,7 @@ static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
   size_t n = theap->classes[cls].n_pages, committed = (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current);
   if (cls >= MI_CLASS_SEVERAL)
     return n >= REFILL_HUGE_FROM && committed >= REFILL_HUGE_BYTES && _mi_written_is(&theap->written, cls);
-  size_t n_threads = (size_t)mi_max(1, mi_load_relaxed(&_mi_stat_live.threads.current));
+  size_t n_threads = mi_max((size_t)1, (size_t)mi_load_relaxed(&_mi_stat_live.threads.current));
   return n >= REFILL_HUGE_FROM || (n > 0 && n + committed / n_threads / REFILL_HUGE_SHARE >= REFILL_HUGE_FROM);
 }
 
