@@ -6,6 +6,7 @@
 //           stages: an array is made from the one before, which is dropped then, twelve times, each time in another size.
 //           windows: up to 16 arrays are alive at a time, the oldest one goes first; after each 64 all of them go.
 //           vectors: an array grows by twice from 1 KiB to its size, and each time moves.
+//           buffers: an array begins with 1 KiB, and grows by twice, by realloc, in each step that comes by; beyond its size it goes.
 // Idea      Expressions over arrays, pipelines of filters, decoded frames, containers that grow: a program that needs 5 MiB at one
 //           moment and 100 MiB at the next.  Giving back what is free pays only if it stays free.
 // Check     A word in every 4 KiB of each array, at its end.
@@ -75,12 +76,23 @@ static void step_vectors(worker_t* worker, buffer_t* result) {
   while (result->size < size) buffer_copy(result, 2 * result->size);
 }
 
+// What is there is the one before.
+static void step_buffers(worker_t* worker, buffer_t* result) {
+  size_t top = size_max >> result->key % 6;
+  if (result->bytes != NULL && result->size < top) {
+    buffer_resize(result, 2 * result->size);
+    return;
+  }
+  if (result->bytes != NULL) array_end(worker, result);
+  array_make(worker, result, 1024);
+}
+
 static void worker_run(size_t index) {
   worker_t* worker = &workers[index];
   worker->random_state = bench_random_seed(size_max + index);
   for (size_t i = 0; i < n_steps; i++) {
     buffer_t* place = &worker->kept[bench_random_below(&worker->random_state, n_kept)];
-    if (place->bytes != NULL) array_end(worker, place);
+    if (place->bytes != NULL && step != &step_buffers) array_end(worker, place);
     step(worker, place);
   }
   for (size_t i = 0; i < n_kept; i++)
@@ -97,8 +109,9 @@ int main(int argc, char** argv) {
   else if (strcmp(name, "stages") == 0) step = &step_stages;
   else if (strcmp(name, "windows") == 0) step = &step_windows;
   else if (strcmp(name, "vectors") == 0) step = &step_vectors;
+  else if (strcmp(name, "buffers") == 0) step = &step_buffers;
   else {
-    fprintf(stderr, "%s: the pattern is sums, stages, windows or vectors, not '%s'\n", argv[0], name);
+    fprintf(stderr, "%s: the pattern is sums, stages, windows, vectors or buffers, not '%s'\n", argv[0], name);
     return 2;
   }
   if (n_threads == 1) worker_run(0); // and no other thread
