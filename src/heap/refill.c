@@ -16,7 +16,8 @@
 #define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
 
 // A class that has so many pages is growing: the next will be filled, and may lie in a huge-page chunk.  Each REFILL_HUGE_SHARE that
-// a thread has on average stands for one of them, but for the first: what a page that is not filled costs is little then.
+// a thread has on average stands for one of them, but for the first: what a page that is not filled costs is little then.  Not in secure
+// builds, where pages in huge-page chunks have no guards (page.h).
 #define REFILL_HUGE_FROM  4
 #define REFILL_HUGE_SHARE (2 * MI_MiB)
 
@@ -53,7 +54,8 @@ static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
   if (cls >= MI_CLASS_SEVERAL)
     return n >= REFILL_HUGE_FROM && committed >= REFILL_HUGE_BYTES && _mi_written_is(&theap->written, cls);
   size_t n_threads = mi_max((size_t)1, (size_t)mi_load_relaxed(&_mi_stat_live.threads.current));
-  return n >= REFILL_HUGE_FROM || (n > 0 && n + committed / n_threads / REFILL_HUGE_SHARE >= REFILL_HUGE_FROM);
+  size_t n_more = (n == 0 || MI_HARDENED ? 0 : committed / n_threads / REFILL_HUGE_SHARE);
+  return n + n_more >= REFILL_HUGE_FROM;
 }
 
 static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
