@@ -159,8 +159,8 @@ set(mi_sources
   src/heap/event.c
   src/heap/fork.c
   src/heap/free.c
-  src/heap/gap_map.c
   src/heap/gap_list.c
+  src/heap/gap_map.c
   src/heap/gaps.c
   src/heap/grow.c
   src/heap/guard.c

@@ -86,9 +86,8 @@ bool _mi_gap_list_loosen(mi_gaps_t* gaps, mi_gap_map_t* map, const void* p) {
 
 // True if the gap at unit i was loose.
 static bool gap_list_tighten(mi_gap_map_t* map, size_t i) {
-  uint64_t bit = (uint64_t)1 << (i % 64);
-  bool     was_loose = (map->loose[i / 64] & bit) != 0;
-  map->loose[i / 64] &= ~bit;
+  bool was_loose = _mi_gap_map_is_loose(map, i);
+  map->loose[i / 64] &= ~((uint64_t)1 << (i % 64));
   return was_loose;
 }
 

@@ -50,7 +50,7 @@ void _mi_gap_list_pull(mi_gaps_t* gaps, mi_gap_t* gap, size_t n);
 // A gap in a list for a block of n units that begins at a multiple of `align` units; false if none is found.
 bool _mi_gap_list_search(const mi_gaps_t* gaps, size_t n, size_t align, mi_gap_place_t* place);
 
-// The block at p becomes a loose gap.  False if there is none.  For these three `gaps` may be NULL: those of the page are in no lists.
+// The block at p becomes a loose gap.  False if there is none.  For this and the next one `gaps` may be NULL: those of the page are in no lists.
 bool _mi_gap_list_loosen(mi_gaps_t* gaps, mi_gap_map_t* map, const void* p);
 
 // Joins the loose gaps of a page that is not in the list of those.  Returns how many runs it has made.

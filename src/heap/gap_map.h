@@ -39,6 +39,11 @@ static inline void _mi_gap_map_set(mi_atomic(uint64_t)* words, size_t i, bool is
   mi_store_relaxed(&words[i / 64], is_set ? old | bit : old & ~bit);
 }
 
+// Is the gap at unit i loose?  For the owner of the page.
+static inline bool _mi_gap_map_is_loose(const mi_gap_map_t* map, size_t i) {
+  return ((map->loose[i / 64] >> (i % 64)) & 1) != 0;
+}
+
 // The first bit in the words after that of i; MI_GAP_UNITS if there is none.
 size_t _mi_gap_map_find_after(const mi_atomic(uint64_t)* words, size_t i);
 

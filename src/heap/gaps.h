@@ -31,8 +31,9 @@
 #define MI_GAP_CHAIN    8 // so many blocks are made at a time
 #define MI_GAP_CAPACITY ((uint16_t)MI_WORD_COUNT_MAX)
 #define MI_GAP_QUIET    64
-#define MI_GAP_JOINS    1024
-#define MI_GAP_ORPHAN   UINT16_MAX // `capacity` of one whose owner did not survive a fork
+#define MI_GAP_JOINS \
+  1024 // some 60 instructions for each block that was freed; what is left is joined by the next requests
+#define MI_GAP_ORPHAN UINT16_MAX // `capacity` of one whose owner did not survive a fork
 
 // The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
 #define MI_GAPS (!MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS)

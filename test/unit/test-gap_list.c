@@ -23,10 +23,6 @@ typedef struct found_s {
   size_t n_listed, n_loose, n_units, n_wrong, n_pages, n_loose_pages;
 } found_t;
 
-static bool is_loose(const mi_gap_map_t* map, size_t i) {
-  return ((map->loose[i / 64] >> (i % 64)) & 1) != 0;
-}
-
 // Those in lists, each of which has a size of its own up to 32 units.
 static void look_at_lists(const mi_gaps_t* gaps, found_t* found) {
   for (size_t list = 0; list < MI_GAP_LISTS; list++) {
@@ -35,7 +31,8 @@ static void look_at_lists(const mi_gaps_t* gaps, found_t* found) {
     for (const mi_gap_t* gap = gaps->lists[list]; gap != NULL; prev = gap, gap = gap->next) {
       const mi_gap_map_t* map = _mi_gap_map_at(_mi_page_at(gap)->extended);
       size_t              i = _mi_gap_map_unit(gap), n = _mi_gap_map_length(map, i);
-      bool is_gap = _mi_gap_map_has(map->starts, i) && !_mi_gap_map_has(map->blocks, i) && !is_loose(map, i);
+      bool                is_gap =
+          _mi_gap_map_has(map->starts, i) && !_mi_gap_map_has(map->blocks, i) && !_mi_gap_map_is_loose(map, i);
       found->n_wrong += (!is_gap || gap->prev != prev || (list < 32 && n != list + 1) || (list >= 32 && n <= 32));
       found->n_listed++;
       found->n_units += n;
@@ -48,11 +45,11 @@ static size_t look_at_page(const mi_gap_map_t* map, found_t* found) {
   size_t n = 0, n_blocks = 0, n_here = 0;
   bool   follows_gap = false;
   for (size_t i = 0; i < MI_GAP_UNITS; i += _mi_gap_map_length(map, i)) {
-    bool is_block = _mi_gap_map_has(map->blocks, i), may_meet = is_loose(map, i);
-    found->n_wrong += (is_block && is_loose(map, i)) || (follows_gap && !is_block && !may_meet);
+    bool is_block = _mi_gap_map_has(map->blocks, i), may_meet = _mi_gap_map_is_loose(map, i);
+    found->n_wrong += (is_block && _mi_gap_map_is_loose(map, i)) || (follows_gap && !is_block && !may_meet);
     follows_gap = (!is_block && !may_meet);
     n_blocks += is_block;
-    n_here += is_loose(map, i);
+    n_here += _mi_gap_map_is_loose(map, i);
     n += follows_gap;
   }
   for (size_t w = 0; w < MI_GAP_WORDS; w++)

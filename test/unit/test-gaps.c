@@ -165,9 +165,7 @@ static size_t gap_units(void) {
 }
 
 static bool is_loose(const void* p) {
-  const mi_gap_map_t* map = _mi_gap_map_at(page->extended);
-  size_t              i = (uintptr_t)p % MI_SLICE_SIZE / MI_GAP_UNIT;
-  return _mi_page_of(p) == page && ((map->loose[i / 64] >> (i % 64)) & 1) != 0;
+  return _mi_page_of(p) == page && _mi_gap_map_is_loose(_mi_gap_map_at(page->extended), _mi_gap_map_unit(p));
 }
 
 // A request for blocks of so many bytes that gaps are asked for.

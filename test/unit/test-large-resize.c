@@ -1,6 +1,6 @@
 // Proves: a large block that is resized keeps its contents, and what is new reads as zero where that was asked for, whether it
-// stays or moves, and what is not needed any more is free; so it does when the system refuses any of the calls; no slice is lost.  What a thread has free is not given up for
-// a mapping that can be copied.
+// stays or moves, and what is not needed any more is free; so it does when the system refuses any of the calls; no slice is lost.
+// What a thread has free is not given up for a mapping that can be copied.
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/large.h"
