@@ -235,7 +235,7 @@ def plugin(ctx, compiler, flags):
     (ctx.dir / "plugin.c").write_text(PLUGIN)
     (ctx.dir / "opener.c").write_text(OPENER)
     archive.unlink(missing_ok=True)
-    run(compiler, "-O1", "-fPIC", "-DNDEBUG", f"-I{ROOT / 'include'}", *flags, "-c", ROOT / "src/static.c", "-o", thing)
+    run(compiler, "-O0", "-fPIC", "-DNDEBUG", f"-I{ROOT / 'include'}", *flags, "-c", ROOT / "src/static.c", "-o", thing)
     run("ar", "rc", archive, thing)
     run(compiler, "-shared", "-fPIC", f"-I{ROOT / 'include'}", ctx.dir / "plugin.c", archive, "-Wl,--exclude-libs,ALL", "-pthread", "-o", library)
     run(compiler, ctx.dir / "opener.c", "-o", program, "-ldl")
