@@ -162,7 +162,7 @@ static void check_gaps(mi_check_t* c, mi_page_t* page) {
   CHECK_PAGE(is_bin && _mi_gaps_is_valid(page), "GP1: a gap page that fits not its map");
   CHECK_PAGE(_mi_check_page_is_theap(mi_load_relaxed(&page->home)), "H5: a home that is no theap");
   CHECK_PAGE(state == MI_PAGE_OWNED || state == MI_PAGE_SHARED, "GP4: a gap page in another state");
-  if (state == MI_PAGE_SHARED && page->capacity != MI_GAP_ORPHAN) c->n_said[MI_CHECK_POOL]++;
+  if (state == MI_PAGE_SHARED) c->n_said[MI_CHECK_POOL]++;
   if (!check_found_damage(c)) _mi_view_make(&c->view, page, c->waiting, &c->faults);
 }
 

@@ -6,7 +6,8 @@
 // F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
 //     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
 //     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
-//     `used` can be trusted as far as that it is never less than what the program has: 0 means that a page is free.
+//     `used` can be trusted as far as that it is never less than what the program has: 0 means that a page is free.  Of a gap
+//     page the bits of a block can be trusted: they were set before the program had it, and stay until it is freed (gaps.h, GP2).
 // F3  Pages are taken over when the child first needs a new page: most children only exec.
 // F4  What another thread was just making, giving back, or had CLAIMED, is brought to an end at once, before the child can
 //     have threads that do the same.  There is such a page often, since what makes a thread wait there are the very locks
@@ -182,6 +183,12 @@ static void fork_settle_gaps(mi_page_t* page) {
   fork_delete_page(page);
 }
 
+static void fork_adopt_gaps(mi_page_t* page) {
+  if (_mi_gaps_orphan(page)) return;
+  _mi_gaps_unmake(page);
+  fork_delete_page(page);
+}
+
 static void fork_for_page(mi_page_t* page, void (*act)(mi_page_t* page)) {
   if (_mi_page_kind(page) != MI_PAGE_NONE && _mi_page_kind(page) != MI_PAGE_INTERIOR) act(page);
 }
@@ -347,7 +354,7 @@ static void fork_adopt(mi_page_t* page) {
   bool              is_owned = (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_OWNED);
   bool              is_orphan = (home != NULL && home->is_orphan && is_owned);
   if (_mi_gaps_is(page)) {
-    if (is_orphan) _mi_gaps_orphan(page);
+    if (is_orphan) fork_adopt_gaps(page);
     return;
   }
   if (is_dead || (is_orphan && _mi_page_used(page) == 0)) fork_delete_page(page);

@@ -44,7 +44,7 @@ bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size) {
 mi_chain_t _mi_gaps_chain(const mi_page_t* page) {
   uint64_t   word = mi_load_acquire(&((mi_page_t*)page)->word);
   mi_chain_t chain = _mi_page_word_chain(word);
-  bool       is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED && page->capacity == MI_GAP_CAPACITY);
+  bool       is_shared = (_mi_page_word_state(word) == MI_PAGE_SHARED);
   if (is_shared) chain.count -= MI_GAP_CAPACITY - _mi_page_used(page); // GP4
   return chain;
 }
@@ -55,7 +55,7 @@ bool _mi_gaps_is_valid(const mi_page_t* page) {
   if (!_mi_gap_map_is(page->extended) || gaps_map(page)->page != page) return false;
   for (size_t at = 0; _mi_gaps_next(page, &at, &size); at++) n++;
   return (page->free == NULL || is_shared) && _mi_page_block_size(page) == 0 &&
-         _mi_gap_map_has(gaps_map(page)->starts, 0) && (n == _mi_page_used(page) || page->capacity == MI_GAP_ORPHAN);
+         _mi_gap_map_has(gaps_map(page)->starts, 0) && n == _mi_page_used(page);
 }
 
 static mi_gaps_t* gaps_of(mi_theap_t* theap) {
@@ -245,17 +245,15 @@ static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
   _mi_gap_list_join(NULL, map);
 }
 
-// Its gaps are in no list, nor is it.
-static void gaps_share(mi_theap_t* theap, mi_page_t* page) {
+// Its gaps are in no list, nor is it.  False if it has no blocks.
+static bool gaps_share(mi_page_t* page) {
   do {
     mi_chain_t chain = _mi_page_word_take(&page->word, MI_PAGE_OWNED);
     gaps_mark_free(page, chain.first);
     _mi_page_set_used(page, _mi_page_used(page) - chain.count);
-    if (_mi_page_used(page) == 0) {
-      gaps_delete(theap, page);
-      return;
-    }
+    if (_mi_page_used(page) == 0) return false;
   } while (!_mi_pool_share(page, MI_PAGE_OWNED));
+  return true;
 }
 
 bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
@@ -263,8 +261,12 @@ bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
   gaps_mark_free(page, page->free);
   page->free = NULL;
   page->next = page->prev = NULL;
-  if (gaps == NULL) gaps_share(theap, page);
-  else _mi_gap_list_enter_page(gaps, gaps_map(page));
+  if (gaps == NULL) {
+    if (!gaps_share(page)) gaps_delete(theap, page);
+  }
+  else {
+    _mi_gap_list_enter_page(gaps, gaps_map(page));
+  }
   return gaps != NULL;
 }
 
@@ -278,15 +280,33 @@ void _mi_gaps_release(mi_theap_t* theap) {
   _mi_gaps_forget(theap);
   for (mi_gap_map_t* next; map != NULL; map = next) {
     next = map->next;
-    gaps_share(theap, map->page);
+    mi_page_t* page = map->page;
+    if (!gaps_share(page)) gaps_delete(theap, page);
   }
 }
 
-// Its owner may have been making or adopting it.
-void _mi_gaps_orphan(mi_page_t* page) {
-  mi_chain_t chain = _mi_page_word_chain(mi_load_relaxed(&page->word));
+// What is no block is one gap with what lies next to it, and none is loose.  Returns how many blocks there are.
+static size_t gaps_recount(mi_gap_map_t* map) {
+  size_t n_blocks = 0;
+  bool   was_gap = false;
+  for (size_t n, i = 0; i < MI_GAP_UNITS; i += n) {
+    n = _mi_gap_map_length(map, i);
+    bool is_block = _mi_gap_map_has(map->blocks, i);
+    if (is_block) n_blocks++;
+    else if (was_gap) _mi_gap_map_set(map->starts, i, false);
+    was_gap = !is_block;
+  }
+  memset(map->loose, 0, sizeof(map->loose));
+  map->loose_words = 0;
+  return n_blocks;
+}
+
+// Its owner may have been making, adopting, cutting or joining: only the bits are sure.
+bool _mi_gaps_orphan(mi_page_t* page) {
+  page->next = page->prev = NULL;
   page->free = NULL;
+  page->capacity = MI_GAP_CAPACITY;
   mi_store_relaxed(&page->block_size, 0u);
-  page->capacity = MI_GAP_ORPHAN;
-  mi_store_relaxed(&page->word, _mi_page_word_make(MI_PAGE_SHARED, chain.count, chain.first));
+  _mi_page_set_used(page, gaps_recount(gaps_map(page)));
+  return gaps_share(page);
 }

@@ -33,7 +33,6 @@
 #define MI_GAP_QUIET    64
 #define MI_GAP_JOINS \
   1024 // some 60 instructions for each block that was freed; what is left is joined by the next requests
-#define MI_GAP_ORPHAN UINT16_MAX // `capacity` of one whose owner did not survive a fork
 
 // The bits of builds that check blocks are in the blocks, and tools know blocks by their classes: neither has gap pages.
 #define MI_GAPS (!MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS)
@@ -93,7 +92,8 @@ mi_cold void _mi_gaps_report(const void* wrong_free);
 void _mi_gaps_lose(mi_page_t* page);
 // The theap has none, and nobody owns the page any more.
 void _mi_gaps_forget(mi_theap_t* theap);
-void _mi_gaps_orphan(mi_page_t* page);
+// Goes to the pool: what its bits call a block is in use, but for its chain, and all else is free.  False if it has no blocks.
+bool _mi_gaps_orphan(mi_page_t* page);
 
 // Do its bits agree with what it counts?
 bool _mi_gaps_is_valid(const mi_page_t* page);
