@@ -92,8 +92,8 @@ int64_t _mi_purge_interval(void) {
 }
 
 static size_t purge_n_freed(void) {
-  size_t freed = _mi_chunk_freed() + mi_load_relaxed(&purge_n_waited), before = mi_load_relaxed(&purge_freed_before);
-  return freed - mi_min(freed, before); // a thread that was held up may count a round late
+  size_t n = _mi_chunk_freed() + mi_load_relaxed(&purge_n_waited) - mi_load_relaxed(&purge_freed_before);
+  return n > PTRDIFF_MAX ? 0 : n; // the sums wrap; and a thread that was held up may count a round late
 }
 
 static size_t purge_n_mistaken(void) {

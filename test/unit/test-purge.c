@@ -59,6 +59,29 @@ static void check_share(size_t n_each) {
   }
 }
 
+// The same when the sum of all that was ever freed goes past its greatest value, as after 256 TiB with pointers of 32 bits.
+static size_t most_of_share(void) {
+  enum { n_runs = 32 };
+  mi_run_t runs[n_runs];
+  size_t   most = 0;
+  start_anew(never);
+  for (size_t i = 0; i < n_runs; i++) runs[i] = take(8 * slices_per_mib);
+  for (size_t i = 0; i < n_runs; i++) {
+    give_by_amount(runs[i]);
+    if (_mi_purge_n_backed() > most) most = _mi_purge_n_backed();
+  }
+  return most;
+}
+
+static void check_share_of_all(void) {
+  size_t most = most_of_share();
+  CHECK(most > 8 * slices_per_mib);
+  _mi_chunk_set_freed(PTRDIFF_MAX); // a step of more would be one back
+  start_anew(never);
+  _mi_chunk_set_freed(SIZE_MAX - 1000 * slices_per_mib);
+  for (int i = 0; i < 8; i++) CHECK_EQ(most_of_share(), most); // it goes past it in one of them
+}
+
 // P1, P3: no more than 32 MiB and a quarter; what is taken again soon stays.  More when that has become dear (PG8).
 static void check_again(void) {
   start_anew(never);
@@ -551,6 +574,7 @@ int main(void) {
   mi_free(mi_malloc(1));
   check_share(16);
   check_share(32);
+  check_share_of_all();
   check_again();
   check_swings();
   check_swings_of_large();
