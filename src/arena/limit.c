@@ -106,10 +106,12 @@ bool _mi_limit_make_room(size_t n, size_t moved, int* tries) {
   limit_purge_fun_t purge = mi_load_acquire(&limit_purge);
   size_t            hard = mi_load_relaxed(&_mi_limit_process.hard);
   size_t            used = _mi_limit_used(&_mi_limit_process);
-  if (n - mi_min(n, moved) > hard || purge == NULL || (*tries)++ >= LIMIT_TRIES) return false;
-  size_t wanted = used + n - moved;
-  if (wanted <= hard) return true; // somebody else gave some back
-  size_t n_given = purge((wanted - hard + hard / MI_LIMIT_AHEAD_SHARE) / MI_SLICE_SIZE + 1);
+  size_t            n_more = n - mi_min(n, moved), room = hard - mi_min(hard, used);
+  if (n_more > hard || purge == NULL || (*tries)++ >= LIMIT_TRIES) return false;
+  if (n_more <= room) return true; // somebody else gave some back
+  // Not by what would be used, which may be more than a number of bytes can say.
+  size_t n_missing = n_more - room + (used - mi_min(used, hard));
+  size_t n_given = purge(n_missing / MI_SLICE_SIZE + hard / MI_LIMIT_AHEAD_SHARE / MI_SLICE_SIZE + 1);
   return n_given > 0 || _mi_limit_used(&_mi_limit_process) < used;
 }
 

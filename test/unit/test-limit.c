@@ -145,6 +145,27 @@ static void check_retained_comes_first(void) {
   mi_limit_set(0, 0);
 }
 
+// The same where what is used and what is asked for are together more than a size can say: 3 GiB and 2 GiB with pointers of 32 bits.
+static void check_retained_at_end(void) {
+  if (!MI_PRIM_VIRTUAL) return; // there are no mappings
+  mi_collect(true);
+  mi_run_t run = take(64 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED);
+  CHECK(run.region != NULL);
+  give(run);
+  size_t hard = SIZE_MAX - 16 * MiB, others = hard - 8 * MiB - mi_limit_used();
+  CHECK(_mi_chunk_purgeable() >= 32 * MiB / MI_SLICE_SIZE);
+  CHECK_EQ(mi_limit_set(hard, 0), 0);
+  _mi_limit_force(&_mi_limit_process, others);
+  void* block = _mi_mapped_new(40 * MiB, 1);
+  CHECK(block != NULL);
+  CHECK_FOR(mi_limit_used() <= hard && mi_limit_used() > others, "%zu", mi_limit_used());
+  if (block != NULL) _mi_mapped_free(block, _mi_mapped_take_out(block));
+  _mi_limit_remove(&_mi_limit_process, others);
+  mi_limit_set(0, 0);
+  mi_collect(true);
+  check_counted("a limit near the greatest size");
+}
+
 // A refused request takes nothing, and opens nothing that stays.
 static void check_refused(void) {
   set_limit(4 * MiB);
@@ -317,6 +338,7 @@ int main(int argc, char** argv) {
   check_counts(seed);
   check_counts_limited(seed + 1);
   check_retained_comes_first();
+  check_retained_at_end();
   check_refused();
   check_stays_backed();
   check_stays_clean();
