@@ -158,7 +158,7 @@ static void write_sample(mi_profile_stack_t* stack, bool is_other) {
   const uint32_t* frames = _mi_profile_frames(stack);
   size_t          n = stack->n_frames;
   for (size_t i = 0; i < n; i++) locations[i] = (uint64_t)frames[i] + 1;
-  values[0] = write_count(&stack->n_allocated, MI_PROFILE_PLACES);
+  values[0] = write_count(&stack->n_allocated, 0);
   values[1] = write_count(&stack->allocated, 0);
   values[2] = write_count(&stack->n_live, MI_PROFILE_PLACES);
   values[3] = write_count(&stack->live, 0);

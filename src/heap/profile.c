@@ -152,6 +152,13 @@ static int64_t profile_bytes(uint64_t weight, size_t size) {
   return (int64_t)((double)weight * (double)size / ((uint64_t)1 << MI_PROFILE_PLACES));
 }
 
+static void profile_count_allocated(mi_profile_stack_t* stack, uint64_t weight, size_t size) {
+  uint64_t n = weight + stack->n_allocated_rest;
+  stack->n_allocated_rest = (uint32_t)(n % ((uint64_t)1 << MI_PROFILE_PLACES));
+  mi_fetch_add_relaxed(&stack->n_allocated, (int64_t)(n >> MI_PROFILE_PLACES));
+  mi_fetch_add_relaxed(&stack->allocated, profile_bytes(weight, size));
+}
+
 static void profile_count_live(profile_tables_t* t, const profile_block_t* b, int64_t sign) {
   mi_profile_stack_t* stack = &t->stacks[b->stack];
   mi_fetch_add_relaxed(&stack->n_live, sign * (int64_t)b->weight);
@@ -239,8 +246,7 @@ size_t _mi_profile_add(void* p, size_t size, size_t charged, size_t mean) {
   block.stack = profile_stack_of(t, frames + first, n);
   profile_counts.n_samples++;
   profile_counts.n_other += (block.stack == 0);
-  mi_fetch_add_relaxed(&t->stacks[block.stack].n_allocated, (int64_t)block.weight);
-  mi_fetch_add_relaxed(&t->stacks[block.stack].allocated, profile_bytes(block.weight, size));
+  profile_count_allocated(&t->stacks[block.stack], block.weight, size);
   profile_add_block(t, &block);
   mean = (profile_counts.mean > 0 ? profile_counts.mean : mean);
   _mi_profile_unlock();

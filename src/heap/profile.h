@@ -20,15 +20,17 @@
 #define MI_PROFILE_INDICES   (1024 * 1024) // of addresses, in all stacks together
 #define MI_PROFILE_BLOCKS    65536         // in use
 
-// Weights have so many binary places.
+// Weights have so many binary places.  So has the number of blocks in use; that of all blocks has them apart, or it would wrap after
+// 1.4 x 10^14 blocks.
 #define MI_PROFILE_PLACES 16
 
 typedef struct mi_profile_stack_s {
   uint32_t           next;  // in its bucket
   uint32_t           first; // of its indices
   uint32_t           n_frames;
-  mi_atomic(int64_t) n_allocated, allocated; // sums of weights, and bytes
-  mi_atomic(int64_t) n_live, live;
+  uint32_t           n_allocated_rest;       // binary places of what follows, under the lock
+  mi_atomic(int64_t) n_allocated, allocated; // blocks, and bytes
+  mi_atomic(int64_t) n_live, live;           // the sum of weights, and bytes
 } mi_profile_stack_t;
 
 typedef struct mi_profile_counts_s {

@@ -1,5 +1,5 @@
 // Proves: the profile's tables have bounds: with more blocks in use than they hold the mean distance is doubled, and estimates stay
-// right; stacks that are too many are counted together.  A profile that was ended is over, whatever other threads do.  Distances are
+// right, also of more blocks than a word has room for with their parts; stacks that are too many are counted together.  A profile that was ended is over, whatever other threads do.  Distances are
 // exponentially distributed, and probabilities those of the exponential function.
 #include <pthread.h>
 #include <sched.h>
@@ -112,6 +112,32 @@ static void check_stacks(void) {
   mi_profile_stop();
 }
 
+static int64_t n_allocated(void) {
+  int64_t sum = 0;
+  for (uint32_t i = 0; i < _mi_profile_n_stacks(); i++) {
+    const mi_profile_stack_t* stack = _mi_profile_stack(i);
+    if (stack != NULL) sum += mi_load_relaxed(&((mi_profile_stack_t*)stack)->n_allocated);
+  }
+  return sum;
+}
+
+// The number of blocks that a stack has allocated only grows, also when that is 10^8 a second for weeks.
+static void check_many_blocks(void) {
+  size_t  mean = (size_t)1 << (sizeof(void*) > 4 ? 40 : 31);
+  size_t  n_samples = (sizeof(void*) > 4 ? 2000 : 600000); // of 2^37, or 2^28 blocks
+  int64_t last = 0, now = 0;
+  void*   p = mi_malloc(MiB);
+  CHECK_EQ(mi_profile_start(0), 0);
+  for (size_t i = 0; i < n_samples && now >= last; i++, last = now) {
+    _mi_profile_add(p, 8, 8, mean);
+    _mi_profile_remove(_mi_page_of(p));
+    now = n_allocated();
+  }
+  CHECK_FOR(now == last && now > 0, "%lld, after %lld", (long long)now, (long long)last);
+  mi_free(p);
+  mi_profile_stop();
+}
+
 // However often it is started, changed and stopped: while it is on slow paths look closer, and afterwards none does.
 static void check_reasons(void) {
   for (int round = 0; round < 2; round++) {
@@ -201,6 +227,7 @@ int main(void) {
   watchdog(300);
   check_chance();
   if (MI_TRACK) return check_result();
+  check_many_blocks();
   check_reasons();
   check_first_block();
   check_blocks();
