@@ -22,12 +22,28 @@ int64_t _mi_posix_process_clock_ns(clockid_t clock) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+// The system's clock goes back when a process enters another time namespace, or goes on on another machine.  What is due at some time
+// would wait for days then.  So ours stands still, and goes on from there.
+static mi_atomic(int64_t) posix_clock_last;   // the last reading, but for a millisecond
+static mi_atomic(int64_t) posix_clock_behind; // by so much the system's clock has gone back
+
+#define POSIX_CLOCK_STEP_NS 1000000
+
 int64_t _mi_prim_clock_ns(void) {
-  return _mi_posix_process_clock_ns(CLOCK_MONOTONIC);
+  int64_t last = mi_load_acquire(&posix_clock_last); // first: it is of an earlier reading
+  int64_t behind = mi_load_relaxed(&posix_clock_behind);
+  int64_t now = _mi_posix_process_clock_ns(CLOCK_MONOTONIC) + behind;
+  if (mi_unlikely(now < last)) {
+    mi_cas_strong(&posix_clock_behind, &behind, behind + (last - now), relaxed, relaxed); // or another thread has
+    return last;
+  }
+  // release: whoever sees it sees what was added to it
+  if (now - last >= POSIX_CLOCK_STEP_NS) mi_store_release(&posix_clock_last, now);
+  return now;
 }
 
 int64_t _mi_prim_clock_ms(void) {
-  return _mi_posix_process_clock_ns(CLOCK_MONOTONIC) / 1000000;
+  return _mi_prim_clock_ns() / 1000000;
 }
 
 int64_t _mi_prim_cpu_time_ms(void) {
