@@ -16,6 +16,7 @@
 #define PUBLISH_MS       10  // between two updates at least; the library's thread makes its rounds less often
 #define PUBLISH_CHILD_MS 100 // after a fork; most children are another program by then
 #define PUBLISH_COST     50  // an update takes no more than one part of so many of the time
+#define PUBLISH_COST_MAX ((int64_t)1000000000) // ns; what took longer was stopped
 #define PUBLISH_PATH_MAX 256
 #define PUBLISH_FILES    4096 // names that are looked at for files of processes that have ended
 
@@ -115,7 +116,7 @@ static void publish_update(publish_state_t state) {
   header->n_updates++;
   mi_store_relaxed(&header->state, (uint32_t)state);
   mi_store_release(&header->sequence, sequence + 2); // PB3
-  int64_t cost_ms = (_mi_prim_clock_ns() - start) * PUBLISH_COST / 1000000;
+  int64_t cost_ms = mi_min_signed(_mi_prim_clock_ns() - start, PUBLISH_COST_MAX) * PUBLISH_COST / 1000000;
   publish_due_ms = header->updated_ms + (cost_ms > PUBLISH_MS ? cost_ms : PUBLISH_MS);
 }
 

@@ -1,6 +1,7 @@
 // Proves: without the option there is no file of statistics; with it there is one, readable by this user alone, which follows what
 // the program does without a thread beside it; children of forks leave it alone, and have one of their own if that is asked for;
-// files of processes that have ended go; setting the option back removes the file; a directory that is not absolute is refused.
+// files of processes that have ended go; setting the option back removes the file; a directory that is not absolute is refused; a
+// process that was stopped for an hour goes on to publish.
 #include "../check.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -103,6 +104,51 @@ static void work_ms(double ms) {
   double end = now_seconds() + ms / 1000;
   while (now_seconds() < end) work();
 }
+
+// ---- the clock ------------------------------------------------------------------------------------------------------
+
+// Is it this function that the library calls in place of libc's?
+#if defined(__linux__) && defined(__LP64__) && !MI_TSAN && !MI_ASAN
+
+  #include <sys/syscall.h>
+
+static atomic_int clock_seconds_more, clock_seconds_each; // with each reading
+
+int clock_gettime(clockid_t clock, struct timespec* t) {
+  long err = syscall(SYS_clock_gettime, clock, t);
+  int  each = atomic_load(&clock_seconds_each);
+  if (clock == CLOCK_MONOTONIC) t->tv_sec += (time_t)atomic_fetch_add(&clock_seconds_more, each) + each;
+  return (int)err;
+}
+
+static bool work_for_one_more(void) {
+  uint64_t n = n_updates();
+  for (int ms = 0; ms < 5000 && n_updates() == n; ms++) { // the library's thread may still be there
+    work();
+    sleep_ms(1);
+  }
+  return n_updates() > n;
+}
+
+// An update is no dearer for being stopped in the middle.
+static void check_stopped(void) {
+  mi_option_set(mi_option_publish, 1);
+  CHECK(n_files() == 1 && map_page());
+  atomic_store(&clock_seconds_each, 3600);
+  CHECK(work_for_one_more());
+  atomic_store(&clock_seconds_each, 0);
+  atomic_fetch_add(&clock_seconds_more, 120);
+  CHECK(work_for_one_more());
+  mi_option_set(mi_option_publish, 0);
+}
+
+#else
+
+static void check_stopped(void) {
+  test_skip("a process that was stopped", "the program has no function in place of libc's here");
+}
+
+#endif
 
 // ---- the checks -----------------------------------------------------------------------------------------------------
 
@@ -253,6 +299,7 @@ static int check_inside(const char* where) {
   check_threads();
   mi_option_set(mi_option_publish, 0);
   CHECK_EQ(n_files(), 0);
+  check_stopped();
   return check_result();
 }
 
