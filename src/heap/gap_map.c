@@ -14,6 +14,7 @@ static mi_mostly_unused mi_gap_map_t* gap_map_slabs[GAP_MAP_SLABS];
 static mi_slab_t                      gap_map_slab;
 static mi_atomic(size_t)              gap_map_n; // release: whoever sees a number finds its slab
 static mi_gap_map_t*                  gap_map_unused;
+static mi_atomic(bool)                gap_map_is_at_end; // GM1: there was none, and no number for another
 
 // ---- maps ---------------------------------------------------------------------------------------------------------------
 
@@ -25,7 +26,10 @@ mi_gap_map_t* _mi_gap_map_at(size_t i) {
 static bool gap_map_carve(size_t* i) {
   size_t         n = mi_load_relaxed(&gap_map_n);
   mi_gap_map_t** slab = &gap_map_slabs[n / GAP_MAP_SLAB];
-  if (n >= GAP_MAP_SLABS * GAP_MAP_SLAB) return false;
+  if (n >= GAP_MAP_SLABS * GAP_MAP_SLAB) {
+    mi_store_relaxed(&gap_map_is_at_end, true);
+    return false;
+  }
   if (*slab == NULL) *slab = (mi_gap_map_t*)_mi_meta_carve(&gap_map_slab, GAP_MAP_SLAB * sizeof(mi_gap_map_t));
   if (*slab == NULL) return false;
   mi_store_release(&gap_map_n, n + 1);
@@ -59,7 +63,12 @@ void _mi_gap_map_free(size_t i) {
   map->next = gap_map_unused;
   mi_store_relaxed(&map->starts[0], (uint64_t)i);
   gap_map_unused = map;
+  mi_store_relaxed(&gap_map_is_at_end, false);
   _mi_lock_release(&_mi_gap_map_lock);
+}
+
+bool _mi_gap_map_none_left(void) {
+  return mi_load_relaxed(&gap_map_is_at_end);
 }
 
 // ---- bits ---------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // The maps of gap pages (gaps.h): which units are blocks, and which are gaps.  Layer: heap.
 //
-// GM1  A map has a number of 16 bits.  One that no page has is used again; their memory is never given back.
+// GM1  A map has a number of 16 bits, so there are 4 GiB of gap pages at most.  One that no page has is used again; their memory is never
+//      given back.
 #pragma once
 
 #include "../page/page.h"
@@ -69,3 +70,6 @@ bool          _mi_gap_map_is(size_t i);
 // The number of a map that no page has; false if there is none, or no memory.
 bool _mi_gap_map_new(size_t* i);
 void _mi_gap_map_free(size_t i);
+
+// Was there no number left for the last page that wanted one?  Until one is given back no page can become a gap page.
+bool _mi_gap_map_none_left(void);

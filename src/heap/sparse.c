@@ -94,6 +94,7 @@ static void sparse_make_of(mi_theap_t* theap, size_t cls, size_t* n, size_t* n_l
   mi_page_t*      page = queue->last;
   size_t          kept = SPARSE_KEPT + SPARSE_AHEAD * (size_t)theap->classes[cls].n_refills;
   for (mi_page_t* prev; *n > 0 && *n_looks > 0 && page != NULL && queue->count > kept; page = prev, --*n_looks) {
+    if (_mi_gap_map_none_left()) break;
     prev = page->prev;
     if (sparse_holds_little(page) && _mi_gaps_make(theap, page)) --*n;
   }
@@ -150,6 +151,10 @@ static bool sparse_has_shared(const mi_theap_t* theap) {
 // True if pages are to become gap pages, or there is more to count.
 static bool sparse_has_more(mi_theap_t* theap) {
   size_t n_free;
+  if (mi_unlikely(_mi_gap_map_none_left())) {
+    theap->sparse.n_to_make = 0;
+    return false;
+  }
   if (theap->sparse.n_to_make > 0) return true;
   if (!sparse_count(theap, &n_free)) return true;
   if (!sparse_is(theap, n_free)) return false;
@@ -193,7 +198,7 @@ mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls) {
 // ---- shared pages -------------------------------------------------------------------------------------------------------
 
 static void sparse_look_at_shared(mi_theap_t* theap, size_t cls) {
-  if (sparse_has_shared(theap)) sparse_adopt_all(theap, cls);
+  if (!_mi_gap_map_none_left() && sparse_has_shared(theap)) sparse_adopt_all(theap, cls);
   theap->was_emptied = false;
 }
 

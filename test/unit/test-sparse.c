@@ -167,6 +167,25 @@ static void check_other_heap(void) {
   mi_heap_destroy(heap);
 }
 
+// As many gap pages as maps can be numbered, 4 GiB: nobody looks for more, until one is given back.
+static void check_all_maps(void) {
+  static size_t maps[UINT16_MAX];
+  mi_theap_t*   theap = _mi_thread_theap();
+  uint64_t      most_looks;
+  size_t        most_made, n_maps = 0;
+  while (n_maps < UINT16_MAX && _mi_gap_map_new(&maps[n_maps])) n_maps++;
+  CHECK_FOR(n_maps > UINT16_MAX - 64 && n_maps < UINT16_MAX, "%zu maps", n_maps);
+  fill_many(mi_heap_main(), n_many);
+  ask(theap, mi_heap_main(), &most_looks, &most_made);
+  CHECK_FOR(most_looks < 10, "%zu pages were looked at in vain", (size_t)most_looks);
+  CHECK_EQ(most_made, 0);
+  for (size_t i = 0; i < n_large; i++) mi_free(large[i]);
+  while (n_maps > 0) _mi_gap_map_free(maps[--n_maps]);
+  ask(theap, mi_heap_main(), &most_looks, &most_made);
+  CHECK(most_made > 0);
+  free_many();
+}
+
 int main(void) {
   watchdog(60);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
@@ -177,6 +196,7 @@ int main(void) {
     if (_mi_prim_machine_memory() >= GiB) check_bounded();
     else test_skip("how much one call does", "the machine has too little memory");
     check_other_heap();
+    check_all_maps();
     check_shared();
   }
   else test_skip("gap pages", "this build has none");
