@@ -9,15 +9,16 @@
 #include "spare.h"
 
 static void outbox_delete_page(mi_theap_t* theap, mi_page_t* page) {
-  if (_mi_gaps_is(page)) _mi_gaps_unmake(page);
-  else if (_mi_spare_keep(page)) return;
-  if (theap != NULL) {
-    _mi_queue_delete(theap, page);
+  if (_mi_gaps_is(page)) {
+    _mi_gaps_unmake(page); // it is of no class
   }
   else {
-    _mi_heap_delete_page(page);
-    _mi_event_freed();
+    _mi_queue_leave_home(theap, page);
+    if (_mi_spare_keep(page)) return;
   }
+  _mi_heap_delete_page(page);
+  if (theap != NULL) theap->has_deleted = true;
+  else _mi_event_freed();
 }
 
 // Does the home of the page free into it?  `theap` NULL: a thread without one.

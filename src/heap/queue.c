@@ -68,7 +68,23 @@ void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
   list_remove(&queue_class(theap, page)->queue, page);
 }
 
-void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page) {
+void _mi_queue_note_left_any(mi_theap_t* theap) {
+  mi_store_relaxed(&theap->has_left, false);
+  for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
+    mi_class_state_t* state = &theap->classes[cls];
+    state->n_pages -= (uint32_t)mi_min(state->n_pages, mi_exchange_relaxed(&theap->n_left[cls], 0u));
+  }
+}
+
+void _mi_queue_leave_home(mi_theap_t* theap, mi_page_t* page) {
+  mi_theap_t* home = mi_load_relaxed(&page->home);
+  if (home == NULL) return;
+  if (home == theap) queue_lose(theap, page);
+  else _mi_theap_count_left(home, page->cls);
+}
+
+// Gives back a page that is in no list.
+static void queue_delete(mi_theap_t* theap, mi_page_t* page) {
   queue_lose(theap, page);
   theap->has_deleted = true;
   _mi_heap_delete_page(page);
@@ -76,7 +92,7 @@ void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page) {
 
 static void queue_remove_and_delete(mi_theap_t* theap, mi_page_t* page) {
   list_remove(&queue_class(theap, page)->queue, page);
-  _mi_queue_delete(theap, page);
+  queue_delete(theap, page);
 }
 
 // An empty page, which no list has, waits for the next request of its class, if it may.
@@ -181,7 +197,9 @@ void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n) {
   mi_class_state_t* state = &theap->classes[cls];
   for (; *n > 0 && state->queue.first != NULL; (*n)--) queue_release_page(theap, &state->queue, state->queue.first);
   for (; *n > 0 && state->full.first != NULL; (*n)--) queue_release_page(theap, &state->full, state->full.first);
-  if (*n > 0) state->n_pages = state->n_fills = 0;
+  if (*n == 0) return;
+  state->n_pages = state->n_fills = 0;
+  mi_store_relaxed(&theap->n_left[cls], 0u);
 }
 
 void _mi_queue_release_all(mi_theap_t* theap) {
@@ -198,7 +216,7 @@ void _mi_queue_collect(mi_theap_t* theap, size_t cls, size_t* n) {
     mi_page_t* page = state->queue.first;
     queue_take_chain(page);
     list_remove(&state->queue, page);
-    if (_mi_page_used(page) == 0 && state->queue.count > 0) _mi_queue_delete(theap, page);
+    if (_mi_page_used(page) == 0 && state->queue.count > 0) queue_delete(theap, page);
     else list_append(&state->queue, page);
   }
 }

@@ -36,8 +36,15 @@ void _mi_queue_freed_one(mi_theap_t* theap, mi_page_t* page);
 // All blocks of a page with room are free.
 void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page);
 
-// Gives back a page that is in no list.
-void _mi_queue_delete(mi_theap_t* theap, mi_page_t* page);
+// Takes off what has left the theap (theap.h, H8).
+mi_cold void _mi_queue_note_left_any(mi_theap_t* theap);
+
+static inline void _mi_queue_note_left(mi_theap_t* theap) {
+  if (mi_unlikely(mi_load_relaxed(&theap->has_left))) _mi_queue_note_left_any(theap);
+}
+
+// Its home loses an empty page that the caller has claimed.  `theap` NULL: a thread without one.
+void _mi_queue_leave_home(mi_theap_t* theap, mi_page_t* page);
 
 // Deletes the class's last page with room if it is empty.
 void _mi_queue_delete_empty(mi_theap_t* theap, size_t cls);

@@ -94,9 +94,10 @@ static void sparse_make_of(mi_theap_t* theap, size_t cls, size_t* n, size_t* n_l
   mi_page_t*      page = queue->last;
   size_t          kept = SPARSE_KEPT + SPARSE_AHEAD * (size_t)theap->classes[cls].n_refills;
   for (mi_page_t* prev; *n > 0 && *n_looks > 0 && page != NULL && queue->count > kept; page = prev, --*n_looks) {
-    if (_mi_gap_map_none_left()) break;
     prev = page->prev;
-    if (sparse_holds_little(page) && _mi_gaps_make(theap, page)) --*n;
+    if (!sparse_holds_little(page)) continue;
+    if (_mi_gaps_make(theap, page)) --*n;
+    else if (_mi_gap_map_none_left()) break;
   }
   if (*n_looks == 0 && page != NULL) _mi_queue_bring_forward(theap, page);
 }
@@ -163,6 +164,7 @@ static bool sparse_has_more(mi_theap_t* theap) {
 }
 
 static void sparse_look(mi_theap_t* theap, size_t cls) {
+  _mi_queue_note_left(theap);
   _mi_gaps_collect(theap, SPARSE_PAGES);
   bool   has_more = sparse_has_more(theap);
   size_t n_pages = sparse_n_pages(theap);

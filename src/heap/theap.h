@@ -15,6 +15,8 @@
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
 //     that thread.  NULL while no thread has it.  Only its thread finds itself there.
 // H7  Outside of slow paths, slots + (blocks in the bin) is the bin's `total`.
+// H8  Who gives back a page, or takes it over, whose home is another theap counts it in `n_left` of that.  Its thread takes
+//     that off `n_pages` now and then: else a theap whose pages others empty would seem to have all that it ever made.
 #pragma once
 
 #include <stddef.h>
@@ -59,7 +61,7 @@ typedef struct mi_class_state_s {
   bool           has_overflowed; // a free found the bin full since it ran empty
   uint16_t       n_grown;        // blocks that the bin may hold above the limit of the class (grow.h)
   uint16_t       n_refills;      // since the theap looked for sparse pages (sparse.h), up to the maximum of the type
-  uint32_t       n_pages;        // made by this theap and not given back by it: how far the class has grown
+  uint32_t       n_pages;        // of which it is the home, as far as it has noted: how far the class has grown
   uint32_t       round;          // of the last time that the bin was filled
   int32_t        slots_then; // the bin's `slots` when the thread looked the last time whether it still uses the class
   mi_bin_book_t  book;       // of its bin
@@ -192,6 +194,8 @@ struct mi_theap_s {
   mi_sparse_t         sparse;          // ... and how far it is with that
   uint32_t            n_page_misses;   // requests that no page had room for, since it looked at shared pages
   mi_written_t        written;         // which classes fill their pages of several slices
+  mi_atomic(bool)     has_left;        // H8
+  mi_atomic(uint32_t) n_left[MI_CLASS_COUNT];
 };
 
 // What bin_offset of a page of a counted theap is above that of others (counted.h).
@@ -281,6 +285,12 @@ static mi_always_inline bool _mi_theap_push(mi_bin_t* bin, mi_block_t* block) {
 // Others read it at any time, but only one counts.
 static inline void _mi_theap_count(mi_theap_t* theap, mi_theap_count_t what, size_t n) {
   mi_store_relaxed(&theap->counts[what], mi_load_relaxed(&theap->counts[what]) + n);
+}
+
+// H8: a page of the class has another home from now on, or none.
+static inline void _mi_theap_count_left(mi_theap_t* home, size_t cls) {
+  mi_fetch_add_relaxed(&home->n_left[cls], 1u);
+  mi_store_relaxed(&home->has_left, true);
 }
 
 // The heap that the theap serves; it may end at any time, and be the main one then (heap.h, Q8).

@@ -128,6 +128,7 @@ mi_cold void _mi_trim_all(mi_theap_t* theap) {
   uint32_t round = mi_load_relaxed(&_mi_event_round);
   size_t   n = TRIM_PAGES;
   bool     has_others = mi_load_relaxed(&_mi_registry_has_others);
+  _mi_queue_note_left(theap);
   for (size_t cls = 0; cls < MI_CLASS_COUNT && n > 0; cls++) {
     if (trim_is_unused(theap, cls, round)) trim_class(theap, cls, &n);
   }

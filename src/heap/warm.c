@@ -43,6 +43,7 @@ static bool warm_push(mi_theap_t* theap, size_t n_slices) {
 // A round may be at the theap until now.
 static size_t warm_prepare(mi_theap_t* backing) {
   _mi_presence_enter(backing);
+  _mi_queue_note_left(backing);
   size_t n_slices = (warm_may_leave(backing) ? warm_slices(backing) : 0);
   if (n_slices > 0) _mi_outbox_flush(backing);
   _mi_presence_leave(backing);

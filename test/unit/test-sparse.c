@@ -154,6 +154,47 @@ static void check_bounded(void) {
   free_many();
 }
 
+// ---- pages that others empty ---------------------------------------------------------------------------------------------
+
+enum { n_turns = 500, n_turn = 64 * n_per_page };
+
+static pthread_barrier_t barrier;
+
+static void* free_turns(void* arg) {
+  mi_free(mi_malloc(1)); // it has a theap, so that full pages are parked
+  for (int turn = 0; turn < n_turns; turn++) {
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    for (size_t i = 0; i < n_turn; i++) mi_free(many[i]);
+    mi_collect(false);
+    pthread_barrier_wait(&barrier);
+  }
+  return arg;
+}
+
+// A thread whose blocks another one frees has as many pages as there are, however many it has made, and looks at them as ever.
+static void check_emptied_by_others(void) {
+  mi_theap_t* theap = _mi_thread_theap();
+  pthread_t   thread;
+  uint64_t    most_looks;
+  size_t      most_made, cls = _mi_size_class_of(left_size);
+  pthread_barrier_init(&barrier, NULL, 2);
+  CHECK_EQ(pthread_create(&thread, NULL, &free_turns, NULL), 0);
+  for (int turn = 0; turn < n_turns; turn++) {
+    pthread_barrier_wait(&barrier);
+    for (size_t k = 0; k < n_turn; k++) many[k] = mi_malloc(left_size);
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+  }
+  pthread_join(thread, NULL);
+  _mi_queue_note_left(theap);
+  CHECK_FOR(theap->classes[cls].n_pages <= 2 * n_turn / n_per_page, "%u pages", theap->classes[cls].n_pages);
+  fill_many(mi_heap_main(), n_many / 4);
+  ask(theap, mi_heap_main(), &most_looks, &most_made);
+  CHECK(n_gap_pages(theap) > 0 || !MI_GAPS);
+  free_many();
+}
+
 // It has no gap pages, so nobody looks for some.
 static void check_other_heap(void) {
   mi_heap_t* heap = mi_heap_new();
@@ -195,6 +236,7 @@ int main(void) {
   if (MI_GAPS) {
     if (_mi_prim_machine_memory() >= GiB) check_bounded();
     else test_skip("how much one call does", "the machine has too little memory");
+    check_emptied_by_others();
     check_other_heap();
     check_all_maps();
     check_shared();
