@@ -209,7 +209,7 @@ static bool message_may_show(mi_option_t max_option, mi_atomic(long)* n_shown) {
   if (_mi_option_get_fast(mi_option_verbose) > 0) return true;
   if (_mi_option_get_fast(mi_option_show_errors) == 0) return false;
   long max = _mi_option_get_fast(max_option);
-  return max < 0 || mi_fetch_add_relaxed(n_shown, 1) < max;
+  return max < 0 || (mi_load_relaxed(n_shown) < max && mi_fetch_add_relaxed(n_shown, 1) < max);
 }
 
 static void message_vwrite_fault(const char* word, const char* fmt, va_list args) {

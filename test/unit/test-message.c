@@ -175,6 +175,9 @@ static void check_limits(void) {
   for (int i = 0; i < 20; i++) _mi_message_error(harmless, "e%d", i);
   CHECK_EQ(count(sink.text, "warning"), 0);
   CHECK_EQ(count(sink.text, "mimalloc: error: e"), 5);
+  mi_option_set(mi_option_max_errors, 7); // those that were not shown do not count, or their number would wrap one day
+  for (int i = 0; i < 20; i++) _mi_message_error(harmless, "e%d", i);
+  CHECK_EQ(count(sink.text, "mimalloc: error: e"), 7);
   mi_option_set(mi_option_verbose, 1); // no limit
   for (int i = 0; i < 20; i++) _mi_message_warning("v%d", i);
   CHECK_EQ(count(sink.text, "mimalloc: warning: v"), 20);
