@@ -14,9 +14,10 @@ static int64_t stat_max(int64_t a, int64_t b) {
 
 mi_stat_count_t _mi_stat_read(mi_live_count_t* live) {
   mi_stat_count_t count;
+  int64_t         total = mi_load_relaxed(&live->total);
   count.current = stat_max(0, mi_load_relaxed(&live->current));
   count.peak = stat_max(count.current, mi_load_relaxed(&live->peak));
-  count.total = stat_max(count.peak, mi_load_relaxed(&live->total));
+  count.total = (total < 0 ? INT64_MAX : stat_max(count.peak, total)); // it only grows: that is from 8 EiB on
   return count;
 }
 
@@ -47,7 +48,7 @@ void _mi_stat_snapshot(mi_stats_t* out) {
 void _mi_stat_reset_count(mi_live_count_t* live) {
   int64_t current = mi_load_relaxed(&live->current);
   mi_store_relaxed(&live->peak, current);
-  mi_store_relaxed(&live->total, current);
+  mi_store_relaxed(&live->total, stat_max(0, current));
 }
 
 void _mi_stat_reset(void) {

@@ -5,7 +5,8 @@
 //
 // All operations are relaxed: a number is exact once the threads that change it have been waited for, and numbers of
 // different fields need not be of one moment.  A decrease may be seen before the increase it belongs to: only
-// _mi_stat_snapshot promises that nothing is negative and current <= peak <= total.
+// _mi_stat_snapshot promises that nothing is negative and current <= peak <= total.  A total of more than 8 EiB stays there when it is
+// read, up to 16 EiB.
 #pragma once
 
 #include "../base/atomic.h"

@@ -1,5 +1,5 @@
 // Proves: the statistics have the layout that programs have compiled in; the live counters are right, also when threads
-// use them at once, and never read as negative; the numbers, the table and the JSON show real blocks.
+// use them at once, and never read as negative or as less than before; the numbers, the table and the JSON show real blocks.
 #include "../check.h"
 #include "../modes/support.h"
 #include "page/size_class.h"
@@ -31,6 +31,27 @@ static void check_layout(void) {
 // Of fields that nothing in the library counts.
 #define FREE_COUNT   segments_cache
 #define FREE_COUNTER arena_rollback_count
+
+// A total of bytes that is more than can be said stays at the greatest number: large blocks that come and go reach that in days.
+static void check_large_total(void) {
+  const int64_t size = (int64_t)1 << 60;
+  mi_stats_t    s;
+  int64_t       last = 0;
+  for (int i = 0; i < 12; i++) {
+    _mi_stat_increase(&_mi_stat_live.FREE_COUNT, size);
+    _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, size);
+    _mi_stat_snapshot(&s);
+    CHECK_FOR(s.FREE_COUNT.total >= last, "%lld after %lld", (long long)s.FREE_COUNT.total, (long long)last);
+    last = s.FREE_COUNT.total;
+  }
+  CHECK_EQ(last, INT64_MAX);
+  _mi_stat_decrease(&_mi_stat_live.FREE_COUNT, size); // before the increase it belongs to
+  _mi_stat_reset();
+  _mi_stat_increase(&_mi_stat_live.FREE_COUNT, size);
+  _mi_stat_snapshot(&s);
+  CHECK_EQ(s.FREE_COUNT.total, size);
+  mi_stats_reset();
+}
 
 static void check_live(void) {
   mi_stats_t s;
@@ -305,6 +326,7 @@ int main(int argc, char** argv) {
   check_blocks(300 * KiB);
   check_blocks(1 * MiB);
   check_threads();
+  check_large_total();
   check_never_negative();
   check_table();
   check_json();
