@@ -200,10 +200,15 @@ bool _mi_life_is_right(const void* p, size_t size, size_t alignment);
 
 // ---- release --------------------------------------------------------------------------------------------------------
 
+// What is read of a slice before its home (page.h, P6).  Where blocks wait it is read when their time has come.
+static mi_always_inline size_t _mi_life_bin_offset(mi_page_t* slice) {
+  return MI_HARDENED ? 0 : _mi_page_bin_offset(slice);
+}
+
 // A block that was taken back, of a page whose home is `theap`, of the calling thread.
-static mi_always_inline void _mi_life_release(mi_theap_t* theap, mi_page_t* slice, void* p) {
+static mi_always_inline void _mi_life_release(mi_theap_t* theap, size_t bin_offset, mi_page_t* slice, void* p) {
   if (MI_HARDENED) _mi_quarantine_free_local(theap, slice, p);
-  else _mi_free_local(theap, slice, p);
+  else _mi_free_local(theap, bin_offset, slice, p);
 }
 
 // The same, of any page by its first descriptor, on a thread that has no theap: it gets one if it frees much, and with it a

@@ -125,9 +125,10 @@ void mi_free(void* p) mi_attr_noexcept {
   size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
+    size_t      bin_offset = _mi_life_bin_offset(page);
     mi_theap_t* theap = mi_load_relaxed(&page->home);
     if (mi_likely(theap == _mi_theap_default) && mi_likely(_mi_life_take_back_fast(page, p))) {
-      _mi_life_release(theap, page, p);
+      _mi_life_release(theap, bin_offset, page, p);
     }
     else {
       free_other(page, p);

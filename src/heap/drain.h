@@ -8,7 +8,8 @@
 // (docs/decisions/023).
 //
 // DR1  A drain in use is named by `bin_offset` of the page that it drains, and of no other page: so all its blocks are of that
-//      page, whose list gets them in one step.  A page that leaves its owner's hands names the bin of its class again.
+//      page, whose list gets them in one step.  A page that leaves its owner's hands names the bin of its class again.  Its next owner may
+//      drain it, too, and drains have the same offsets in all theaps: so a free reads bin_offset before `home` (page.h, P6).
 // DR2  To all others a drain is a bin like any other: its blocks count as used (page.h, P1), and a round takes it as it takes bins
 //      (bin.h).  Its slots are such that the free which makes the page empty does not find one, and comes by.
 // DR3  malloc takes nothing from a drain.  Whoever looks for blocks or for empty pages of the class brings them home before, as

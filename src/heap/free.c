@@ -95,8 +95,9 @@ static mi_always_inline void free_remote(mi_theap_t* theap, mi_page_t* page, mi_
 }
 
 void _mi_free_any(mi_theap_t* thread, mi_page_t* page, void* p) mi_attr_noexcept {
+  size_t      bin_offset = _mi_page_bin_offset(page); // first: P6
   mi_theap_t* home = mi_load_relaxed(&page->home);
   if (mi_unlikely(thread == NULL)) _mi_outbox_push(page, (mi_block_t*)p);
-  else if (home != NULL && mi_load_relaxed(&home->thread) == thread) _mi_free_local(home, page, p);
+  else if (home != NULL && mi_load_relaxed(&home->thread) == thread) _mi_free_local(home, bin_offset, page, p);
   else free_remote(thread, page, (mi_block_t*)p);
 }

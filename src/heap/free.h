@@ -39,10 +39,11 @@ static mi_always_inline void free_overflow(mi_theap_t* theap, mi_page_t* page, m
 }
 
 // Frees a block of a page whose home is this theap, of the calling thread.  `page` may be the descriptor of the block's own
-// slice.
-static mi_always_inline void _mi_free_local(mi_theap_t* theap, mi_page_t* page, void* p) {
+// slice.  Its bin_offset was read before its home (page.h, P6): else another thread may have adopted the page in between and named
+// its own drain, and the block would come into this theap's, which is another page's.
+static mi_always_inline void _mi_free_local(mi_theap_t* theap, size_t bin_offset, mi_page_t* page, void* p) {
   mi_block_t* block = (mi_block_t*)p;
-  if (mi_likely(_mi_theap_push(_mi_theap_bin(theap, mi_load_relaxed(&page->bin_offset)), block))) return;
+  if (mi_likely(_mi_theap_push(_mi_theap_bin(theap, bin_offset), block))) return;
   free_overflow(theap, page, block);
 }
 

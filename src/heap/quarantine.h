@@ -29,7 +29,8 @@ static mi_always_inline void quarantine_check(const mi_page_t* slice, mi_block_t
 static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* block) {
   mi_page_t* slice = _mi_page_at(block);
   quarantine_check(slice, block);
-  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_free_local(thread, slice, block);
+  size_t bin_offset = _mi_page_bin_offset(slice); // first: page.h, P6
+  if (mi_likely(mi_load_relaxed(&slice->home) == thread)) _mi_free_local(thread, bin_offset, slice, block);
   else _mi_free_any(thread, slice - slice->to_first, block);
 }
 

@@ -16,6 +16,8 @@
 //     then its own theap in `home` is the owner.
 // P5  kind, cls, capacity do not change while a block of the page is in use.  Only a page of blocks becomes a gap page, while it
 //     is OWNED (heap/gaps.h).
+// P6  Whoever frees reads bin_offset (acquire) before `home`: what a later owner wrote there (release) is then never taken for
+//     what the thread that reads its own theap in `home` has written.
 #pragma once
 
 #include "../arena/mapped.h"
@@ -252,7 +254,12 @@ static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
 
 static inline void _mi_page_set_bin(mi_page_t* page, size_t bin_offset) {
   mi_page_t* end = page + page->n_slices;
-  for (; page < end; page++) mi_store_relaxed(&page->bin_offset, (uint16_t)bin_offset);
+  for (; page < end; page++) mi_store_release(&page->bin_offset, (uint16_t)bin_offset); // P6
+}
+
+// For a free, by the descriptor of the block's slice, before it reads `home` (P6).
+static mi_always_inline size_t _mi_page_bin_offset(mi_page_t* slice) {
+  return mi_load_acquire(&slice->bin_offset);
 }
 
 // Walks the page's lists and checks P1; for debug builds.

@@ -124,6 +124,10 @@ FAULTS = {
         "  mi_store_relaxed(&backing->has_retired, false); // first: another may be retired meanwhile\n"
         "  while (attach_end_one(backing, false)) {\n  }\n",
         "  while (attach_end_one(backing, false)) {\n  }\n  mi_store_relaxed(&backing->has_retired, false);\n"),
+    "home-before-bin": (
+        "api/malloc.c",
+        "    size_t      bin_offset = _mi_life_bin_offset(page);\n    mi_theap_t* theap = mi_load_relaxed(&page->home);\n",
+        "    mi_theap_t* theap = mi_load_relaxed(&page->home);\n    size_t      bin_offset = _mi_life_bin_offset(page);\n"),
     "exit-leaves-the-outbox": (
         "heap/attach.c", "  _mi_outbox_flush(theap);\n  _mi_grow_undo_all(theap);", "  _mi_grow_undo_all(theap);"),
 }
@@ -137,8 +141,8 @@ PREEMPTIONS = ("claim-stays-in-pool", "park-with-chain", "share-with-chain", "ad
                "bin-settled-without-rest", "fork-keeps-what-it-gave-back", "fork-overlooks-who-only-frees",
                "fork-overlooks-the-only-theap", "fork-overlooks-claimed-gaps", "fork-settles-nothing", "fork-trusts-free-lists",
                "thread-counted-late", "exit-leaves-the-outbox", "claimer-forgets-late-frees", "push-claims-twice",
-               "pool-of-the-home", "spare-page-taken-twice", "round-does-not-look-inside", "round-lets-go-silently")
-NOT_BY_CHANCE = ("fork-overlooks-who-only-frees", "fork-overlooks-the-only-theap", "thread-counted-late")
+               "pool-of-the-home", "spare-page-taken-twice", "round-does-not-look-inside", "round-lets-go-silently", "home-before-bin")
+NOT_BY_CHANCE = ("fork-overlooks-who-only-frees", "fork-overlooks-the-only-theap", "thread-counted-late", "home-before-bin")
 
 
 def scenario(name):

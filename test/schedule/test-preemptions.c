@@ -128,6 +128,41 @@ static void hold_in_gap_page(void) {
   begin_thread(SCHEDULE_END_SEEN);
 }
 
+// ---- drains -----------------------------------------------------------------------------------------------------------------
+
+enum { drained_size = 512, n_of_page = MI_SLICE_SIZE / drained_size };
+
+static void expect_drained(const void* p, const char* otherwise) {
+  if (mi_load_relaxed(&_mi_page_at(p)->bin_offset) < MI_DRAINS_OFFSET) schedule_fail("%s", otherwise);
+}
+
+// The first of two pages is full and nobody's, and one of its blocks is held; the second one is drained.
+static void hold_and_drain(void) {
+  size_t first = n_blocks;
+  allocate(2 * n_of_page - 8, drained_size);
+  held = blocks_take(first).p;
+  free_last(n_of_page * 3 / 4);
+  expect_drained(blocks[n_blocks - 1].p, "no page of the thread that holds a block is drained");
+}
+
+// Most of the page where the held block is comes to this thread, which drains it, too.
+static void drain_page_of_held(void) {
+  enum { n_most = n_of_page * 5 / 8 };
+  size_t n = 0;
+  for (size_t i = n_blocks; i-- > 0 && n < n_most;) {
+    if (_mi_page_at(blocks[i].p) != _mi_page_at(held)) continue;
+    mi_free(blocks_take(i).p);
+    n++;
+  }
+  allocate(n, drained_size);
+  free_last(n);
+}
+
+static void drain_both(void) {
+  drain_page_of_held();
+  expect_drained(held, "the page of the held block is not drained");
+}
+
 // ---- large blocks -----------------------------------------------------------------------------------------------------------
 
 static void hold_large(void) {
@@ -383,6 +418,7 @@ static void end_heap(void) {
 
 static const pair_t pairs[] = {
     {"a free, and its page becomes a gap page", {NULL, &hold_sparse}, {&free_held, &make_gap_pages}, NULL},
+    {"a free, and another thread drains its page", {&hold_and_drain, &allocate_one}, {&free_held, &drain_both}, NULL},
     {"two frees of a large block", {NULL, &hold_large}, {&free_held, &free_held_too}, NULL},
     {"two frees of a block that is not kept", {NULL, &hold_larger}, {&free_held, &free_held_too}, NULL},
     {"a free of a large block, and its thread ends",

@@ -29,7 +29,8 @@ static const rl::memory_order unchanged = (rl::memory_order)7; // the one in the
 struct change_t {
   const char*      name;
   rl::memory_order push, take, park, share, adopt;
-  rl::memory_order owns; // of the load of the word
+  rl::memory_order owns;           // of the load of the word
+  rl::memory_order bin, names_bin; // of the load of bin_offset, and of its store
 };
 
 static change_t changed;
@@ -44,9 +45,23 @@ static rl::memory_order changed_order(const char* function) {
   std::exit(2);
 }
 
-static rl::memory_order order_in(const char* function, rl::memory_order order) {
-  rl::memory_order other = changed_order(function);
+static rl::memory_order order_or(rl::memory_order other, rl::memory_order order) {
   return other == unchanged ? order : other;
+}
+
+static rl::memory_order order_in(const char* function, rl::memory_order order) {
+  return order_or(changed_order(function), order);
+}
+
+static rl::memory_order load_order_in(const char* function) {
+  if (std::strcmp(function, "_mi_page_bin_offset") == 0) return order_or(changed.bin, rl::mo_acquire);
+  if (std::strcmp(function, "_mi_queue_owns") == 0) return order_or(changed.owns, rl::mo_acquire);
+  return rl::mo_acquire;
+}
+
+static rl::memory_order store_order_in(const char* function, rl::memory_order order) {
+  if (std::strcmp(function, "_mi_page_set_bin") == 0) return order_or(changed.names_bin, order);
+  return order;
 }
 
 // A field that no two threads may access at the same time.
@@ -87,8 +102,9 @@ typedef atomic_t<uint16_t> mi_page_capacity_t;
 #define MI_PAGE_WORD_MODEL
 #define _mi_block_set_next(b, n)  ((b)->next($) = (n))
 #define mi_load_relaxed(p)        (p)->there((p)->word.load(rl::mo_relaxed, $))
-#define mi_load_acquire(p)        (p)->there((p)->word.load(changed.owns, $))
-#define mi_store_relaxed(p, x)    (p)->word.store(x, rl::mo_relaxed, $)
+#define mi_load_acquire(p)        (p)->there((p)->word.load(load_order_in(__func__), $))
+#define mi_store_relaxed(p, x)    (p)->word.store(x, store_order_in(__func__, rl::mo_relaxed), $)
+#define mi_store_release(p, x)    (p)->word.store(x, store_order_in(__func__, rl::mo_release), $)
 #define mi_fence_acquire()        rl::atomic_thread_fence(rl::mo_acquire, $)
 #define mi_exchange_acq_rel(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acq_rel), $))
 #define mi_exchange_acquire(p, x) (p)->there((p)->word.exchange(x, order_in(__func__, rl::mo_acquire), $))
@@ -122,12 +138,14 @@ static mi_pool_t* pool_main;
 typedef mi_pool_t* pool_choice_t(mi_heap_t* heap, const mi_page_t* page);
 
 struct mi_theap_t {
-  size_t number;
+  size_t                number;
+  atomic_t<mi_theap_t*> thread;
 };
 
 struct mi_page_t {
   atomic_t<mi_theap_t*> home;
   mi_page_word_t        word;
+  atomic_t<uint16_t>    bin_offset;
   plain<mi_block_t*>    free;
   plain<int>            used;
   plain<mi_pool_t*>     pool; // in the place of `free`
@@ -148,7 +166,9 @@ static void _mi_page_unpack(mi_page_t* page, mi_chain_t chain) {
   page->check();
 }
 
-#define mi_likely(x)              (x)
+#define mi_likely(x)   (x)
+#define mi_unlikely(x) (x)
+#define mi_attr_noexcept
 #define _mi_heap_main             (*the_main)
 #define _mi_heap_of(page)         ((page)->heap)
 #define _mi_theap_count(a, b, n)  ((void)0)
@@ -168,6 +188,16 @@ static size_t _mi_pool_list_of(const mi_page_t* page) {
   return page->cls;
 }
 
+// Frees of a page's blocks (free.c), of which the model has only what they say of bin_offset: the drains of each theap have the same
+// offset, and here a theap that frees a block has a drain in use that is another page's.
+enum { BIN_OF_CLASS = 16, BIN_OF_DRAIN = 32 };
+
+static void _mi_free_local(mi_theap_t*, size_t bin_offset, mi_page_t*, void*) {
+  RL_ASSERT(bin_offset != BIN_OF_DRAIN);
+}
+static void free_remote(mi_theap_t*, mi_page_t*, mi_block_t*) {}
+static void _mi_outbox_push(mi_page_t*, mi_block_t*) {}
+
 #include "extracted.hpp"
 
 // ---- the other users of the header, for one page ----------------------------------------------------------------------
@@ -186,7 +216,8 @@ struct page_t : mi_page_t {
   // All blocks but the first n_free are in use.
   void make(mi_page_state_t state, int home_theap, int n_free, size_t claim_at_count) {
     claim_at = claim_at_count;
-    word.is_gone = home.is_gone = the_capacity.is_gone = false;
+    word.is_gone = home.is_gone = the_capacity.is_gone = bin_offset.is_gone = false;
+    mi_store_relaxed(&bin_offset, (uint16_t)BIN_OF_CLASS);
     the_main = &the_heap;
     pool_main = pools;
     mi_store_relaxed(&the_capacity, (uint16_t)CAPACITY);
@@ -194,7 +225,11 @@ struct page_t : mi_page_t {
     n_slices = 1;
     cls = 0;
     next = prev = nullptr;
-    for (int i = 0; i <= N_THEAPS; i++) theaps[i].number = (size_t)i;
+    for (int i = 0; i <= N_THEAPS; i++) {
+      theaps[i].number = (size_t)i;
+      theaps[i].thread.is_gone = false;
+      mi_store_relaxed(&theaps[i].thread, &theaps[i]);
+    }
     for (mi_pool_t& pool : pools) {
       pool.first[0].is_gone = false;
       mi_store_relaxed(&pool.first[0], (mi_page_t*)nullptr);

@@ -107,6 +107,21 @@ struct owns : scenario<owns, 2> {
   void after() { page.check_at_end(1); }
 };
 
+// The same, and the other one drains the page, as the first does another one (P6).
+struct drained : scenario<drained, 2> {
+  void before() { page.make(MI_PAGE_OWNED, 0, 1, 2); }
+  void thread(unsigned i) {
+    if (i == 0) {
+      mi_block_t* block = page.use(1);
+      page.release();
+      _mi_free_any(&page.theaps[0], &page, block);
+    }
+    else if (page.pool_adopt(1)) {
+      _mi_page_set_bin(&page, BIN_OF_DRAIN);
+    }
+  }
+};
+
 // All of it: whatever happens, the page is given back in the end.
 struct life : scenario<life, 3> {
   void before() { page.make(MI_PAGE_OWNED, 0, 1, 2); }
@@ -134,24 +149,26 @@ static const rl::memory_order rlx = rl::mo_relaxed, acq = rl::mo_acquire, rel = 
                               own = unchanged; // the header's own
 
 static const change_t changes[] = {
-//                    push take park share adopt owns
-    {"none",          own, own, own, own,  own,  acq},
+//                       push take park share adopt owns bin  names
+    {"none",             own, own, own, own, own, own, own, own},
     // The weakest that hold, together.  A claimer reads in which pool the page is, and so acquires what who shared it released;
     // then the lock of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
-    {"least",         a_r, acq, rel, rel,  a_r,  acq},
-    {"push=relaxed",  rlx, own, own, own,  own,  acq},
-    {"push=acquire",  acq, own, own, own,  own,  acq},
-    {"push=release",  rel, own, own, own,  own,  acq},
-    {"take=relaxed",  own, rlx, own, own,  own,  acq},
-    {"take=release",  own, rel, own, own,  own,  acq},
-    {"park=relaxed",  own, own, rlx, own,  own,  acq},
-    {"park=acquire",  own, own, acq, own,  own,  acq},
-    {"share=relaxed", own, own, own, rlx,  own,  acq},
-    {"share=acquire", own, own, own, acq,  own,  acq},
-    {"adopt=relaxed", own, own, own, own,  rlx,  acq},
-    {"adopt=acquire", own, own, own, own,  acq,  acq},
-    {"adopt=release", own, own, own, own,  rel,  acq},
-    {"owns=relaxed",  own, own, own, own,  own,  rlx},
+    {"least",            a_r, acq, rel, rel, a_r, own, own, own},
+    {"push=relaxed",     rlx, own, own, own, own, own, own, own},
+    {"push=acquire",     acq, own, own, own, own, own, own, own},
+    {"push=release",     rel, own, own, own, own, own, own, own},
+    {"take=relaxed",     own, rlx, own, own, own, own, own, own},
+    {"take=release",     own, rel, own, own, own, own, own, own},
+    {"park=relaxed",     own, own, rlx, own, own, own, own, own},
+    {"park=acquire",     own, own, acq, own, own, own, own, own},
+    {"share=relaxed",    own, own, own, rlx, own, own, own, own},
+    {"share=acquire",    own, own, own, acq, own, own, own, own},
+    {"adopt=relaxed",    own, own, own, own, rlx, own, own, own},
+    {"adopt=acquire",    own, own, own, own, acq, own, own, own},
+    {"adopt=release",    own, own, own, own, rel, own, own, own},
+    {"owns=relaxed",     own, own, own, own, own, rlx, own, own},
+    {"bin=relaxed",      own, own, own, own, own, own, rlx, own},
+    {"names=relaxed",    own, own, own, own, own, own, own, rlx},
 };
 // clang-format on
 
@@ -170,6 +187,7 @@ static const scenario_row_t scenarios[] = {
     {"share_adopt", &rl::simulate<share_adopt>, false,
      "push=relaxed take=release share=relaxed share=acquire adopt=relaxed adopt=release"},
     {"owns", &rl::simulate<owns>, true, "adopt=relaxed adopt=acquire adopt=release owns=relaxed"},
+    {"drained", &rl::simulate<drained>, true, "bin=relaxed names=relaxed"},
     {"life", &rl::simulate<life>, false,
      "push=relaxed push=release take=relaxed share=relaxed adopt=relaxed adopt=acquire owns=relaxed"},
 };

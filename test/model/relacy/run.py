@@ -25,6 +25,8 @@ SKIPPED = 77
 SRC = pathlib.Path(__file__).resolve().parents[3] / 'src'
 EXTRACTED = [
     ('page/page.h', '_mi_page_set_home'),
+    ('page/page.h', '_mi_page_set_bin'),
+    ('page/page.h', '_mi_page_bin_offset'),
     ('heap/queue.h', '_mi_queue_owns'),
     ('heap/pool.c', 'pool_for'),
     ('heap/pool.c', 'pool_of'),
@@ -35,6 +37,7 @@ EXTRACTED = [
     ('heap/pool.c', '_mi_pool_share'),
     ('heap/pool.c', 'pool_adopt_from'),
     ('heap/pool.c', '_mi_pool_remove'),
+    ('heap/free.c', '_mi_free_any'),
 ]
 
 # Name: (the scenario that must fail then, [(what is replaced, by what)]).
@@ -44,6 +47,8 @@ SEEDED = {
     'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
                             ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
                              '  if (_mi_page_word_state(mi_load_acquire')]),
+    'home-before-bin': ('drained', [('  size_t      bin_offset = _mi_page_bin_offset(page); // first: P6\n', ''),
+                                    ('_mi_free_local(home, bin_offset,', '_mi_free_local(home, _mi_page_bin_offset(page),')]),
     'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, pool));\n  mi_page_t* page', '  (void)heap;\n  mi_page_t* page'),
                                        ('  _mi_lock_release(pool_lock(heap, pool));\n  if (page == NULL)', '  if (page == NULL)')]),
     'wrong-pool': ('share_adopt', [('  return page->pool;', '  return pool_for(heap, page);')]),
