@@ -112,9 +112,10 @@ static mi_always_inline bool _mi_life_fits(const mi_page_t* slice, size_t new_si
   return !MI_PADDING && mi_likely(new_size <= size && new_size >= size / 2 && new_size > 0);
 }
 
-// Is it of a class, and may all of a block be read, without more to be known of it?
-static mi_always_inline bool _mi_life_is_plain(const mi_page_t* slice) {
-  return !MI_CHECKED && !MI_PADDING && !MI_TRACK && !MI_TAGS && _mi_page_block_size(slice) > 0;
+// The size of a block of a class all of which may be read, without more to be known of it; else 0.  It is read once: another
+// thread may make the page a gap page at any time, and then it is 0.
+static mi_always_inline size_t _mi_life_plain_size(const mi_page_t* slice) {
+  return MI_CHECKED || MI_PADDING || MI_TRACK || MI_TAGS ? 0 : _mi_page_block_size(slice);
 }
 
 // Tools do not know that contents move with page tables: for them they are copied.

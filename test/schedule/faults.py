@@ -128,6 +128,11 @@ FAULTS = {
         "api/malloc.c",
         "    size_t      bin_offset = _mi_life_bin_offset(page);\n    mi_theap_t* theap = mi_load_relaxed(&page->home);\n",
         "    mi_theap_t* theap = mi_load_relaxed(&page->home);\n    size_t      bin_offset = _mi_life_bin_offset(page);\n"),
+    "size-read-twice": (
+        "api/realloc.c",
+        "if (mi_unlikely(old_size == 0 || new_size == 0)) return realloc_slow(p, new_size, false, NULL);\n",
+        "if (mi_unlikely(old_size == 0 || new_size == 0)) return realloc_slow(p, new_size, false, NULL);\n"
+        "  old_size = _mi_page_block_size(slice);\n"),
     "exit-leaves-the-outbox": (
         "heap/attach.c", "  _mi_outbox_flush(theap);\n  _mi_grow_undo_all(theap);", "  _mi_grow_undo_all(theap);"),
 }
@@ -141,8 +146,10 @@ PREEMPTIONS = ("claim-stays-in-pool", "park-with-chain", "share-with-chain", "ad
                "bin-settled-without-rest", "fork-keeps-what-it-gave-back", "fork-overlooks-who-only-frees",
                "fork-overlooks-the-only-theap", "fork-overlooks-claimed-gaps", "fork-settles-nothing", "fork-trusts-free-lists",
                "thread-counted-late", "exit-leaves-the-outbox", "claimer-forgets-late-frees", "push-claims-twice",
-               "pool-of-the-home", "spare-page-taken-twice", "round-does-not-look-inside", "round-lets-go-silently", "home-before-bin")
-NOT_BY_CHANCE = ("fork-overlooks-who-only-frees", "fork-overlooks-the-only-theap", "thread-counted-late", "home-before-bin")
+               "pool-of-the-home", "spare-page-taken-twice", "round-does-not-look-inside", "round-lets-go-silently", "home-before-bin",
+               "size-read-twice")
+NOT_BY_CHANCE = ("fork-overlooks-who-only-frees", "fork-overlooks-the-only-theap", "thread-counted-late", "home-before-bin",
+                 "size-read-twice")
 
 
 def scenario(name):

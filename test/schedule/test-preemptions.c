@@ -128,6 +128,12 @@ static void hold_in_gap_page(void) {
   begin_thread(SCHEDULE_END_SEEN);
 }
 
+static void grow_held(void) {
+  uint64_t key = *(uint64_t*)held;
+  held = blocks_new(mi_realloc(held, 24 * KiB), 24 * KiB);
+  if (*(uint64_t*)held != key) schedule_fail("realloc has lost the contents of a block");
+}
+
 // ---- drains -----------------------------------------------------------------------------------------------------------------
 
 enum { drained_size = 512, n_of_page = MI_SLICE_SIZE / drained_size };
@@ -418,6 +424,7 @@ static void end_heap(void) {
 
 static const pair_t pairs[] = {
     {"a free, and its page becomes a gap page", {NULL, &hold_sparse}, {&free_held, &make_gap_pages}, NULL},
+    {"a block grows, and its page becomes a gap page", {NULL, &hold_sparse}, {&grow_held, &make_gap_pages}, &free_held},
     {"a free, and another thread drains its page", {&hold_and_drain, &allocate_one}, {&free_held, &drain_both}, NULL},
     {"two frees of a large block", {NULL, &hold_large}, {&free_held, &free_held_too}, NULL},
     {"two frees of a block that is not kept", {NULL, &hold_larger}, {&free_held, &free_held_too}, NULL},
