@@ -205,6 +205,7 @@ static void check_page(mi_check_t* c, const mi_region_t* region, size_t slice, m
   if (is_large ? _mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED               // freed
                : mi_load_relaxed(&page->home) == NULL && (c->heap != NULL || check_is_spare(page))) // just being made
     return;
+  mi_fence_acquire(); // what was made before its word, or its home, said so
   if (!CHECK_PAGE(check_is_in(page, region), "a descriptor of another place")) return;
   const mi_heap_t* heap = _mi_heap_of(page);
   if (!_mi_check_page_wants(c, heap)) return;

@@ -248,7 +248,7 @@ static inline bool _mi_page_has_room(const mi_page_t* page) {
 static inline void _mi_page_set_home(mi_page_t* page, mi_theap_t* theap) {
   mi_page_t* end = page + page->n_slices;
   do {
-    mi_store_relaxed(&page->home, theap); // ordered by the word that follows (P4)
+    mi_store_release(&page->home, theap); // release: who walks over all pages finds it made; for others see P4
   } while (++page < end);
 }
 

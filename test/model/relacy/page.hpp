@@ -31,6 +31,7 @@ struct change_t {
   rl::memory_order push, take, park, share, adopt;
   rl::memory_order owns;           // of the load of the word
   rl::memory_order bin, names_bin; // of the load of bin_offset, and of its store
+  rl::memory_order home;           // of the store of the home
 };
 
 static change_t changed;
@@ -61,6 +62,7 @@ static rl::memory_order load_order_in(const char* function) {
 
 static rl::memory_order store_order_in(const char* function, rl::memory_order order) {
   if (std::strcmp(function, "_mi_page_set_bin") == 0) return order_or(changed.names_bin, order);
+  if (std::strcmp(function, "_mi_page_set_home") == 0) return order_or(changed.home, order);
   return order;
 }
 
@@ -142,10 +144,20 @@ struct mi_theap_t {
   atomic_t<mi_theap_t*> thread;
 };
 
+typedef enum mi_page_kind_e {
+  MI_PAGE_NONE,
+  MI_PAGE_BLOCKS,
+  MI_PAGE_INTERIOR,
+  MI_PAGE_LARGE,
+  MI_PAGE_GAPS
+} mi_page_kind_t;
+
 struct mi_page_t {
   atomic_t<mi_theap_t*> home;
   mi_page_word_t        word;
   atomic_t<uint16_t>    bin_offset;
+  atomic_t<uint8_t>     kind;
+  plain<int>            made; // all that does not change any more when the page has a home
   plain<mi_block_t*>    free;
   plain<int>            used;
   plain<mi_pool_t*>     pool; // in the place of `free`
@@ -198,6 +210,15 @@ static void _mi_free_local(mi_theap_t*, size_t bin_offset, mi_page_t*, void*) {
 static void free_remote(mi_theap_t*, mi_page_t*, mi_block_t*) {}
 static void _mi_outbox_push(mi_page_t*, mi_block_t*) {}
 
+// Walking over all of them (walk.c).
+struct mi_walk_t {
+  const void *heap, *subproc;
+};
+
+static bool _mi_walk_wants(const mi_walk_t*, const mi_heap_t*) {
+  return true;
+}
+
 #include "extracted.hpp"
 
 // ---- the other users of the header, for one page ----------------------------------------------------------------------
@@ -216,8 +237,9 @@ struct page_t : mi_page_t {
   // All blocks but the first n_free are in use.
   void make(mi_page_state_t state, int home_theap, int n_free, size_t claim_at_count) {
     claim_at = claim_at_count;
-    word.is_gone = home.is_gone = the_capacity.is_gone = bin_offset.is_gone = false;
+    word.is_gone = home.is_gone = the_capacity.is_gone = bin_offset.is_gone = kind.is_gone = false;
     mi_store_relaxed(&bin_offset, (uint16_t)BIN_OF_CLASS);
+    mi_store_relaxed(&kind, (uint8_t)MI_PAGE_BLOCKS);
     the_main = &the_heap;
     pool_main = pools;
     mi_store_relaxed(&the_capacity, (uint16_t)CAPACITY);

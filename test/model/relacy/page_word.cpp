@@ -122,6 +122,27 @@ struct drained : scenario<drained, 2> {
   }
 };
 
+// A page is made while another thread walks over all pages.
+struct walk : scenario<walk, 2> {
+  void before() {
+    page.make(MI_PAGE_OWNED, NOBODY, 0, 2);
+    mi_store_relaxed(&page.home, (mi_theap_t*)nullptr);
+    mi_store_relaxed(&page.kind, (uint8_t)MI_PAGE_NONE);
+    page.made = 0;
+  }
+  void thread(unsigned i) {
+    if (i == 0) {
+      mi_store_relaxed(&page.kind, (uint8_t)MI_PAGE_BLOCKS);
+      page.made = 1;
+      _mi_page_set_home(&page, &page.theaps[0]);
+    }
+    else {
+      mi_walk_t all = {nullptr, nullptr};
+      if (walk_wants(&all, &page)) RL_ASSERT(page.made == 1);
+    }
+  }
+};
+
 // All of it: whatever happens, the page is given back in the end.
 struct life : scenario<life, 3> {
   void before() { page.make(MI_PAGE_OWNED, 0, 1, 2); }
@@ -149,26 +170,27 @@ static const rl::memory_order rlx = rl::mo_relaxed, acq = rl::mo_acquire, rel = 
                               own = unchanged; // the header's own
 
 static const change_t changes[] = {
-//                       push take park share adopt owns bin  names
-    {"none",             own, own, own, own, own, own, own, own},
+//                       push take park share adopt owns bin  names home
+    {"none",             own, own, own, own, own, own, own, own, own},
     // The weakest that hold, together.  A claimer reads in which pool the page is, and so acquires what who shared it released;
     // then the lock of the pool orders who shares and who adopts or claims.  Whoever took a chain lets go with a release later.
-    {"least",            a_r, acq, rel, rel, a_r, own, own, own},
-    {"push=relaxed",     rlx, own, own, own, own, own, own, own},
-    {"push=acquire",     acq, own, own, own, own, own, own, own},
-    {"push=release",     rel, own, own, own, own, own, own, own},
-    {"take=relaxed",     own, rlx, own, own, own, own, own, own},
-    {"take=release",     own, rel, own, own, own, own, own, own},
-    {"park=relaxed",     own, own, rlx, own, own, own, own, own},
-    {"park=acquire",     own, own, acq, own, own, own, own, own},
-    {"share=relaxed",    own, own, own, rlx, own, own, own, own},
-    {"share=acquire",    own, own, own, acq, own, own, own, own},
-    {"adopt=relaxed",    own, own, own, own, rlx, own, own, own},
-    {"adopt=acquire",    own, own, own, own, acq, own, own, own},
-    {"adopt=release",    own, own, own, own, rel, own, own, own},
-    {"owns=relaxed",     own, own, own, own, own, rlx, own, own},
-    {"bin=relaxed",      own, own, own, own, own, own, rlx, own},
-    {"names=relaxed",    own, own, own, own, own, own, own, rlx},
+    {"least",            a_r, acq, rel, rel, a_r, own, own, own, own},
+    {"push=relaxed",     rlx, own, own, own, own, own, own, own, own},
+    {"push=acquire",     acq, own, own, own, own, own, own, own, own},
+    {"push=release",     rel, own, own, own, own, own, own, own, own},
+    {"take=relaxed",     own, rlx, own, own, own, own, own, own, own},
+    {"take=release",     own, rel, own, own, own, own, own, own, own},
+    {"park=relaxed",     own, own, rlx, own, own, own, own, own, own},
+    {"park=acquire",     own, own, acq, own, own, own, own, own, own},
+    {"share=relaxed",    own, own, own, rlx, own, own, own, own, own},
+    {"share=acquire",    own, own, own, acq, own, own, own, own, own},
+    {"adopt=relaxed",    own, own, own, own, rlx, own, own, own, own},
+    {"adopt=acquire",    own, own, own, own, acq, own, own, own, own},
+    {"adopt=release",    own, own, own, own, rel, own, own, own, own},
+    {"owns=relaxed",     own, own, own, own, own, rlx, own, own, own},
+    {"bin=relaxed",      own, own, own, own, own, own, rlx, own, own},
+    {"names=relaxed",    own, own, own, own, own, own, own, rlx, own},
+    {"home=relaxed",     own, own, own, own, own, own, own, own, rlx},
 };
 // clang-format on
 
@@ -188,6 +210,7 @@ static const scenario_row_t scenarios[] = {
      "push=relaxed take=release share=relaxed share=acquire adopt=relaxed adopt=release"},
     {"owns", &rl::simulate<owns>, true, "adopt=relaxed adopt=acquire adopt=release owns=relaxed"},
     {"drained", &rl::simulate<drained>, true, "bin=relaxed names=relaxed"},
+    {"walk", &rl::simulate<walk>, true, "home=relaxed"},
     {"life", &rl::simulate<life>, false,
      "push=relaxed push=release take=relaxed share=relaxed adopt=relaxed adopt=acquire owns=relaxed"},
 };

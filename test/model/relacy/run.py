@@ -38,6 +38,7 @@ EXTRACTED = [
     ('heap/pool.c', 'pool_adopt_from'),
     ('heap/pool.c', '_mi_pool_remove'),
     ('heap/free.c', '_mi_free_any'),
+    ('heap/walk.c', 'walk_wants'),
 ]
 
 # Name: (the scenario that must fail then, [(what is replaced, by what)]).
