@@ -127,6 +127,7 @@ static mi_cold void life_report(const char* what, const mi_page_t* page, const v
 }
 
 mi_cold void _mi_life_free_failed(const mi_page_t* page, const void* p) {
+  if (p == NULL) return; // it came before the first block (arena/region.h, R1)
   if (page == NULL) page = life_find_large(p);
   else if (_mi_page_has(page, MI_PAGE_GUARDED)) _mi_guard_explain(page);
   life_report("free", page, p);
@@ -169,6 +170,7 @@ bool _mi_life_is_right(const void* p, size_t size, size_t alignment) {
 // ---- release --------------------------------------------------------------------------------------------------------
 
 mi_noinline void _mi_life_release_first(mi_page_t* page, void* p) {
+  if (p == NULL) return; // as above
   mi_theap_t* thread = _mi_thread_for_frees();
   if (MI_HARDENED) _mi_quarantine_free(page, p);
   else _mi_free_any(thread, page, p);

@@ -174,7 +174,7 @@ static mi_always_inline bool _mi_life_take_back_fast(mi_page_t* slice, void* p) 
 // The same by the first descriptor of its page; false after a report.
 static inline bool _mi_life_take_back(mi_page_t* page, void* p) {
   if (!MI_CHECKED) return true;
-  if (!_mi_verify_block(page, p, "free")) return false;
+  if (p == NULL || !_mi_verify_block(page, p, "free")) return false; // NULL: arena/region.h, R1
   _mi_verify_before(page, p, _mi_page_block_size(page));
   life_retire(p, _mi_page_block_size(page));
   return true;

@@ -112,7 +112,7 @@ static size_t realloc_ahead(size_t old_size, size_t new_size) {
 
 // A block that does not fit as it is; `slice` as in realloc_any.
 static mi_noinline void* realloc_move(const mi_page_t* slice, void* p, size_t new_size) mi_attr_noexcept {
-  size_t old_size = (slice == NULL ? 0 : _mi_life_plain_size(slice));
+  size_t old_size = (slice == NULL || p == NULL ? 0 : _mi_life_plain_size(slice)); // NULL: arena/region.h, R1
   if (mi_unlikely(old_size == 0 || new_size == 0)) return realloc_slow(p, new_size, false, NULL);
   size_t ahead = realloc_ahead(old_size, new_size);
   void*  q = (ahead > new_size ? _mi_malloc_quietly(ahead) : NULL);

@@ -3,6 +3,7 @@
 // An arena that we reserve lies in the span, where the fast paths find it, aligned as asked, beside no other; what does not
 // fit there has address space of its own; giving arenas back leaves nothing behind, in whatever order, also when the system
 // does not take them back at once; there are as many as descriptors can tell apart, and the next is refused.
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -24,6 +25,31 @@ static size_t reserve(size_t size, bool commit) {
   int    err = _mi_arena_reserve(size, commit, false, true, &index);
   CHECK_EQ(err, index == 0 ? ENOMEM : 0);
   return index;
+}
+
+static size_t n_errors;
+
+static void count_error(int err, void* arg) {
+  (void)err, (void)arg;
+  n_errors++;
+}
+
+// As a thread finds it that has not allocated, and reads `base` before it is set, and n_slices afterwards (region.h, R1).
+static void* free_before_base(void* arg) {
+  uintptr_t base = whole->base;
+  mi_store_growing(&whole->base, (uintptr_t)0);
+  mi_free(NULL);
+  mi_store_growing(&whole->base, base);
+  return arg;
+}
+
+static void check_free_before_base(void) {
+  pthread_t thread;
+  mi_register_error(&count_error, NULL);
+  CHECK_EQ(pthread_create(&thread, NULL, &free_before_base, NULL), 0);
+  CHECK_EQ(pthread_join(thread, NULL), 0);
+  mi_register_error(NULL, NULL);
+  CHECK_EQ(n_errors, 0);
 }
 
 static bool is_in_span(size_t index) {
@@ -492,6 +518,7 @@ int main(int argc, char** argv) {
   check_huge_rule();
   check_os_pages();
   if (whole->is_planned) {
+    check_free_before_base();
     check_ends();
     check_cover();
     in_child(&check_neighbour);
