@@ -37,6 +37,8 @@
 #define mi_exchange_relaxed(p, x)  mi_atomic_ns(atomic_exchange_explicit)(p, x, mi_memory_order(relaxed))
 #define mi_fetch_sub_acq_rel(p, x) mi_atomic_ns(atomic_fetch_sub_explicit)(p, x, mi_memory_order(acq_rel))
 #define mi_fetch_add_acq_rel(p, x) mi_atomic_ns(atomic_fetch_add_explicit)(p, x, mi_memory_order(acq_rel))
+#define mi_fetch_or_acq_rel(p, x)  mi_atomic_ns(atomic_fetch_or_explicit)(p, x, mi_memory_order(acq_rel))
+#define mi_fetch_and_acq_rel(p, x) mi_atomic_ns(atomic_fetch_and_explicit)(p, x, mi_memory_order(acq_rel))
 #define mi_cas_weak(p, old, x, success, failure) \
   mi_atomic_ns(atomic_compare_exchange_weak_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
 #define mi_cas_strong(p, old, x, success, failure) \

@@ -33,8 +33,19 @@ static mi_atomic(background_observer_fun_t) background_observer;
 static bool                                 background_owes_child; // the observer has not been told of a fork yet
 
 // Without a thread whoever does some work has to look at the clock.
-static void background_set_notes(bool has_thread) {
-  mi_store_relaxed(&_mi_event_sleeps, !has_thread && mi_load_relaxed(&background_observer) != NULL);
+static bool background_wants_notes(void) {
+  return mi_load_relaxed(&background_state) == BACKGROUND_NONE && mi_load_relaxed(&background_observer) != NULL;
+}
+
+// By whoever has changed either, until what is noted is what holds: another thread may change the other one meanwhile.  Of two
+// the later one to note it sees what the earlier one has changed before.
+static void background_set_notes(void) {
+  bool wants;
+  do {
+    wants = background_wants_notes();
+    if (wants) mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_NOTES);
+    else mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_NOTES);
+  } while (wants != background_wants_notes());
 }
 
 // False if there is none.
@@ -85,9 +96,13 @@ static bool background_has_work(void) {
   return _mi_purge_interval() >= 0 && background_is_worth() && (_mi_purge_has_more() || _mi_idle_has_work());
 }
 
+static bool background_sleeps(void) {
+  return (mi_load_relaxed(&_mi_event_sleeps) & MI_EVENT_SLEEPS) != 0;
+}
+
 // Nothing to do until somebody calls.
 static void background_sleep(uint32_t calls) {
-  mi_store_relaxed(&_mi_event_sleeps, true);
+  mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_SLEEPS);
   mi_fence_seq_cst(); // whoever is the last thread and ends sees that we sleep, or we see that
   // Who adds work has no fence.  So we look again after a round: by then we see what was added by a thread that did not see us sleep.
   int64_t timeout = background_round_ms();
@@ -95,7 +110,7 @@ static void background_sleep(uint32_t calls) {
     _mi_prim_wait(&background_calls, calls, timeout);
     timeout = -1;
   }
-  mi_store_relaxed(&_mi_event_sleeps, false);
+  mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_SLEEPS);
 }
 
 // The program has no other thread.  True unless it gets one just now.
@@ -107,10 +122,11 @@ static bool background_end(void) {
   _mi_purge_by_amount();
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread
-  background_set_notes(false);
+  background_set_notes();
   if (_mi_prim_thread_watched() == 0) return true;
   uint32_t state = BACKGROUND_NONE;
   if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return true;
+  background_set_notes();
   _mi_purge_set_has_thread(true);
   return false;
 }
@@ -136,7 +152,7 @@ static bool background_round_locked(void) {
 }
 
 static void background_run(void) {
-  background_set_notes(true);
+  background_set_notes();
   int quiet = 0, alone = 0; // rounds without work, and without other threads of the program
   for (;;) {
     uint32_t calls = mi_load_acquire(&background_calls); // before we look whether there are threads: the last one calls
@@ -182,6 +198,7 @@ static void background_on_started(void) {
   _mi_purge_set_has_thread(false);
   _mi_warm_end_all(); // as background_end does: a thread may have ended meanwhile
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
+  background_set_notes();
 }
 
 // One of its threads ends; if it was the last, so does ours.  BG5
@@ -190,7 +207,7 @@ static void background_on_ended(bool is_last) {
   if (_mi_prim_thread_watched() != 0 || !(runs || is_last)) return;
   mi_store_release(&background_must_end, is_last);
   mi_fence_seq_cst(); // see background_sleep; between two rounds it finds out by itself
-  if (is_last || mi_load_relaxed(&_mi_event_sleeps)) background_call();
+  if (is_last || background_sleeps()) background_call();
   if (is_last) _mi_prim_thread_join();
 }
 
@@ -220,7 +237,7 @@ static void background_on_event(bool wake) {
   else if (!runs) {
     background_by_clock();
   }
-  else if (mi_load_relaxed(&_mi_event_sleeps) && background_is_worth()) {
+  else if (background_sleeps() && background_is_worth()) {
     background_call();
   }
 }
@@ -247,7 +264,8 @@ void _mi_background_after_fork(void) {
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
   _mi_purge_set_has_thread(false);
   background_tell(MI_BACKGROUND_CHILD);
-  background_set_notes(false);
+  mi_store_relaxed(&_mi_event_sleeps, 0u);
+  background_set_notes();
 }
 
 void _mi_background_after_lone_fork(void) {
@@ -260,5 +278,5 @@ void _mi_background_after_lone_fork(void) {
 
 void _mi_background_observe(void (*observer)(mi_background_event_t event)) {
   mi_store_release(&background_observer, observer);
-  if (mi_load_acquire(&background_state) == BACKGROUND_NONE) background_set_notes(false);
+  background_set_notes();
 }

@@ -3,7 +3,7 @@
 //   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), sampling (sampler.h), a soft
 //                       limit on memory that was crossed (arena/limit.h), a request by a signal
 //   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
-//   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds
+//   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds: a bit each
 //
 // EV1  Rounds lie above slow paths in the order of layers: background.c registers the one function that slow paths call.
 #pragma once
@@ -39,7 +39,10 @@ void _mi_event_set_limit(bool is_crossed);
 void _mi_event_after_fork(uint32_t n_sampling, bool has_orphans);
 
 extern mi_atomic(uint32_t) _mi_event_round;
-extern mi_atomic(bool)     _mi_event_sleeps;
+extern mi_atomic(uint32_t) _mi_event_sleeps;
+
+#define MI_EVENT_SLEEPS 1u // the thread changes it
+#define MI_EVENT_NOTES  2u // work is to be noted, as there is no thread
 
 // `wake`: a round is wanted although little memory is in use.
 typedef void mi_event_poll_fun(bool wake);
@@ -64,5 +67,5 @@ void _mi_event_freed(void);
 
 // Some work was done that may be worth a round.
 static inline void _mi_event_note(void) {
-  if (mi_unlikely(mi_load_relaxed(&_mi_event_sleeps))) _mi_event_poll();
+  if (mi_unlikely(mi_load_relaxed(&_mi_event_sleeps) != 0)) _mi_event_poll();
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles page_word.cpp and runs each scenario: unchanged it must hold, with each change that it is meant to find it
-must fail.  Exit status 0: all as expected; 1: something was not; 77: skipped, as Relacy is not installed.
+"""Compiles page_word.cpp and words.cpp and runs each scenario: unchanged it must hold, with each change that it is meant to find
+it must fail.  Exit status 0: all as expected; 1: something was not; 77: skipped, as Relacy is not installed.
 
-What the pool does with the page word is taken from the sources as it is there (EXTRACTED), and is compiled again with each
-of a few faults (SEEDED).
+The functions that they are about are taken from the sources as they are there (EXTRACTED), and are compiled again with each of a
+few faults (SEEDED).
 
   run.py [--compiler g++]
   run.py --show SCENARIO CHANGE     one of them, with the interleaving in which Relacy finds the fault
@@ -18,41 +18,57 @@ import sys
 import tempfile
 import time
 
-SOURCE = pathlib.Path(__file__).with_name('page_word.cpp')
+HERE = pathlib.Path(__file__).parent
 FAULT = re.compile(r'^(DATA RACE|USER ASSERT|ACCESS TO UNINITIALIZED|access to freed|DEADLOCK|LIVELOCK).*$', re.M)
 SKIPPED = 77
 
 SRC = pathlib.Path(__file__).resolve().parents[3] / 'src'
-EXTRACTED = [
-    ('page/page.h', '_mi_page_set_home'),
-    ('page/page.h', '_mi_page_set_bin'),
-    ('page/page.h', '_mi_page_bin_offset'),
-    ('heap/queue.h', '_mi_queue_owns'),
-    ('heap/pool.c', 'pool_for'),
-    ('heap/pool.c', 'pool_of'),
-    ('heap/pool.c', 'pool_lock_one'),
-    ('heap/pool.c', 'pool_push'),
-    ('heap/pool.c', 'pool_add'),
-    ('heap/pool.c', 'pool_unlink'),
-    ('heap/pool.c', '_mi_pool_share'),
-    ('heap/pool.c', 'pool_adopt_from'),
-    ('heap/pool.c', '_mi_pool_remove'),
-    ('heap/free.c', '_mi_free_any'),
-    ('heap/walk.c', 'walk_wants'),
-]
+EXTRACTED = {
+    'page_word': [
+        ('page/page.h', '_mi_page_set_home'),
+        ('page/page.h', '_mi_page_set_bin'),
+        ('page/page.h', '_mi_page_bin_offset'),
+        ('heap/queue.h', '_mi_queue_owns'),
+        ('heap/pool.c', 'pool_for'),
+        ('heap/pool.c', 'pool_of'),
+        ('heap/pool.c', 'pool_lock_one'),
+        ('heap/pool.c', 'pool_push'),
+        ('heap/pool.c', 'pool_add'),
+        ('heap/pool.c', 'pool_unlink'),
+        ('heap/pool.c', '_mi_pool_share'),
+        ('heap/pool.c', 'pool_adopt_from'),
+        ('heap/pool.c', '_mi_pool_remove'),
+        ('heap/free.c', '_mi_free_any'),
+        ('heap/walk.c', 'walk_wants'),
+    ],
+    'words': [
+        ('heap/background.c', 'background_wants_notes'),
+        ('heap/background.c', 'background_set_notes'),
+        ('heap/background.c', 'background_sleeps'),
+        ('heap/background.c', 'background_end'),
+        ('heap/background.c', '_mi_background_observe'),
+    ],
+}
 
 # Name: (the scenario that must fail then, [(what is replaced, by what)]).
 SEEDED = {
-    'home-late': ('owns', [('_mi_page_set_home(page, home); // before', '// before'),
-                           ('adopt(&page->word, &free)) {', 'adopt(&page->word, &free)) {\n_mi_page_set_home(page, home);')]),
-    'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
-                            ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
-                             '  if (_mi_page_word_state(mi_load_acquire')]),
-    'home-before-bin': ('drained', [('  size_t      bin_offset = _mi_page_bin_offset(page); // first: P6\n', ''),
-                                    ('_mi_free_local(home, bin_offset,', '_mi_free_local(home, _mi_page_bin_offset(page),')]),
-    'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, pool));\n  mi_page_t* page', '  (void)heap;\n  mi_page_t* page'),
-                                       ('  _mi_lock_release(pool_lock(heap, pool));\n  if (page == NULL)', '  if (page == NULL)')]),
-    'wrong-pool': ('share_adopt', [('  return page->pool;', '  return pool_for(heap, page);')]),
+    'page_word': {
+        'home-late': ('owns', [('_mi_page_set_home(page, home); // before', '// before'),
+                               ('adopt(&page->word, &free)) {', 'adopt(&page->word, &free)) {\n_mi_page_set_home(page, home);')]),
+        'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
+                                ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
+                                 '  if (_mi_page_word_state(mi_load_acquire')]),
+        'home-before-bin': ('drained', [('  size_t      bin_offset = _mi_page_bin_offset(page); // first: P6\n', ''),
+                                        ('_mi_free_local(home, bin_offset,', '_mi_free_local(home, _mi_page_bin_offset(page),')]),
+        'adopt-unlocked': ('share_adopt', [('  _mi_lock_acquire(pool_lock(heap, pool));\n  mi_page_t* page', '  (void)heap;\n  mi_page_t* page'),
+                                           ('  _mi_lock_release(pool_lock(heap, pool));\n  if (page == NULL)', '  if (page == NULL)')]),
+        'wrong-pool': ('share_adopt', [('  return page->pool;', '  return pool_for(heap, page);')]),
+    },
+    'words': {
+        'noted-once': ('observe', [('} while (wants != background_wants_notes());', '} while (false);')]),
+        'noted-by-a-store': ('late_end', [('mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_NOTES)',
+                                           'mi_store_relaxed(&_mi_event_sleeps, 0u)')]),
+    },
 }
 
 
@@ -78,22 +94,22 @@ def function_of(file, name):
     return found[0].removeprefix('static ').removeprefix('inline ').removeprefix('mi_always_inline ').removeprefix('mi_noinline ')
 
 
-def extracted(seeded=None):
-    text = '\n\n'.join('static ' + function_of(file, name) for file, name in EXTRACTED) + '\n'
-    for before, after in SEEDED[seeded][1] if seeded else []:
+def extracted(model, seeded=None):
+    text = '\n\n'.join('static ' + function_of(file, name) for file, name in EXTRACTED[model]) + '\n'
+    for before, after in SEEDED[model][seeded][1] if seeded else []:
         if text.count(before) != 1: sys.exit(f'{seeded}: the sources have {text.count(before)} times: {before}')
         text = text.replace(before, after)
     return text
 
 
-def compiled(compiler, folder, seeded=None):
+def compiled(compiler, folder, model, seeded=None):
     """The program, or None."""
-    place = pathlib.Path(folder, seeded or 'unchanged')
-    place.mkdir()
-    (place / 'extracted.hpp').write_text(extracted(seeded), encoding='utf-8')
-    command = [compiler, '-std=c++17', '-O1', '-Wall', '-Wextra', '-Werror', f'-I{place}', str(SOURCE), '-o',
-               str(place / 'page_word')]
-    return place / 'page_word' if subprocess.run(command).returncode == 0 else None
+    place = pathlib.Path(folder, model, seeded or 'unchanged')
+    place.mkdir(parents=True)
+    (place / 'extracted.hpp').write_text(extracted(model, seeded), encoding='utf-8')
+    command = [compiler, '-std=c++17', '-O1', '-Wall', '-Wextra', '-Werror', f'-I{place}', str(HERE / f'{model}.cpp'), '-o',
+               str(place / model)]
+    return place / model if subprocess.run(command).returncode == 0 else None
 
 
 def run_one(program, scenario, change):
@@ -107,19 +123,32 @@ def run_one(program, scenario, change):
     return 'broken', f'exit status {done.returncode}: {(done.stdout + done.stderr)[-200:]}', seconds
 
 
+def rows_of(model, programs):
+    rows = subprocess.run([programs[model, None], '--list'], text=True, capture_output=True, check=True).stdout.splitlines()
+    rows = [(programs[model, None], *row.split()) for row in rows]
+    return rows + [(programs[model, name], scenario, name, 'fails') for name, (scenario, _) in SEEDED[model].items()]
+
+
 def run_all(programs):
-    rows = subprocess.run([programs[None], '--list'], text=True, capture_output=True, check=True).stdout.splitlines()
-    rows = [(programs[None], *row.split()) for row in rows]
-    rows += [(programs[name], scenario, name, 'fails') for name, (scenario, _) in SEEDED.items()]
+    rows = [row for model in EXTRACTED for row in rows_of(model, programs)]
+    seeded = {name for model in SEEDED.values() for name in model}
     n_wrong = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = pool.map(lambda row: run_one(row[0], row[1], 'none' if row[2] in SEEDED else row[2]), rows)
+        results = pool.map(lambda row: run_one(row[0], row[1], 'none' if row[2] in seeded else row[2]), rows)
         for (_, scenario, change, expected), (result, fault, seconds) in zip(rows, results):
             n_wrong += result != expected
             print(f'{"ok" if result == expected else "WRONG":6} {scenario:12} {change:18} {result:7} {seconds:5.1f} s'
                   f'  {fault}', flush=True)
     print(f'{len(rows)} runs, {n_wrong} not as expected')
     return 1 if n_wrong or not rows else 0
+
+
+def show(programs, scenario, change):
+    """By the program that has the scenario: the other one ends with 2."""
+    for (_, seeded), program in programs.items():
+        status = subprocess.run([program, scenario, 'none' if seeded else change]).returncode
+        if status != 2: return status
+    return 2
 
 
 def main():
@@ -132,12 +161,12 @@ def main():
         print(f'SKIP model-relacy: {reason}')
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
-        names = [None, *SEEDED]
-        if args.show: names = [args.show[1] if args.show[1] in SEEDED else None]
+        names = [(model, name) for model in EXTRACTED for name in (None, *SEEDED[model])]
+        if args.show: names = [name for name in names if name[1] == (args.show[1] if any(args.show[1] in model for model in SEEDED.values()) else None)]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            programs = dict(zip(names, pool.map(lambda name: compiled(args.compiler, folder, name), names)))
+            programs = dict(zip(names, pool.map(lambda name: compiled(args.compiler, folder, *name), names)))
         if None in programs.values(): return 1
-        if args.show: return subprocess.run([programs[names[0]], args.show[0], 'none' if names[0] else args.show[1]]).returncode
+        if args.show: return show(programs, *args.show)
         return run_all(programs)
 
 

@@ -1,0 +1,132 @@
+// Words by which threads tell each other something, under the C11 memory model: the functions of the sources that run.py extracts, with
+// Relacy's atomics, in small scenarios.  As page_word.cpp, but for the orders, which run.py changes.
+//
+//   words --list, words SCENARIO none      as there
+#include <relacy/relacy.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#undef assert
+
+// ---- what the functions are made of -----------------------------------------------------------------------------------
+
+#define mi_load_relaxed(p)         (p)->load(rl::mo_relaxed, $)
+#define mi_load_acquire(p)         (p)->load(rl::mo_acquire, $)
+#define mi_store_relaxed(p, x)     (p)->store(x, rl::mo_relaxed, $)
+#define mi_store_release(p, x)     (p)->store(x, rl::mo_release, $)
+#define mi_fetch_or_acq_rel(p, x)  (p)->fetch_or(x, rl::mo_acq_rel, $)
+#define mi_fetch_and_acq_rel(p, x) (p)->fetch_and(x, rl::mo_acq_rel, $)
+#define mi_fence_seq_cst()         rl::atomic_thread_fence(rl::mo_seq_cst, $)
+#define mi_cas_strong(p, old, x, success, failure) \
+  (p)->compare_exchange_strong(*(old), x, rl::mo_##success, $, rl::mo_##failure, $)
+
+enum { BACKGROUND_NONE, BACKGROUND_RUNS };
+enum { MI_BACKGROUND_ROUND };
+typedef int mi_background_event_t;
+typedef void (*observer_t)(mi_background_event_t event);
+
+static const uint32_t MI_EVENT_SLEEPS = 1, MI_EVENT_NOTES = 2;
+
+// Relacy has no atomic pointers to functions.
+struct observer_word_t {
+  rl::atomic<void*> word;
+  void*             load(rl::memory_order order, rl::debug_info_param at) { return word.load(order, at); }
+  void store(observer_t f, rl::memory_order order, rl::debug_info_param at) { word.store((void*)f, order, at); }
+};
+
+struct world_t {
+  rl::atomic<uint32_t> state, sleeps;
+  observer_word_t      observer;
+  rl::atomic<size_t>   n_watched;
+
+  void make() {
+    state.store(BACKGROUND_RUNS, rl::mo_relaxed, $);
+    sleeps.store(0, rl::mo_relaxed, $);
+    observer.store(nullptr, rl::mo_relaxed, $);
+    n_watched.store(0, rl::mo_relaxed, $);
+  }
+};
+
+static world_t* world;
+
+#define background_state    world->state
+#define background_observer world->observer
+#define _mi_event_sleeps    world->sleeps
+
+static size_t _mi_prim_thread_watched(void) {
+  return mi_load_acquire(&world->n_watched);
+}
+
+static void _mi_purge_set_has_thread(bool) {}
+static void _mi_warm_end_all(void) {}
+static void _mi_spare_drop_all(void) {}
+static void _mi_purge_end_hold(void) {}
+static void _mi_purge_by_amount(void) {}
+static void observe_round(mi_background_event_t) {}
+
+#include "extracted.hpp"
+
+// ---- scenarios ------------------------------------------------------------------------------------------------------
+
+template <typename scenario_t>
+struct scenario : rl::test_suite<scenario_t, 2> {
+  world_t the_world;
+  void    before() {
+    world = &the_world;
+    the_world.make();
+  }
+};
+
+// The library's thread ends while somebody begins to observe rounds: who works is to note it then.
+struct observe : scenario<observe> {
+  void thread(unsigned i) {
+    if (i == 0) background_end();
+    else _mi_background_observe(&observe_round);
+  }
+  void after() { RL_ASSERT(mi_load_relaxed(&world->sleeps) == MI_EVENT_NOTES); }
+};
+
+// It is late in ending, and the next one sleeps already.
+struct late_end : scenario<late_end> {
+  void thread(unsigned i) {
+    uint32_t state = BACKGROUND_NONE;
+    if (i == 0) background_end();
+    else if (mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed))
+      mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_SLEEPS);
+  }
+  void after() { RL_ASSERT(background_sleeps() == (mi_load_relaxed(&background_state) == BACKGROUND_RUNS)); }
+};
+
+// ---- what is run ----------------------------------------------------------------------------------------------------
+
+struct scenario_row_t {
+  const char* name;
+  bool (*simulate)(rl::test_params& params);
+};
+
+static const scenario_row_t scenarios[] = {
+    {"observe", &rl::simulate<observe>},
+    {"late_end", &rl::simulate<late_end>},
+};
+
+// All interleavings, and then many at random, in which loads see values that are older still.
+static bool holds(const scenario_row_t& scenario) {
+  rl::test_params search;
+  search.search_type = rl::sched_bound;
+  search.context_bound = 4;
+  if (!scenario.simulate(search)) return false;
+  rl::test_params random;
+  random.search_type = rl::sched_random;
+  random.iteration_count = 300000;
+  return scenario.simulate(random);
+}
+
+int main(int argc, char** argv) {
+  for (const scenario_row_t& scenario : scenarios) {
+    if (argc == 2) std::printf("%s none holds\n", scenario.name);
+    else if (argc == 3 && std::strcmp(scenario.name, argv[1]) == 0) return holds(scenario) ? 0 : 1;
+  }
+  return argc == 2 ? 0 : 2;
+}
