@@ -205,7 +205,7 @@ static void background_on_started(void) {
 static void background_on_ended(bool is_last) {
   bool runs = (mi_load_relaxed(&background_state) == BACKGROUND_RUNS);
   if (_mi_prim_thread_watched() != 0 || !(runs || is_last)) return;
-  mi_store_release(&background_must_end, is_last);
+  if (is_last) mi_store_release(&background_must_end, true); // else another thread may be the last, and have said so
   mi_fence_seq_cst(); // see background_sleep; between two rounds it finds out by itself
   if (is_last || background_sleeps()) background_call();
   if (is_last) _mi_prim_thread_join();

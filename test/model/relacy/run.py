@@ -46,7 +46,9 @@ EXTRACTED = {
         ('heap/background.c', 'background_set_notes'),
         ('heap/background.c', 'background_sleeps'),
         ('heap/background.c', 'background_end'),
+        ('heap/background.c', 'background_on_ended'),
         ('heap/background.c', '_mi_background_observe'),
+        ('prim/thread_exit.c', 'thread_exit_tell'),
     ],
 }
 
@@ -68,6 +70,9 @@ SEEDED = {
         'noted-once': ('observe', [('} while (wants != background_wants_notes());', '} while (false);')]),
         'noted-by-a-store': ('late_end', [('mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_NOTES)',
                                            'mi_store_relaxed(&_mi_event_sleeps, 0u)')]),
+        'last-taken-back': ('last', [('if (is_last) mi_store_release(&background_must_end, true);',
+                                      'mi_store_release(&background_must_end, is_last);')]),
+        'told-without-fence': ('last', [('  mi_fence_seq_cst();\n  bool is_last', '  bool is_last')]),
     },
 }
 

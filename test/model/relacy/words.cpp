@@ -18,6 +18,7 @@
 #define mi_store_release(p, x)     (p)->store(x, rl::mo_release, $)
 #define mi_fetch_or_acq_rel(p, x)  (p)->fetch_or(x, rl::mo_acq_rel, $)
 #define mi_fetch_and_acq_rel(p, x) (p)->fetch_and(x, rl::mo_acq_rel, $)
+#define mi_fetch_sub_acq_rel(p, x) (p)->fetch_sub(x, rl::mo_acq_rel, $)
 #define mi_fence_seq_cst()         rl::atomic_thread_fence(rl::mo_seq_cst, $)
 #define mi_cas_strong(p, old, x, success, failure) \
   (p)->compare_exchange_strong(*(old), x, rl::mo_##success, $, rl::mo_##failure, $)
@@ -39,21 +40,26 @@ struct observer_word_t {
 struct world_t {
   rl::atomic<uint32_t> state, sleeps;
   observer_word_t      observer;
+  rl::atomic<bool>     must_end, main_ended;
   rl::atomic<size_t>   n_watched;
 
   void make() {
     state.store(BACKGROUND_RUNS, rl::mo_relaxed, $);
     sleeps.store(0, rl::mo_relaxed, $);
     observer.store(nullptr, rl::mo_relaxed, $);
+    must_end.store(false, rl::mo_relaxed, $);
+    main_ended.store(false, rl::mo_relaxed, $);
     n_watched.store(0, rl::mo_relaxed, $);
   }
 };
 
 static world_t* world;
 
-#define background_state    world->state
-#define background_observer world->observer
-#define _mi_event_sleeps    world->sleeps
+#define background_state       world->state
+#define background_observer    world->observer
+#define background_must_end    world->must_end
+#define _mi_event_sleeps       world->sleeps
+#define thread_exit_main_ended world->main_ended
 
 static size_t _mi_prim_thread_watched(void) {
   return mi_load_acquire(&world->n_watched);
@@ -64,7 +70,12 @@ static void _mi_warm_end_all(void) {}
 static void _mi_spare_drop_all(void) {}
 static void _mi_purge_end_hold(void) {}
 static void _mi_purge_by_amount(void) {}
+static void background_call(void) {}
+static void _mi_prim_thread_join(void) {}
 static void observe_round(mi_background_event_t) {}
+
+static void background_on_ended(bool is_last);
+static void (*thread_exit_ended)(bool is_last) = &background_on_ended;
 
 #include "extracted.hpp"
 
@@ -99,6 +110,20 @@ struct late_end : scenario<late_end> {
   void after() { RL_ASSERT(background_sleeps() == (mi_load_relaxed(&background_state) == BACKGROUND_RUNS)); }
 };
 
+// The main thread and the only other one end: our own is told that there is none left.
+struct last : scenario<last> {
+  void before() {
+    scenario<last>::before();
+    mi_store_relaxed(&world->n_watched, (size_t)1);
+  }
+  void thread(unsigned i) {
+    if (i == 0) mi_store_relaxed(&world->main_ended, true);
+    else mi_fetch_sub_acq_rel(&world->n_watched, (size_t)1);
+    thread_exit_tell();
+  }
+  void after() { RL_ASSERT(mi_load_relaxed(&world->must_end)); }
+};
+
 // ---- what is run ----------------------------------------------------------------------------------------------------
 
 struct scenario_row_t {
@@ -109,6 +134,7 @@ struct scenario_row_t {
 static const scenario_row_t scenarios[] = {
     {"observe", &rl::simulate<observe>},
     {"late_end", &rl::simulate<late_end>},
+    {"last", &rl::simulate<last>},
 };
 
 // All interleavings, and then many at random, in which loads see values that are older still.
