@@ -57,7 +57,7 @@ static mi_cold void options_warn_faulty(mi_option_t option) {
 // Whoever reads an option first may be what messages need, so this comes later: with the next call from the program.
 static void options_warn(void) {
   if (mi_likely(!mi_load_acquire(&_mi_option_has_faults))) return;
-  mi_store_relaxed(&_mi_option_has_faults, false);
+  if (!mi_exchange_acquire(&_mi_option_has_faults, false)) return; // a store could hide what another thread finds now
   for (int i = 0; i < (int)MI_OPTION_COUNT; i++) {
     if (mi_exchange_acquire(&_mi_option_cells[i].is_faulty, false)) options_warn_faulty((mi_option_t)i);
   }
