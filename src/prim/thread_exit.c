@@ -17,8 +17,8 @@
 
 #define EXIT_WAIT_MS 2000 // for threads that are just ending, when the code goes
 
-static pthread_key_t thread_exit_key;
-static bool          thread_exit_has_key;
+static pthread_key_t   thread_exit_key;
+static mi_atomic(bool) thread_exit_has_key; // a library that goes sets it back while other threads run
 static void (*thread_exit_done)(void);
 static pthread_t thread_exit_main; // the thread with which the process began
 static bool      thread_exit_knows_main;
@@ -74,13 +74,13 @@ static void thread_exit_destructor(void* value) {
   mi_fetch_sub_acq_rel(&thread_exit_n_inside, 1u);
 }
 
-// What the key holds for the calling thread; 0: it is not armed.
-static uintptr_t thread_exit_state(void) {
-  return thread_exit_has_key ? (uintptr_t)pthread_getspecific(thread_exit_key) : 0;
+bool _mi_thread_exit_has_key(void) {
+  return mi_load_acquire(&thread_exit_has_key); // acquire: the key was made before
 }
 
-bool _mi_thread_exit_has_key(void) {
-  return thread_exit_has_key;
+// What the key holds for the calling thread; 0: it is not armed.
+static uintptr_t thread_exit_state(void) {
+  return _mi_thread_exit_has_key() ? (uintptr_t)pthread_getspecific(thread_exit_key) : 0;
 }
 
 bool _mi_thread_exit_is_main(void) {
@@ -88,7 +88,7 @@ bool _mi_thread_exit_is_main(void) {
 }
 
 int _mi_thread_exit_arm(bool is_watched) {
-  if (!thread_exit_has_key) return ENOTSUP;
+  if (!_mi_thread_exit_has_key()) return ENOTSUP;
   uintptr_t state = thread_exit_state();
   if (state == 0) state = EXIT_ARMED;
   if (is_watched) state |= EXIT_WATCHED;
@@ -97,7 +97,7 @@ int _mi_thread_exit_arm(bool is_watched) {
 }
 
 void _mi_thread_exit_make_key(void) {
-  thread_exit_has_key = (pthread_key_create(&thread_exit_key, &thread_exit_destructor) == 0);
+  mi_store_release(&thread_exit_has_key, pthread_key_create(&thread_exit_key, &thread_exit_destructor) == 0);
 }
 
 void _mi_prim_thread_exit_init(void (*done)(void)) {
@@ -110,8 +110,7 @@ void _mi_prim_thread_exit_init(void (*done)(void)) {
 // Threads that are in the destructor leave it before its code goes.  One that never does is waited for no longer: it may be what
 // the caller has interrupted, as a handler of a signal that ends the process.
 void _mi_prim_thread_exit_stop(void) {
-  if (!thread_exit_has_key) return;
-  thread_exit_has_key = false;
+  if (!mi_exchange_acq_rel(&thread_exit_has_key, false)) return;
   pthread_key_delete(thread_exit_key);
   for (int ms = 0; ms < EXIT_WAIT_MS; ms++) {
     uint32_t n = mi_load_acquire(&thread_exit_n_inside);
