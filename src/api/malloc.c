@@ -122,7 +122,7 @@ void mi_free(void* p) mi_attr_noexcept {
   _mi_life_give_up(p);
   if (MI_TAGS && mi_unlikely(!_mi_life_untag(&p))) return;
   const mi_region_t* region = &_mi_region_all[0];
-  size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
+  size_t             slice = ((uintptr_t)p - mi_load_growing_relaxed(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) {
     mi_page_t*  page = (mi_page_t*)_mi_region_descriptor(region, slice);
     size_t      bin_offset = _mi_life_bin_offset(page);

@@ -126,7 +126,7 @@ static mi_noinline void* realloc_move(const mi_page_t* slice, void* p, size_t ne
 // The descriptor of the slice in region 0, where nearly all blocks are.
 static mi_always_inline const mi_page_t* realloc_slice(const void* p) {
   const mi_region_t* region = &_mi_region_all[0];
-  size_t             slice = ((uintptr_t)p - mi_load_growing(&region->base)) >> MI_SLICE_SHIFT;
+  size_t             slice = ((uintptr_t)p - mi_load_growing_relaxed(&region->base)) >> MI_SLICE_SHIFT;
   return mi_likely(slice < mi_load_growing(&region->n_slices)) ? (const mi_page_t*)_mi_region_descriptor(region, slice)
                                                                : NULL;
 }

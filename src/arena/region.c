@@ -69,7 +69,8 @@ static size_t region_find(const void* p) {
 // Whoever has an address without an order between its making and now may have seen an old n_slices.
 static bool region_is_covered(const void* p) {
   mi_fence_acquire();
-  return ((uintptr_t)p - _mi_region_all[0].base) >> MI_SLICE_SHIFT < mi_load_growing(&_mi_region_all[0].n_slices);
+  const mi_region_t* whole = &_mi_region_all[0];
+  return ((uintptr_t)p - mi_load_growing_relaxed(&whole->base)) >> MI_SLICE_SHIFT < mi_load_growing(&whole->n_slices);
 }
 
 mi_region_t* _mi_region_search(const void* p) {

@@ -11,9 +11,10 @@
 //   0                   n_open
 //
 // R1  `base` and `table` of a region do not change while it exists, and `n_slices` only grows, so every free reads them
-//     without order.  One that finds an address beyond n_slices looks again, in order (_mi_region_search).  A free of NULL may
-//     read `base` before it is set, and n_slices afterwards: it finds slice 0, but no page of its thread's, which has no theap
-//     yet; so the slow paths look whether it was NULL.
+//     without order: who has a block has `base`, and the load of n_slices (acquire) orders `table`.  One that finds an address
+//     beyond n_slices looks again, in order (_mi_region_search).  A free of NULL may read `base` before it is set, and n_slices
+//     afterwards: it finds slice 0, but no page of its thread's, which has no theap yet; so the slow paths look whether it was
+//     NULL.
 // R2  The descriptor of every slice below `n_slices` can be read; that of a slice that was never opened reads as zero, "not
 //     in use".  Where the system charges for all that can be read, n_slices of a reservation grows as chunks are opened.
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.

@@ -45,11 +45,13 @@
   mi_atomic_ns(atomic_compare_exchange_strong_explicit)(p, old, x, mi_memory_order(success), mi_memory_order(failure))
 // For a word of an ordinary type that only grows, where any value it ever had will do: compilers do not make an atomic
 // load part of another instruction, as they do with a plain one.  x86 loads in order; others, and the thread sanitizer,
-// must be told.
+// must be told.  Relaxed: another load orders what is read with it.
 #if MI_TSAN || !(defined(__x86_64__) || defined(__i386__) || defined(_M_X64) || defined(_M_IX86))
-  #define mi_load_growing(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+  #define mi_load_growing(p)         __atomic_load_n(p, __ATOMIC_ACQUIRE)
+  #define mi_load_growing_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 #else
-  #define mi_load_growing(p) (*(p))
+  #define mi_load_growing(p)         (*(p))
+  #define mi_load_growing_relaxed(p) (*(p))
 #endif
 #define mi_store_growing(p, x)          __atomic_store_n(p, x, __ATOMIC_RELEASE)
 // For a word of an ordinary type that its thread changes by plain instructions, and others without asking it: they rely on

@@ -104,7 +104,7 @@ mi_page_t* _mi_page_at_other(const void* p); // in the regions above 0
 static mi_always_inline mi_page_t* _mi_page_at(const void* p) {
   if (MI_TAGS) p = _mi_prim_tag_strip(p);
   const mi_region_t* region = &_mi_region_all[0];
-  size_t             slice = ((uintptr_t)p - region->base) >> MI_SLICE_SHIFT;
+  size_t             slice = ((uintptr_t)p - mi_load_growing_relaxed(&region->base)) >> MI_SLICE_SHIFT;
   if (mi_likely(slice < mi_load_growing(&region->n_slices))) return (mi_page_t*)_mi_region_descriptor(region, slice);
   return _mi_page_at_other(p);
 }
