@@ -57,7 +57,9 @@ void _mi_prim_thread_life_end(mi_prim_life_t* life) {
 
 typedef int (*prim_create_t)(pthread_t* thread, const pthread_attr_t* attr, void* (*run)(void*), void* arg);
 
-static void (*prim_on_started)(void);
+typedef void (*prim_started_t)(void);
+static mi_atomic(prim_started_t)
+    prim_on_started; // set while the process is initialised; other threads may be there already
 
 #if (defined(MI_SHARED_LIB) && defined(MI_MALLOC_OVERRIDE)) || defined(MI_INTERPOSE_THREADS)
 
@@ -117,14 +119,15 @@ extern "C"
     pthread_create(pthread_t* thread, const pthread_attr_t* attr, void* (*run)(void*), void* arg) {
   prim_create_t create = prim_create_of_libc();
   if (mi_unlikely(create == NULL)) return ENOSYS;
-  prim_start_t* start = (mi_likely(_mi_thread_exit_has_key() && prim_on_started != NULL) ? prim_start_take() : NULL);
+  prim_started_t on_started = mi_load_acquire(&prim_on_started);
+  prim_start_t*  start = (mi_likely(_mi_thread_exit_has_key() && on_started != NULL) ? prim_start_take() : NULL);
   if (start == NULL) return create(thread, attr, run, arg);
   start->run = run;
   start->arg = arg;
   _mi_thread_exit_count();
   int err = create(thread, attr, &prim_thread_begin, start);
   if (err == 0) {
-    prim_on_started();
+    on_started();
     return 0;
   }
   mi_store_release(&start->is_taken, false);
@@ -179,7 +182,7 @@ int _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) {
   prim_knows_cpus = (sched_getaffinity(0, sizeof(prim_cpus), &prim_cpus) == 0);
   errno = saved;
   _mi_thread_exit_on_ended(ended);
-  prim_on_started = started;
+  mi_store_release(&prim_on_started, started);
   return 0;
 }
 

@@ -25,16 +25,17 @@ static bool      thread_exit_knows_main;
 
 // ---- watched threads ------------------------------------------------------------------------------------------------
 
-static void (*thread_exit_ended)(bool is_last);
-static mi_atomic(size_t) thread_exit_n_watched;
-static mi_atomic(bool)   thread_exit_main_ended;
+typedef void (*thread_exit_ended_t)(bool is_last);
+static mi_atomic(thread_exit_ended_t) thread_exit_ended;
+static mi_atomic(size_t)              thread_exit_n_watched;
+static mi_atomic(bool)                thread_exit_main_ended;
 
 size_t _mi_prim_thread_watched(void) {
   return mi_load_acquire(&thread_exit_n_watched);
 }
 
 void _mi_thread_exit_on_ended(void (*ended)(bool is_last)) {
-  thread_exit_ended = ended;
+  mi_store_release(&thread_exit_ended, ended);
 }
 
 void _mi_thread_exit_count(void) {
@@ -44,8 +45,9 @@ void _mi_thread_exit_count(void) {
 // Of the main thread and the last one that is watched at least one sees that the other has ended.
 static void thread_exit_tell(void) {
   mi_fence_seq_cst();
-  bool is_last = (mi_load_relaxed(&thread_exit_main_ended) && _mi_prim_thread_watched() == 0);
-  if (thread_exit_ended != NULL) thread_exit_ended(is_last);
+  bool                is_last = (mi_load_relaxed(&thread_exit_main_ended) && _mi_prim_thread_watched() == 0);
+  thread_exit_ended_t ended = mi_load_acquire(&thread_exit_ended);
+  if (ended != NULL) ended(is_last);
 }
 
 void _mi_thread_exit_uncount(void) {
@@ -102,9 +104,9 @@ void _mi_thread_exit_make_key(void) {
 
 void _mi_prim_thread_exit_init(void (*done)(void)) {
   thread_exit_done = done;
-  if (!MI_PRIM_KEYS_LATE) _mi_thread_exit_make_key();
   thread_exit_knows_main = _mi_prim_thread_is_main();
   thread_exit_main = pthread_self();
+  if (!MI_PRIM_KEYS_LATE) _mi_thread_exit_make_key(); // last: who finds the key reads the rest
 }
 
 // Threads that are in the destructor leave it before its code goes.  One that never does is waited for no longer: it may be what

@@ -72,7 +72,7 @@ SEEDED = {
                                            'mi_store_relaxed(&_mi_event_sleeps, 0u)')]),
         'last-taken-back': ('last', [('if (is_last) mi_store_release(&background_must_end, true);',
                                       'mi_store_release(&background_must_end, is_last);')]),
-        'told-without-fence': ('last', [('  mi_fence_seq_cst();\n  bool is_last', '  bool is_last')]),
+        'told-without-fence': ('last', [('  mi_fence_seq_cst();\n', '')]),
     },
 }
 

@@ -75,7 +75,13 @@ static void _mi_prim_thread_join(void) {}
 static void observe_round(mi_background_event_t) {}
 
 static void background_on_ended(bool is_last);
-static void (*thread_exit_ended)(bool is_last) = &background_on_ended;
+typedef void (*thread_exit_ended_t)(bool is_last);
+
+// Set long before.
+struct ended_word_t {
+  thread_exit_ended_t load(rl::memory_order, rl::debug_info_param) { return &background_on_ended; }
+};
+static ended_word_t thread_exit_ended;
 
 #include "extracted.hpp"
 
