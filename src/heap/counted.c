@@ -17,7 +17,7 @@ static void counted_set_list(mi_theap_t* theap, const mi_page_list_t* list) {
 }
 
 static void counted_set_pages(mi_theap_t* theap, size_t return_offset) {
-  theap->return_offset = (uint16_t)return_offset;
+  mi_store_plain_relaxed(&theap->return_offset, (uint16_t)return_offset); // rounds read it
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     counted_set_list(theap, &theap->classes[cls].queue);
     counted_set_list(theap, &theap->classes[cls].full);
@@ -62,7 +62,7 @@ void _mi_counted_end(mi_theap_t* theap) {
 
 void _mi_counted_forget(mi_theap_t* theap) {
   if (_mi_counted_is(theap)) mi_fetch_sub_relaxed(&_mi_event_pending, 1);
-  theap->return_offset = 0;
+  mi_store_plain_relaxed(&theap->return_offset, (uint16_t)0);
   memset(theap->returns, 0, sizeof(theap->returns));
 }
 

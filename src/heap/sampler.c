@@ -329,7 +329,8 @@ void _mi_sampler_close(mi_theap_t* theap, size_t cls, mi_sampler_turn_t turn) {
 // comes last holds, and either is right, for `slots` only says where a free block goes.  In a closed bin it also says what the
 // thread has done (bin.h, BN1); that has no room anyway.  ThreadSanitizer is right not to like it.
 void _mi_sampler_tick(mi_theap_t* theap) {
-  if (MI_TSAN || mi_load_acquire(&theap->is_closed) || _mi_counted_is(theap)) return;
+  bool is_counted = (mi_load_plain_relaxed(&theap->return_offset) != 0); // as the thread says it, sooner or later
+  if (MI_TSAN || mi_load_acquire(&theap->is_closed) || is_counted) return;
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_store_plain_relaxed(&theap->bins[cls].slots, MI_BIN_NO_SLOTS);
   }
