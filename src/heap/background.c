@@ -12,6 +12,9 @@
 
 // Rounds are at most so far apart, however long freed memory is to stay: what idle threads hold is of use to others.
 #define BACKGROUND_ROUND_MS     100
+// ... and at least: what a thread stored before it was asked is visible a millisecond later (presence.h, PR2), and the clock may
+// have ticked just before.
+#define BACKGROUND_ROUND_MS_MIN 2
 // After so many rounds without work the thread sleeps without a timeout.
 #define BACKGROUND_QUIET_ROUNDS 8
 // So many rounds at most the thread outlives the program's other threads, to take back what they have left.
@@ -62,7 +65,12 @@ static bool background_tell(mi_background_event_t event) {
 
 static int64_t background_round_ms(void) {
   int64_t interval = _mi_purge_interval();
-  return interval > 0 && interval < BACKGROUND_ROUND_MS ? interval : BACKGROUND_ROUND_MS;
+  if (interval <= 0 || interval > BACKGROUND_ROUND_MS) return BACKGROUND_ROUND_MS;
+  return interval < BACKGROUND_ROUND_MS_MIN ? BACKGROUND_ROUND_MS_MIN : interval;
+}
+
+static bool background_is_due(int64_t now) {
+  return now - mi_load_relaxed(&background_last_ms) >= background_round_ms();
 }
 
 static bool background_is_worth(void) {
@@ -146,7 +154,8 @@ static bool background_wait(void) {
 
 static bool background_round_locked(void) {
   _mi_lock_acquire(&background_lock);
-  bool more = background_do_round();
+  bool is_due = background_is_due(_mi_prim_clock_ms()); // else a slow path that did not see us yet has just made one
+  bool more = !is_due || background_do_round();
   _mi_lock_release(&background_lock);
   return more;
 }
@@ -212,10 +221,6 @@ static void background_on_ended(bool is_last) {
 }
 
 // ---- calls ------------------------------------------------------------------------------------------------------------
-
-static bool background_is_due(int64_t now) {
-  return now - mi_load_relaxed(&background_last_ms) >= background_round_ms();
-}
 
 // Without a thread: is it time for a round?  Not while another makes one, nor while a fork holds the lock: the thread that forks
 // passes through all others.

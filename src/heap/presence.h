@@ -5,9 +5,10 @@
 //
 // PR1  A theap's own thread marks it INSIDE from enter to leave, with plain stores.  Whoever revokes it pays by waiting.
 // PR2  A round that sees ASKED or CLOSED set a round ago, and OUTSIDE, holds the theap alone.  A thread that enters stores
-//      INSIDE before it loads `revoked`.  If that load gave FREE, it was done before ASKED could be seen, a round ago, and a
-//      processor does not keep a store to itself for that long: each interrupt makes it visible.  (A barrier on all threads
-//      would say the same at once, by a system call that sandboxes do not expect from malloc.)
+//      INSIDE before it loads `revoked`.  If that load gave FREE, it was done before ASKED could be seen, a round ago (a
+//      millisecond at least), and a processor does not keep a store to itself for that long: each interrupt makes it
+//      visible.  (A barrier on all threads would say the same at once, by a system call that sandboxes do not expect from
+//      malloc.)
 #pragma once
 
 #include "theap.h"

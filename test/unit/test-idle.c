@@ -1,9 +1,10 @@
 // Proves: a round takes nothing from a theap whose thread is inside it (PR1), whatever the round before has done; it takes it back
 // when the thread has left; what it took is in no bin again; and a thread that comes by while a round holds its theap waits until it
-// lets go.
+// lets go.  Two rounds are never less than a millisecond apart (PR2).
 #include "../check.h"
 #include "../modes/support.h"
 #include "heap/bin.h"
+#include "heap/event.h"
 #include "heap/idle.h"
 #include "heap/presence.h"
 #include "mimalloc.h"
@@ -131,6 +132,26 @@ static void check_held(mi_revoked_t next) {
   CHECK_EQ(mi_load_relaxed(&theap->revoked), MI_THEAP_FREE);
 }
 
+// However soon memory is to go back, a thread that was asked has a millisecond until the next round for its stores to be seen
+// (presence.h, PR2).
+static void check_apart(void) {
+  enum { n_short = 50 };
+  int64_t before = 0, least = INT64_MAX;
+  mi_option_set(mi_option_purge_delay, 1);
+  mi_option_set(mi_option_arena_purge_mult, 1);
+  for (int n = 0; n < n_short;) {
+    uint32_t round = mi_load_relaxed(&_mi_event_round);
+    int64_t  start = _mi_prim_clock_ns();
+    _mi_event_wake();
+    _mi_event_poll();
+    if (mi_load_relaxed(&_mi_event_round) == round) continue;
+    if (n++ > 0) least = mi_min_signed(least, _mi_prim_clock_ns() - before);
+    before = start;
+  }
+  mi_option_set(mi_option_purge_delay, -1);
+  CHECK_FOR(least >= 1000000, "two rounds within %lld ns", (long long)least);
+}
+
 int main(void) {
   watchdog(60);
   if (MI_HARDENED || MI_TAGS || MI_TSAN) {
@@ -145,5 +166,6 @@ int main(void) {
   check_held(MI_THEAP_FREE);
   check_held(MI_THEAP_ASKED);
   check_held(MI_THEAP_EMPTIED);
+  check_apart();
   return check_result();
 }
