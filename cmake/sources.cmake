@@ -168,6 +168,7 @@ set(mi_sources
   src/heap/heap.c
   src/heap/heap_end.c
   src/heap/heap_stats.c
+  src/heap/hollow.c
   src/heap/idle.c
   src/heap/kept.c
   src/heap/large.c

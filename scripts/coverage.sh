@@ -20,7 +20,7 @@ while [ $# -gt 1 ]; do
   shift 2
 done
 share=95
-left_out='src/(heap/(gaps|gap_map|sparse)[.][ch]|arena/window[.]c)'
+left_out='src/(heap/(gaps|gap_map|sparse|hollow)[.][ch]|arena/window[.]c)'
 
 gcovr=$(command -v gcovr) || {
   gcovr=build/venv-coverage/bin/gcovr

@@ -168,6 +168,7 @@
 #include "heap/heap.c"
 #include "heap/heap_end.c"
 #include "heap/heap_stats.c"
+#include "heap/hollow.c"
 #include "heap/idle.c"
 #include "heap/kept.c"
 #include "heap/large.c"

@@ -16,6 +16,7 @@ static size_t                    hole_next; // to be looked at
 // Of a chunk.
 #define HOLE_HAS    1
 #define HOLE_LISTED 2
+#define HOLE_INSIDE 4 // ... and parts of slices in use went back
 
 #define HOLE_CHUNK_BITS 24
 
@@ -65,12 +66,14 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n) {
   for (size_t end = i + n; i < end && hole_n_chunks > 0; i++) hole_set(region, i, false);
 }
 
-// Has the chunk no holes any more?
-static bool hole_is_filled(const mi_chunk_t* chunk) {
+// Has the chunk no holes any more?  Those within slices are gone when none of its slices is in use.
+static bool hole_is_filled(mi_chunk_t* chunk) {
   _mi_lock_acquire(&_mi_region_lock);
-  bool is_filled = (chunk->free_bits == 0 || (chunk->free_bits == UINT32_MAX && chunk->dirty_bits == 0));
+  uint32_t free_bits = chunk->free_bits, dirty_bits = chunk->dirty_bits;
   _mi_lock_release(&_mi_region_lock);
-  return is_filled;
+  if (free_bits == UINT32_MAX) chunk->has_holes &= (uint8_t)~HOLE_INSIDE;
+  bool has_inside = ((chunk->has_holes & HOLE_INSIDE) != 0);
+  return (free_bits == 0 && !has_inside) || (free_bits == UINT32_MAX && dirty_bits == 0);
 }
 
 // Is nothing mapped there any more?  Then the holes are gone too.
@@ -88,13 +91,25 @@ void _mi_hole_close_filled(size_t n) {
   _mi_lock_acquire(&_mi_region_purge_lock);
   for (n = mi_min(n, hole_n_listed); n > 0 && hole_n_listed > 0; n--) {
     if (hole_next >= hole_n_listed) hole_next = 0;
-    mi_region_t*      region = hole_region(hole_next);
-    size_t            i = hole_chunk(hole_next);
-    const mi_chunk_t* chunk = &region->chunks[i];
-    bool              has_holes = ((chunk->has_holes & HOLE_HAS) != 0);
+    mi_region_t* region = hole_region(hole_next);
+    size_t       i = hole_chunk(hole_next);
+    mi_chunk_t*  chunk = &region->chunks[i];
+    bool         has_holes = ((chunk->has_holes & HOLE_HAS) != 0);
     if (has_holes && !hole_forget_closed(region, i) && hole_is_filled(chunk)) hole_set(region, i, false);
     if ((chunk->has_holes & HOLE_HAS) != 0) hole_next++;
     else hole_unlist(hole_next);
   }
   _mi_lock_release(&_mi_region_purge_lock);
+}
+
+bool _mi_hole_give(mi_region_t* region, size_t slice, void* start, size_t size) {
+  mi_chunk_t* chunk = &region->chunks[slice / MI_CHUNK_SLICES];
+  if (!_mi_region_purges_to_zero(region)) return false;
+  _mi_lock_acquire(&_mi_region_purge_lock);
+  hole_set(region, slice / MI_CHUNK_SLICES, true);
+  if ((chunk->has_holes & HOLE_HAS) != 0) chunk->has_holes |= HOLE_INSIDE;
+  bool decommits = (_mi_option_get_fast(mi_option_purge_decommits) != 0);
+  int  err = (decommits ? _mi_prim_purge(start, size) : _mi_prim_discard(start, size));
+  _mi_lock_release(&_mi_region_purge_lock);
+  return err == 0;
 }

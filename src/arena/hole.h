@@ -15,3 +15,7 @@ void _mi_hole_close(mi_region_t* region, size_t i, size_t n);
 
 // Those of the next n chunks with holes that are wholly in use, or wholly unbacked, by now.  Takes the purge lock.
 void _mi_hole_close_filled(size_t n);
+
+// Gives OS pages of one slice back that is in use: nobody needs what they hold.  Until no slice of its chunk is in use that does not
+// count as filled.  False: not in this region, or the system refuses.  Takes the purge lock.
+bool _mi_hole_give(mi_region_t* region, size_t slice, void* start, size_t size);

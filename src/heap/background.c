@@ -5,6 +5,7 @@
 #include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
+#include "hollow.h"
 #include "idle.h"
 #include "spare.h"
 #include "theap.h"
@@ -83,6 +84,7 @@ static bool background_round(void) {
   bool more = _mi_idle_round(&is_idle);
   if (!_mi_purge_has_thread()) is_idle = false; // who makes the round is not
   if (_mi_purge_interval() < 0) return false;
+  if (_mi_hollow_round()) more = true;
   _mi_purge_round(is_idle);
   return more || _mi_purge_has_more();
 }

@@ -16,10 +16,11 @@ typedef struct mi_gap_map_s {
   struct mi_gap_map_s* prev;
   struct mi_gap_map_s* next_loose; // among those of its theap with loose gaps
   struct mi_gap_map_s* prev_loose;
-  uint64_t             loose_words;          // bit i: loose[i] is not zero
-  mi_atomic(uint64_t)  starts[MI_GAP_WORDS]; // gaps.h, GP1
-  mi_atomic(uint64_t)  blocks[MI_GAP_WORDS];
-  uint64_t             loose[MI_GAP_WORDS]; // gap_list.h, GL1
+  uint64_t             loose_words; // bit i: loose[i] is not zero
+  size_t n_hollow; // how many blocks it had when what it does not use went back (hollow.h); 0: it is backed
+  mi_atomic(uint64_t) starts[MI_GAP_WORDS]; // gaps.h, GP1
+  mi_atomic(uint64_t) blocks[MI_GAP_WORDS];
+  uint64_t            loose[MI_GAP_WORDS]; // gap_list.h, GL1
 } mi_gap_map_t;
 
 mi_static_assert(MI_GAP_WORDS <= 64, "a bit for each word");

@@ -71,7 +71,7 @@ static mi_gaps_t* gaps_of(mi_theap_t* theap) {
 // It is of no class.
 static void gaps_delete(mi_theap_t* theap, mi_page_t* page) {
   _mi_gaps_unmake(page);
-  theap->has_deleted = true;
+  if (theap != NULL) theap->has_deleted = true;
   _mi_heap_delete_page(page);
 }
 
@@ -161,8 +161,10 @@ static void gaps_mark(mi_gap_map_t* map, const mi_page_t* page) {
     mi_store_relaxed(&map->blocks[w], (uint64_t)0);
     map->loose[w] = 0;
   }
-  map->loose_words = 0;
+  map->loose_words = map->n_hollow = 0;
   for (size_t i = 0; i < end; i += size) _mi_gap_map_set(map->blocks, i, true);
+  for (size_t k = page->extended, first = _mi_page_first_made(page); k < page->capacity; k++)
+    _mi_gap_map_set(map->blocks, (first + k) % page->capacity * size, false);
   for (const mi_block_t* b = page->free; b != NULL; b = _mi_page_next_block(b))
     _mi_gap_map_set(map->blocks, _mi_gap_map_unit(b), false);
   bool is_gap = false;
@@ -174,14 +176,11 @@ static void gaps_mark(mi_gap_map_t* map, const mi_page_t* page) {
   if (end < MI_GAP_UNITS && !is_gap) _mi_gap_map_set(map->starts, end, true);
 }
 
-bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
-  mi_gaps_t* gaps = gaps_of(theap);
-  size_t     i;
-  if (gaps == NULL || !gaps_can_make(theap, page) || !_mi_gap_map_new(&i)) return false;
+// A page in no list, whose blocks the map of that number is to have.
+static void gaps_make(mi_page_t* page, size_t i) {
   mi_gap_map_t* map = _mi_gap_map_at(i);
   map->page = page;
   gaps_mark(map, page);
-  _mi_queue_remove(theap, page);
   page->free = NULL;
   page->extended = (uint16_t)i;
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
@@ -189,7 +188,15 @@ bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
   mi_store_release(&page->kind, (uint8_t)MI_PAGE_GAPS);
   mi_store_release(&page->block_size, 0u);                       // release: who sees it sees the map and the kind
   mi_store_relaxed(_mi_page_capacity_of(page), MI_GAP_CAPACITY); // read by those only who see the page SHARED
-  _mi_gap_list_enter_page(gaps, map);
+}
+
+bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
+  mi_gaps_t* gaps = gaps_of(theap);
+  size_t     i;
+  if (gaps == NULL || !gaps_can_make(theap, page) || !_mi_gap_map_new(&i)) return false;
+  _mi_queue_remove(theap, page);
+  gaps_make(page, i);
+  _mi_gap_list_enter_page(gaps, _mi_gap_map_at(i));
   return true;
 }
 
@@ -245,14 +252,14 @@ static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
   _mi_gap_list_join(NULL, map);
 }
 
-// Its gaps are in no list, nor is it.  False if it has no blocks.
-static bool gaps_share(mi_page_t* page) {
+// Its gaps are in no list, nor is it; `held` is OWNED or CLAIMED.  False if it has no blocks.
+static bool gaps_share(mi_page_t* page, mi_page_state_t held) {
   do {
-    mi_chain_t chain = _mi_page_word_take(&page->word, MI_PAGE_OWNED);
+    mi_chain_t chain = _mi_page_word_take(&page->word, held);
     gaps_mark_free(page, chain.first);
     _mi_page_set_used(page, _mi_page_used(page) - chain.count);
     if (_mi_page_used(page) == 0) return false;
-  } while (!_mi_pool_share(page, MI_PAGE_OWNED));
+  } while (!_mi_pool_share(page, held));
   return true;
 }
 
@@ -261,13 +268,31 @@ bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
   gaps_mark_free(page, page->free);
   page->free = NULL;
   page->next = page->prev = NULL;
+  gaps_map(page)->n_hollow = 0;
   if (gaps == NULL) {
-    if (!gaps_share(page)) gaps_delete(theap, page);
+    if (!gaps_share(page, MI_PAGE_OWNED)) gaps_delete(theap, page);
   }
   else {
     _mi_gap_list_enter_page(gaps, gaps_map(page));
   }
   return gaps != NULL;
+}
+
+mi_gap_map_t* _mi_gaps_claimed(mi_page_t* page) {
+  size_t i;
+  if (_mi_gaps_is(page)) {
+    gaps_mark_free(page, page->free);
+    page->free = NULL;
+    return gaps_map(page);
+  }
+  if (!_mi_gap_map_new(&i)) return NULL;
+  _mi_queue_leave_home(NULL, page);
+  gaps_make(page, i);
+  return _mi_gap_map_at(i);
+}
+
+void _mi_gaps_share_claimed(mi_page_t* page) {
+  if (!gaps_share(page, MI_PAGE_CLAIMED)) gaps_delete(NULL, page);
 }
 
 void _mi_gaps_forget(mi_theap_t* theap) {
@@ -281,7 +306,7 @@ void _mi_gaps_release(mi_theap_t* theap) {
   for (mi_gap_map_t* next; map != NULL; map = next) {
     next = map->next;
     mi_page_t* page = map->page;
-    if (!gaps_share(page)) gaps_delete(theap, page);
+    if (!gaps_share(page, MI_PAGE_OWNED)) gaps_delete(theap, page);
   }
 }
 
@@ -297,7 +322,7 @@ static size_t gaps_recount(mi_gap_map_t* map) {
     was_gap = !is_block;
   }
   memset(map->loose, 0, sizeof(map->loose));
-  map->loose_words = 0;
+  map->loose_words = map->n_hollow = 0;
   return n_blocks;
 }
 
@@ -308,5 +333,5 @@ bool _mi_gaps_orphan(mi_page_t* page) {
   page->capacity = MI_GAP_CAPACITY;
   mi_store_relaxed(&page->block_size, 0u);
   _mi_page_set_used(page, gaps_recount(gaps_map(page)));
-  return gaps_share(page);
+  return gaps_share(page, MI_PAGE_OWNED);
 }

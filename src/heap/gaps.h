@@ -81,6 +81,12 @@ const void* _mi_gaps_wrong_free(mi_theap_t* theap);
 
 // ---- else ---------------------------------------------------------------------------------------------------------------
 
+// A page that the caller has CLAIMED out of a pool is a gap page from now on, if it was none, and its gaps are in no list.  Returns its
+// map; NULL: there is no memory for one, and it is what it was.
+mi_gap_map_t* _mi_gaps_claimed(mi_page_t* page);
+// That is shared again; or goes back, if others have freed its last block.
+void          _mi_gaps_share_claimed(mi_page_t* page);
+
 // Makes one without blocks, which the caller holds, an ordinary page that can be deleted.
 void _mi_gaps_unmake(mi_page_t* page);
 

@@ -4,6 +4,9 @@
 #include "../base/probe.h"
 #include "../support/stat.h"
 
+// So many pages of a list are looked at while its lock is held.
+#define POOL_LOOKS 4096
+
 static mi_pool_t  pool_main[MI_POOLS];
 static mi_page_t* pool_last_gaps; // under the lock of their pool
 static size_t     pool_n_locked;  // by a fork
@@ -145,7 +148,7 @@ static mi_noinline mi_page_t* pool_adopt_from(mi_heap_t* heap, mi_pool_t* pool, 
   // What cannot be adopted has a claimer that waits for this lock, and each of them waits for one page.
   for (; page != NULL; page = page->next) {
     pool_change_home(page, i, home); // before the word (P4); harmless if a claimer was faster, it deletes the page
-    if (_mi_page_word_adopt(&page->word, &free)) {
+    if (_mi_page_word_adopt(&page->word, MI_PAGE_OWNED, &free)) {
       pool_unlink(pool, page, i);
       pool_count(heap, pool, -1);
       break;
@@ -173,6 +176,30 @@ mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home) {
     if (++at == n) at = 0;
   }
   return page;
+}
+
+mi_page_t* _mi_pool_claim(size_t k, size_t i, bool (*wants)(const mi_page_t* page, size_t n_free), size_t* n) {
+  mi_pool_t* pool = &pool_main[k];
+  mi_page_t* claimed = NULL;
+  size_t     n_looks = POOL_LOOKS;
+  _mi_lock_acquire(&pool->lock);
+  mi_page_t* page = mi_load_relaxed(&pool->first[i]);
+  for (mi_page_t* next; page != NULL && *n > 0 && n_looks > 0; page = next, n_looks--) {
+    uint64_t   word = mi_load_relaxed(&page->word);
+    mi_chain_t free = _mi_page_word_chain(word);
+    next = page->next;
+    if (_mi_page_word_state(word) != MI_PAGE_SHARED || !wants(page, free.count)) continue;
+    if (!_mi_page_word_adopt(&page->word, MI_PAGE_CLAIMED, &free)) continue;
+    pool_unlink(pool, page, i);
+    pool_count(&_mi_heap_main, pool, -1);
+    page->free = NULL; // no pool from now on
+    _mi_page_unpack(page, free);
+    page->next = claimed;
+    claimed = page;
+    --*n;
+  }
+  _mi_lock_release(&pool->lock);
+  return claimed;
 }
 
 void _mi_pool_remove(mi_page_t* page) {

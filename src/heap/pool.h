@@ -29,6 +29,10 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held);
 // there is none.
 mi_page_t* _mi_pool_adopt(size_t i, mi_theap_t* home);
 
+// Claims up to *n pages in the lists of that number of pool k of the main heap, of those that `wants` wants, which is told how many
+// of their blocks are free; *n is less those.  They are linked by `next`, their free blocks counted.  NULL: none.
+mi_page_t* _mi_pool_claim(size_t k, size_t i, bool (*wants)(const mi_page_t* page, size_t n_free), size_t* n);
+
 // Takes out a page that the caller has claimed from SHARED.
 void _mi_pool_remove(mi_page_t* page);
 

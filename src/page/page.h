@@ -15,7 +15,7 @@
 // P4  Whoever makes a page OWNED by another theap writes `home` before `word`: a thread that reads OWNED (acquire) and
 //     then its own theap in `home` is the owner.
 // P5  kind, cls, capacity do not change while a block of the page is in use.  Only a page of blocks becomes a gap page, while it
-//     is OWNED (heap/gaps.h).
+//     is OWNED (heap/gaps.h), or CLAIMED by a round (heap/hollow.h).
 // P6  Whoever frees reads bin_offset (acquire) before `home`: what a later owner wrote there (release) is then never taken for
 //     what the thread that reads its own theap in `home` has written.
 #pragma once

@@ -8,17 +8,18 @@
 //   OWNED    a thread allocates from it             count = blocks on the chain
 //   PARKED   full, nobody's                         count = blocks on the chain
 //   SHARED   has room, in the pool of its class     count = all its free blocks, on the chain or not yet made
-//   CLAIMED  a thread that freed into it has it     count = blocks pushed since
+//   CLAIMED  a thread that freed into it has it,    count = blocks pushed since
+//            or a round (heap/hollow.h)
 //
 //             park                    push that reaches claim_at
 //   OWNED ------------> PARKED ------------------------------> CLAIMED ---> freed, if nothing is in use
 //     |  ^                                                     |  |  ^
 //     |  +------------------------- own -----------------------+  |  |  push that makes all blocks free
 //     |  +--------------------------------- adopt ------------+   |  |
-//     +--------------------------- share ------------------> SHARED <+ share
+//     +--------------------------- share ------------------> SHARED <+ share; and a round, which takes it from there
 //
 // I1  One party at a time may touch a page's plain fields: its owner (OWNED), the thread whose push claimed it
-//     (CLAIMED), or the one that moves SHARED to OWNED under the lock of the pool.  Nobody while PARKED or SHARED.
+//     (CLAIMED), or the one that moves SHARED to OWNED or CLAIMED under the lock of the pool.  Nobody while PARKED or SHARED.
 // I2  A block is on the chain at most once; whoever pushed it does not touch it again.
 // I3  Whoever pushes holds a block of the page, so the page cannot go away before the push; afterwards only a pusher
 //     that was told CLAIMED may look at the page.
@@ -106,12 +107,13 @@ static inline bool _mi_page_word_share(mi_page_word_t* word, mi_page_state_t hel
   return mi_cas_strong(word, &old, _mi_page_word_make(MI_PAGE_SHARED, free.count, free.first), acq_rel, relaxed);
 }
 
-// SHARED to OWNED with its free blocks; false when a push has claimed it meanwhile.  The caller holds the pool's lock.
-static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_chain_t* free) {
+// SHARED to `to` (OWNED or CLAIMED) with its free blocks; false when a push has claimed it meanwhile.  The caller holds the pool's
+// lock.
+static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_page_state_t to, mi_chain_t* free) {
   uint64_t old = mi_load_relaxed(word);
   do {
     if (_mi_page_word_state(old) != MI_PAGE_SHARED) return false;
-  } while (!mi_cas_weak(word, &old, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL), acq_rel, relaxed));
+  } while (!mi_cas_weak(word, &old, _mi_page_word_make(to, 0, NULL), acq_rel, relaxed));
   *free = _mi_page_word_chain(old);
   return true;
 }

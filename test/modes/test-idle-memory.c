@@ -1,10 +1,15 @@
 // Proves: a process that has freed its memory and then sleeps gives it back without making another call: 256 MiB
 // (1 GiB in a soak) that two threads allocated and two others freed, and what eight pool threads keep that free blocks
-// in random order and then sleep without exiting.
+// in random order and then sleep without exiting.  A few blocks in each page, which sleeping threads have, keep little of it.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
+#include "base/compiler.h"
+#include "base/mode.h"
 #include "support.h"
+
+// Does the build have gap pages (heap/gaps.h)?
+#define HAS_GAPS (!MI_PADDING && !MI_TRACK && !MI_TAGS)
 
 enum { max_blocks = 1 << 21, idle_ms = 2000, n_pool = 8 };
 
@@ -168,6 +173,45 @@ static void check_kept(void) {
   for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
 }
 
+// ---- a few blocks ---------------------------------------------------------------------------------------------------
+
+enum { few_each = 8192, few_every = 64, few_size = 1000, few_wait_s = 40 };
+
+static void* keep_few(void* arg) {
+  void** mine = &blocks[(size_t)(uintptr_t)arg * few_each];
+  for (size_t i = 0; i < few_each; i++) mine[i] = memset(mi_malloc(few_size), 1, few_size);
+  for (size_t i = 0; i < few_each; i++) {
+    if (i % few_every != 0) mi_free(mine[i]);
+  }
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier); // asleep
+  for (size_t i = 0; i < few_each; i += few_every) {
+    CHECK(((char*)mine[i])[few_size - 1] == 1);
+    mi_free(mine[i]);
+  }
+  return arg;
+}
+
+// Pages stay for their blocks, and nobody asks for any: after a while (heap/hollow.h) what lies between the blocks goes back.
+static void check_few(void) {
+  pthread_t threads[n_pool];
+  mi_collect(true);
+  sleep_ms(idle_ms);
+  size_t before = rss_now();
+  pthread_barrier_init(&barrier, NULL, n_pool + 1);
+  for (size_t i = 0; i < n_pool; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &keep_few, (void*)(uintptr_t)i), 0);
+  pthread_barrier_wait(&barrier);
+  size_t freed = minus(rss_now(), before), after = freed, most = freed / 4;
+  for (int s = 0; after > most && s < few_wait_s && HAS_GAPS; s++) {
+    sleep_ms(1000);
+    after = minus(rss_now(), before);
+  }
+  printf("a few blocks: %.1f MiB when the others are freed\n", (double)freed / (double)MiB);
+  CHECK(rss_within("resident while they sleep", after, most) || !HAS_GAPS);
+  pthread_barrier_wait(&barrier);
+  for (size_t i = 0; i < n_pool; i++) pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char** argv) {
   uint64_t seed = test_seed(argc, argv);
   watchdog(120);
@@ -182,5 +226,6 @@ int main(int argc, char** argv) {
   check_handed_over(seed);
   check_pool(seed);
   check_kept();
+  check_few();
   return check_result();
 }

@@ -71,7 +71,7 @@ void proof_let_go(void) {
   mi_page_word_t parked = _mi_page_word_make(state, count, first), shared = parked, owned = parked;
   ENSURE(_mi_page_word_park(&parked) == (state == MI_PAGE_OWNED && count == 0));
   ENSURE(_mi_page_word_share(&shared, held, free) == (state == held && count == 0));
-  ENSURE(_mi_page_word_adopt(&owned, &adopted) == (state == MI_PAGE_SHARED));
+  ENSURE(_mi_page_word_adopt(&owned, MI_PAGE_OWNED, &adopted) == (state == MI_PAGE_SHARED));
   ENSURE(state != held || count != 0 || word_is(shared, MI_PAGE_SHARED, free.count, free.first));
   ENSURE(state != MI_PAGE_SHARED ||
          (word_is(owned, MI_PAGE_OWNED, 0, NULL) && adopted.count == count && adopted.first == first));

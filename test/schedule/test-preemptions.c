@@ -14,8 +14,10 @@
 #include "../unload.h"
 #include "arena/purge.h"
 #include "blocks.h"
+#include "heap/background.h"
 #include "heap/event.h"
 #include "heap/heap.h"
+#include "heap/hollow.h"
 #include "heap/view.h"
 #include "library.h"
 #include "support/stat.h"
@@ -167,6 +169,56 @@ static void drain_page_of_held(void) {
 static void drain_both(void) {
   drain_page_of_held();
   expect_drained(held, "the page of the held block is not drained");
+}
+
+// ---- hollow pages -----------------------------------------------------------------------------------------------------------
+
+static void make_hollow_rounds(size_t n) {
+  _mi_background_lock();
+  _mi_purge_set_has_thread(true); // it is the library's that makes them
+  while (n-- > 0) _mi_hollow_round();
+  _mi_purge_set_has_thread(false);
+  _mi_background_unlock();
+}
+
+static void make_hollow(void) {
+  make_hollow_rounds(2);
+}
+
+// A block of each of three pages, of which one is held, in a pool that will not be quiet for much longer.
+static void hold_little(void) {
+  allocate(24, 8 * KiB);
+  for (size_t i = n_blocks; i-- > 0;) {
+    if ((uintptr_t)blocks[i].p % MI_SLICE_SIZE != 0) mi_free(blocks_take(i).p);
+  }
+  hold_last();
+}
+
+static void wait_for_quiet(void) {
+  mi_page_t* page = _mi_page_at(held);
+  if (_mi_page_word_state(mi_load_relaxed(&page->word)) != MI_PAGE_SHARED) schedule_fail("its page is not shared");
+  make_hollow_rounds(40);
+  if (_mi_page_kind(page) == MI_PAGE_GAPS) schedule_fail("a hollow page too early");
+}
+
+static void hold_in_quiet_page(void) {
+  hold_little();
+  schedule_thread_exit();
+  begin_thread(SCHEDULE_END_SEEN);
+  wait_for_quiet();
+}
+
+// The same for a thread that goes on.
+static void hold_asleep(void) {
+  hold_little();
+  for (size_t i = 0; i < 5; i++) library_round();
+  wait_for_quiet();
+}
+
+static void free_held_and_allocate(void) {
+  free_held();
+  allocate(12, 8 * KiB);
+  allocate(12, 2 * KiB);
 }
 
 // ---- large blocks -----------------------------------------------------------------------------------------------------------
@@ -455,6 +507,16 @@ static const pair_t pairs[] = {
     {"rounds, and a thread that is at work", {NULL, &fill_bins}, {&make_rounds, &use_bins}, NULL},
     {"rounds, and a fork", {&fill_bins, NULL}, {&make_rounds, &fork_now}, NULL},
     {"gap pages are made, and a fork", {&hold_sparse, NULL}, {&make_gap_pages, &fork_now}, &free_held},
+    {"a free, and its page becomes hollow", {NULL, &hold_in_quiet_page}, {&free_held, &make_hollow}, NULL},
+    {"a thread frees and allocates, and its pages become hollow",
+     {&hold_asleep, NULL},
+     {&free_held_and_allocate, &make_hollow},
+     NULL},
+    {"pages become hollow, and another thread adopts them",
+     {&hold_in_quiet_page, NULL},
+     {&make_hollow, &allocate_pages},
+     &free_held},
+    {"pages become hollow, and a fork", {&hold_in_quiet_page, NULL}, {&make_hollow, &fork_now}, &free_held},
     {"frees by two threads in pages that nobody has", {NULL, &leave_pages}, {&free_pages, &free_pages}, NULL},
     {"two threads ask for pages that wait", {NULL, &empty_pages}, {&use_pages, &use_pages}, NULL},
     {"rounds, and a thread that asks for pages", {NULL, &fill_bins}, {&make_rounds, &use_pages}, NULL},

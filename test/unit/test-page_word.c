@@ -136,7 +136,7 @@ static void do_share(rng_t* r, mi_page_state_t held, size_t n) {
 static void do_adopt(void) {
   mi_chain_t free = {NULL, 12345};
   bool       want = (state == MI_PAGE_SHARED);
-  CHECK_EQ(_mi_page_word_adopt(&word, &free), want);
+  CHECK_EQ(_mi_page_word_adopt(&word, MI_PAGE_OWNED, &free), want);
   if (!want) return;
   check_taken(free, count);
   forget_chain();

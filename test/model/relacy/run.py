@@ -56,7 +56,7 @@ EXTRACTED = {
 SEEDED = {
     'page_word': {
         'home-late': ('owns', [('_mi_page_set_home(page, home); // before', '// before'),
-                               ('adopt(&page->word, &free)) {', 'adopt(&page->word, &free)) {\n_mi_page_set_home(page, home);')]),
+                               ('adopt(&page->word, MI_PAGE_OWNED, &free)) {', 'adopt(&page->word, MI_PAGE_OWNED, &free)) {\n_mi_page_set_home(page, home);')]),
         'home-first': ('owns', [('  return mi_load_relaxed(&page->home) == theap;', '  return true;'),
                                 ('  if (_mi_page_word_state(mi_load_acquire', '  if (mi_load_relaxed(&page->home) != theap) return false;\n'
                                  '  if (_mi_page_word_state(mi_load_acquire')]),
