@@ -132,10 +132,8 @@ bool _mi_pool_share(mi_page_t* page, mi_page_state_t held) {
   return true;
 }
 
-// The page of list i is to be the theap's from now on, whoever had it.
-static void pool_change_home(mi_page_t* page, size_t i, mi_theap_t* home) {
-  mi_theap_t* before = mi_load_relaxed(&page->home);
-  _mi_page_set_home(page, home);
+// The page of list i was one of the theap `before`, and is one of `home` from now on.
+static void pool_count_home(const mi_page_t* page, size_t i, mi_theap_t* before, mi_theap_t* home) {
   if (before == home || i == MI_POOL_GAPS) return;
   if (before != NULL) _mi_theap_count_left(before, page->cls);
   home->classes[page->cls].n_pages++;
@@ -147,7 +145,9 @@ static mi_noinline mi_page_t* pool_adopt_from(mi_heap_t* heap, mi_pool_t* pool, 
   mi_page_t* page = mi_load_relaxed(&pool->first[i]);
   // What cannot be adopted has a claimer that waits for this lock, and each of them waits for one page.
   for (; page != NULL; page = page->next) {
-    pool_change_home(page, i, home); // before the word (P4); harmless if a claimer was faster, it deletes the page
+    mi_theap_t* before = mi_load_relaxed(&page->home);
+    pool_count_home(page, i, before, home);
+    _mi_page_set_home(page, home); // before the word (P4); harmless if a claimer was faster, it deletes the page
     if (_mi_page_word_adopt(&page->word, MI_PAGE_OWNED, &free)) {
       pool_unlink(pool, page, i);
       pool_count(heap, pool, -1);

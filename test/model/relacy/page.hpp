@@ -210,6 +210,9 @@ static void _mi_free_local(mi_theap_t*, size_t bin_offset, mi_page_t*, void*) {
 static void free_remote(mi_theap_t*, mi_page_t*, mi_block_t*) {}
 static void _mi_outbox_push(mi_page_t*, mi_block_t*) {}
 
+// How many pages a theap has (pool.c).
+static void pool_count_home(const mi_page_t*, size_t, mi_theap_t*, mi_theap_t*) {}
+
 // Walking over all of them (walk.c).
 struct mi_walk_t {
   const void *heap, *subproc;
