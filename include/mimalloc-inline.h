@@ -27,7 +27,7 @@ extern "C" {
 typedef struct mi_inline_bin_s {
   void*   first;   /* NULL: none */
   int32_t slots;   /* how many more blocks the list may take; each block that is removed adds one */
-  int32_t limit;   /* not for programs */
+  int32_t limit;   /* programs do not use it */
 } mi_inline_bin_t;
 
 typedef struct mi_inline_s {

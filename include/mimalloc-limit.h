@@ -2,9 +2,9 @@
 
    A hard limit refuses memory: malloc returns NULL with errno ENOMEM, operator new throws std::bad_alloc, and the function of
    mi_register_error is called, all as when the system has no memory.  Nothing is lost, and allocation works again as soon as
-   something was freed or the limit was raised.  Before it refuses, the allocator gives back what it retains itself: free
-   memory, what the calling thread keeps for its next requests, and large blocks that other threads keep.  Then it calls the hook, and
-   tries once more.  In secure full builds freed blocks wait before they are used again, 64 of them at a time, also at a limit.
+   memory was freed or the limit was raised.  Before a request is refused, the allocator gives back the memory that it retains: free
+   memory, memory that the calling thread keeps for its next requests, and large blocks that other threads keep.  Then it calls the
+   hook, and tries once more.  In secure full builds freed blocks wait before they are used again, 64 of them at a time, also at a limit.
 
    A soft limit refuses nothing.  When it is crossed, free memory is given back, and if that does not suffice, the hook is called:
    a program may drop its caches there.
@@ -22,23 +22,24 @@
 
      MIMALLOC_LIMIT=512M        bytes, or a number with K, M, G or T (KiB, ...), or a share such as 80%
      MIMALLOC_LIMIT_SOFT=70%    the same
-     MIMALLOC_RETAIN=16M        so much free memory is kept for later use at most; a share of the same
+     MIMALLOC_RETAIN=16M        the most free memory that is kept for later use; also as a share
 
    off, no, false and 0 mean none.  An empty value and other words are refused with a warning.
-   A share is of what the container allows (mi_limit_container), or where that is nothing, of the memory of the machine.
+   A share is of the memory that the container allows (mi_limit_container), or, without such a limit, of the memory of the machine.
 
-   What is counted.  Of the process: all pages and large blocks, wholly, whether the program has touched them or not; the
-   allocator's own data; free memory that is still backed.  Not counted: memory that the program has provided as an arena, OS pages
-   of 2 MiB or 1 GiB that the system had set aside, the table of pages (1/1000 of the memory that it describes), and what does not
-   come from this allocator: code, stacks, files, mappings of the program.  Of a heap: its pages and its large blocks.
+   These count towards the limits of the process: all pages and large blocks, as a whole, whether the program has touched them or not;
+   the allocator's own data; free memory that is still backed.  These do not: memory that the program has provided as an arena; OS pages
+   of 2 MiB or 1 GiB that the system had set aside; the table of pages (1/1000 of the memory that it describes); and memory that does
+   not come from this allocator, such as code, stacks, files and mappings of the program.  Pages and large blocks of a
+   heap count towards the limits of that heap.
 
    A large block that is resized counts twice while it is copied; on Linux blocks of more than 32 MiB move without a copy.
 
-   Where memory only grows (WebAssembly, and systems that bring a function of their own for memory), nothing goes back.  There all
-   memory of pages and large blocks that has come counts, free or not, and for ever: mi_limit_used never becomes less.  A hard limit
-   bounds how far memory grows.  Requests that free memory can serve are granted, also when the limit is below what has come, and
-   what is refused adds no memory.  The hook for the soft limit is called when memory has grown beyond it, and then at most once a
-   second while it grows further; never again after it was below, since it never is.  Limits of heaps are the same everywhere.
+   Where memory only grows (WebAssembly, and systems with a memory function of their own), nothing goes back.  There all memory that the
+   system has given for pages and large blocks counts, free or not, and for ever: mi_limit_used never becomes less.  A hard limit bounds
+   how far memory grows.  Requests that free memory can serve are granted, even if more memory has come than the limit allows, and a
+   refused request adds no memory.  The hook for the soft limit is called when memory has grown beyond the limit, and then at most once a
+   second while it grows further.  Limits of heaps are the same everywhere.
 
    A page of the smallest kind has 64 KiB.  So a limit of less than about 4 MiB leaves little to use, and a heap's limit should
    be some hundred KiB for each thread that uses it.
@@ -65,8 +66,8 @@ mi_decl_export void mi_limit_get(size_t* hard, size_t* soft) mi_attr_noexcept;
 /* Bytes that count towards the limits of the process now, whether it has any or not. */
 mi_decl_export size_t mi_limit_used(void) mi_attr_noexcept;
 
-/* The same for a heap that mi_heap_new made.  The main heap has no limits of its own: EINVAL, as for a heap that is not in use.  Its
-   memory counts towards the limits of the process as well.  Threads that resize large blocks of a heap at the same time may
+/* The same for a heap that mi_heap_new made.  The main heap has no limits of its own: EINVAL, as for a heap that is not in use.  The
+   memory of a heap counts towards the limits of the process as well.  Threads that resize large blocks of a heap at the same time may
    together exceed its limit by what they add. */
 mi_decl_export int    mi_heap_limit_set(mi_heap_t* heap, size_t hard, size_t soft) mi_attr_noexcept;
 mi_decl_export void   mi_heap_limit_get(mi_heap_t* heap, size_t* hard, size_t* soft) mi_attr_noexcept;
@@ -84,14 +85,14 @@ typedef void(mi_cdecl mi_limit_fun)(mi_limit_event_t event, mi_heap_t* heap, siz
 
    It is called by the thread that allocates, within its call of malloc, free of locks of the allocator.  It may allocate and free; if
    that exceeds a limit, the hook is not called again by this thread before it has returned.  Other threads may call it at the same
-   time.  It must not end the heap that the call allocates from, and must not throw.  errno is as it was afterwards.
+   time.  It must not end the heap that the call allocates from, and must not throw.  The library restores errno afterwards.
 
-   For a soft limit it is called once per crossing: again after a second if the limit is still exceeded and more memory is
-   taken, and after use was below 15/16 of the limit.  For a hard limit it is called for a request that would be refused: the
-   first, then at most every 100 ms until one that needs memory was granted. */
+   For a soft limit it is called once when the limit is crossed.  It is called again after a second if the limit is still exceeded and
+   more memory is taken, and when the limit is crossed again after use was below 15/16 of it.  For a hard limit it is called for the first
+   request that would be refused, and then at most every 100 ms until a request that needs memory was granted. */
 mi_decl_export void mi_limit_hook(mi_limit_fun* hook, void* arg) mi_attr_noexcept;
 
-/* What the container of the process allows it, in bytes: on Linux the least of memory.max and memory.high (version 2 of control
+/* The memory that the container of the process allows it, in bytes: on Linux the least of memory.max and memory.high (version 2 of control
    groups) or memory.limit_in_bytes (version 1) of its group and those above it.  0: no limit, or none that can be seen.
    Each call reads files below /proc and /sys; the library itself does so at the start of the process, if one of the options
    above is a share, and at no other time. */

@@ -1,10 +1,10 @@
 /* The statistics of the allocator as numbers and as JSON.
 
-   They are those of the whole process unless a function says otherwise, and release builds keep them as well.  They are exact
-   if no other thread allocates or frees meanwhile; otherwise they may be of different moments.  They are never negative.
+   They are those of the whole process unless the description of a function says otherwise; all builds keep them.  They are exact
+   if no other thread allocates or frees meanwhile; otherwise the numbers may be of different moments.  They are never negative.
 
-   Events that cost at least a page are counted as they happen.  Blocks of the size classes are not, because a counter in
-   malloc would cost as much as the rest of it.  Blocks in use are counted on request, without blocks that wait in a thread's
+   Events that concern a whole page or more are counted as they happen.  Blocks of the size classes are not, because a counter in
+   malloc would cost as much as the rest of malloc.  Blocks in use are counted on request, without blocks that wait in a thread's
    bins, on the way to another thread, or in a quarantine.  Their peak and their total are not known, and these fields repeat
    the current value.  For a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has no others. */
 #pragma once

@@ -23,18 +23,18 @@
    - A function that takes a heap takes NULL for the main heap.  A function that takes none allocates from the default
      heap of the calling thread.
 
-   A function whose description names no cost takes constant time.  n is the size of the block in bytes.  Pages are the runs
-   of memory, of 64 KiB and more, that hold blocks of one size.  The time that the system needs to make memory usable, or to
-   take it back, is added.  No cost depends on the number of blocks, threads or heaps, unless the description says so.
+   A function whose description names no cost takes constant time.  In costs, n is the size of the block in bytes, and pages are
+   the runs of memory, of 64 KiB and more, that hold blocks of one size.  The time that the system needs to make memory usable, or
+   to take it back, comes on top.  No cost depends on the number of blocks, threads or heaps, unless the description says so.
 
    - Up to 512 KiB, allocating and freeing take constant time on average: some calls look for a page or give one back.
      Larger blocks, and blocks of unusual alignment, take O(log m), where m is the number of such blocks and of the gaps
      between them.
-   - Zeroed memory takes O(n) at most: memory that is fresh from the system is zero already.
+   - Zeroing memory takes at most O(n): memory that is fresh from the system is zero already.
    - A resize that copies takes O(n).  If the system can move memory without a copy and that is cheaper, blocks of more than
-     512 KiB are moved that way, which takes a small part of that time.
-   - The first call of a thread, or its first call with a heap, takes constant time.  The end of a thread takes O(pages that
-     it has).
+     512 KiB are moved that way, which takes a small part of the time of a copy.
+   - The first call of a thread, or its first call with a heap, takes constant time.  The end of a thread takes O(pages of the
+     thread).
 
    A C compiler needs <stdbool.h> and `long long`; C++98 and later work as well. */
 #pragma once
@@ -103,7 +103,7 @@
   #define mi_decl_restrict
 #endif
 
-/* C90 has neither `inline` nor `long long`: its compilers have. */
+/* C90 has neither `inline` nor `long long`, but its compilers have both. */
 #if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 199901L)
   #define mi_decl_inline static __inline
 #else
@@ -137,10 +137,10 @@
   #define mi_attr_alloc_align(p)
 #endif
 
-/* Functions that differ between the levels have the level in the name of their symbol.  So a program that uses one does not
-   link with a library of the other level, nor load it.  The library also has them under their plain names, for programs that
-   declare them without this header.  An mi_arena_id_t of one level that is given to a library of the other level means the
-   same arena there, but storing one of level 3 takes the space of a pointer. */
+/* Functions that differ between the levels have the level in the name of their symbol.  So a program that uses such a function
+   neither links with a library of the other level nor loads it.  The library also has these functions under their plain names,
+   for programs that declare them without this header.  An mi_arena_id_t of one level means the same arena to a library of the
+   other level, but an id of level 3 takes the space of a pointer. */
 #if defined(MI_LIBRARY_BUILD) || !defined(__ELF__) || !defined(__GNUC__)
   #define mi_decl_level(name)
 #elif MI_API_LEVEL < 3
@@ -193,12 +193,12 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, 
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(1, 2);
 
 /* Returns a block of `newsize` bytes with the contents of p up to the smaller of both sizes, and frees p unless p itself is
-   the result.  NULL p: mi_malloc.  The block stays in place while it fits and at least half of it is used.  Larger blocks
-   also grow in place, or are moved without a copy, where that is possible and cheaper.  A smaller one that grows by less than
-   a quarter may get up to a quarter more than it had (mi_usable_size tells).  newsize 0 gives a block of size 0
-   (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its heap.  At level
-   3 it moves to the default heap of the thread if it belongs to another one.  This holds for all functions that resize.  A
-   pointer that is not a block is reported as by mi_free, and the result is NULL with errno EINVAL. */
+   the result.  With p NULL it acts as mi_malloc.  The block stays in place if the new size fits and uses at least half of it.
+   Large blocks (over 512 KiB) also grow in place, or are moved without a copy, where that is possible and cheaper.  A smaller
+   block that grows by less than a quarter may get up to a quarter more than it had (mi_usable_size tells).  newsize 0 gives a
+   block of size 0 (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its
+   heap.  At level 3 a block of another heap than the default heap of the thread is moved to that heap.  All this holds for all
+   functions that resize.  A pointer that is not a block is reported as by mi_free, and the result is NULL with errno EINVAL. */
 mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* mi_realloc without moving: returns p if newsize bytes fit into its block, otherwise NULL, and the block stays as it was.
@@ -247,8 +247,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_a
    are padded.  0 for NULL and for pointers that do not come from this allocator. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
-/* Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  (A guarded
-   block may have no more than was asked for.)  Returns `size` itself if it is too large for any block. */
+/* Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.
+   (A guarded block may have no more than was requested.)  Returns `size` itself if it is too large for any block. */
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
 /* Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
@@ -256,8 +256,8 @@ mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexce
    the process that has not returned to the system yet). */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
 
-/* An older function.  As mi_collect(true), but stops when the process holds no more than `target` bytes for its blocks,
-   including free memory that has not returned to the system.  Nothing happens if it holds no more already; with 0 all free
+/* An older function.  As mi_collect(true), but stops when the process holds at most `target` bytes for its blocks, including
+   free memory that has not returned to the system.  If it holds no more than that already, nothing happens; with 0 all free
    memory returns. */
 mi_decl_export void mi_collect_reduce(size_t target) mi_attr_noexcept;
 
@@ -319,9 +319,9 @@ mi_decl_nodiscard mi_decl_export void*
 
 /* ---- with the size of the block ---------------------------------------------------------------------------------- */
 
-/* The functions without the u, which also store the size of the block.  That may be larger than the usable size of an
-   aligned pointer into the block.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by mi_ufree(NULL).
-   mi_urealloc stores the size before (0 for NULL p) and the size after. */
+/* The functions of the same names without the u, but they also store the size of the block.  That may be larger than the usable
+   size of an aligned pointer into the block.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by mi_ufree(NULL).
+   mi_urealloc stores the size before the call (0 for NULL p) and the size after it. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc(size_t size, size_t* block_size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_ucalloc(size_t count, size_t size, size_t* block_size)
@@ -343,27 +343,27 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
 
 /* ---- heaps ------------------------------------------------------------------------------------------------------- */
 
-/* Sets of blocks.  Any thread may allocate from any heap at any time, and mi_free frees blocks of all heaps on any thread.
-   No thread may use a heap while it is being deleted or destroyed, nor afterwards.
+/* Heaps are sets of blocks.  Any thread may allocate from any heap at any time, and mi_free frees blocks of all heaps on any
+   thread.  No thread may use a heap while it is being deleted or destroyed, nor afterwards.
 
    Returns a new, empty heap; NULL and errno ENOMEM if there is no memory.  All functions that make heaps take constant
    time. */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new(void);
 
-/* The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
-   allow_destroy, mi_heap_destroy acts as mi_heap_delete.  A heap in an arena allocates from that arena only.
+/* The same with more properties.  heap_tag, 0 to 255, appears in the areas of the heap (mi_heap_area_t) and has no meaning to the
+   allocator.  Without allow_destroy, mi_heap_destroy acts as mi_heap_delete.  A heap in an arena allocates from that arena only.
    An id of no arena, such as that of a failed reservation, gives a heap without an arena. */
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id)
   mi_decl_level(mi_heap_new_ex);
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t arena_id)
   mi_decl_level(mi_heap_new_in_arena);
 
-/* End a heap.  mi_heap_delete leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
-   does what is free in their pages, also in an exclusive arena.  mi_heap_destroy frees all of them at once.  A thread that had
-   it as its default heap gets the main heap of its subprocess instead; blocks of the heap that the thread had ready
-   may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a default heap,
-   the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
-   main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it). */
+/* End a heap.  mi_heap_delete leaves the blocks of the heap valid: they belong to the main heap of the main subprocess from then on,
+   and so does the free memory in their pages, even in an exclusive arena.  mi_heap_destroy frees all blocks of the heap at once.
+   A thread that had the heap as its default heap gets the main heap of its subprocess instead.  Free blocks of the ended heap that
+   the thread had ready may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a
+   default heap, the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.
+   The main heap is left alone, with a warning.  Both functions take O(pages of the heap + threads that have used it). */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
@@ -375,9 +375,9 @@ mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force) mi_attr_noexcep
 mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_main(void);
 mi_decl_export mi_heap_t* mi_heap_get_backing(void);
 
-/* The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
-   it returns the previous one.  NULL changes nothing and gives NULL, as do a heap that there is no memory for (ENOMEM) and
-   destructors at the very end of a thread. */
+/* The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.
+   mi_heap_set_default returns the previous default heap.  It changes nothing and returns NULL if the heap is NULL, if there is no
+   memory for the thread's part of the heap (ENOMEM), and in destructors at the very end of a thread. */
 mi_decl_export mi_heap_t* mi_heap_get_default(void);
 mi_decl_export mi_heap_t* mi_heap_set_default(mi_heap_t* heap);
 
@@ -386,7 +386,7 @@ mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
 
 /* ---- from a heap ------------------------------------------------------------------------------------------------- */
 
-/* The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap. */
+/* The functions of the same names without _heap, allocating from this heap.  A resize moves a block of another heap to this one. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc(mi_heap_t* heap, size_t size)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc(mi_heap_t* heap, size_t size)
@@ -469,12 +469,12 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_try_new(mi_heap_
 
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)
 
-/* Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it, and in
-   destructors that run after the thread has given its parts back, where the functions with _heap still allocate.  Only this
-   thread may use it, until the heap or the thread ends. */
+/* Returns the calling thread's part of a heap, which the first call makes.  Only this thread may use the part, until the heap or
+   the thread ends.  Returns NULL if there is no memory for the part, and in destructors that run after the thread has given its
+   parts back, where the functions with _heap still allocate. */
 mi_decl_export mi_theap_t* mi_heap_theap(mi_heap_t* heap);
 
-/* The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL. */
+/* The calling thread's part of its default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL. */
 mi_decl_export mi_theap_t* mi_theap_get_default(void);
 mi_decl_export mi_theap_t* mi_theap_set_default(mi_theap_t* theap);
 
@@ -597,10 +597,11 @@ mi_decl_nodiscard mi_decl_export void* mi_new_reallocn(void* p, size_t newcount,
 
 /* A process has one function of each kind.  Registering a function replaces the previous one, and NULL restores the default.
    `arg` is passed to the function.  Functions may be called on any thread, and by several threads at once.  They have to return,
-   or end the thread or the process: after one that is left by longjmp or by an exception, that thread calls none of its kind. */
+   or end the thread or the process: if one is left by longjmp or by an exception, that thread never calls one of its kind again. */
 
-/* Called by mi_collect (with its `force`) and from time to time by an allocation on a slow path; for programs that free
-   step by step.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not enter it again. */
+/* The deferred free function, for programs that free step by step.  It is called by mi_collect (with its `force`), and from time to
+   time by an allocation on a slow path.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not call
+   it again. */
 mi_decl_extension typedef void (mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
 mi_decl_export void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) mi_attr_noexcept;
 
@@ -620,14 +621,14 @@ mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
 /* ---- arenas ------------------------------------------------------------------------------------------------------ */
 
-/* Address space that the program has reserved or provided, in addition to that which the allocator reserves itself.  All
-   heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made for it.  An
-   arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large OS
-   pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on
-   failure; the pointer may be NULL.
+/* An arena is address space that the program has reserved or provided, in addition to the address space that the allocator
+   reserves itself.  All heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made
+   for it.  An arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large
+   OS pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on failure;
+   the pointer to the id may be NULL.
 
-   Reserve an arena of at least `size` bytes.  They return 0 or ENOMEM.  `commit`: make it usable at once; allow_large: use
-   large OS pages if the system has some; these never return to the system. */
+   The following two reserve an arena of at least `size` bytes, and return 0 or ENOMEM.  `commit`: make it usable at once.
+   allow_large: use large OS pages if the system has some; these never return to the system. */
 mi_decl_export int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept;
 mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
                                            mi_arena_id_t* arena_id) mi_attr_noexcept
@@ -638,11 +639,10 @@ mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_
    bits, as systems give those who ask for them.
      is_committed  it can be used as it is            is_zero    it reads as zero
      is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
-   With a commit_fun (mi_manage_memory) that function is called, instead of the system, to make a part usable (commit)
-   and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-   as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library, and it
-   must not allocate from this allocator or wait for a thread that does: it takes no lock under which the program allocates
-   or frees. */
+   With a commit_fun (mi_manage_memory) the library calls that function, instead of the system, to make a part usable (commit true)
+   or to give up the contents of a part (commit false).  If is_zero is not NULL, the function stores there whether a usable part
+   reads as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library.  So it must not
+   allocate from this allocator or wait for a thread that does, and must take no lock under which the program allocates or frees. */
 typedef bool (mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
 mi_decl_export bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
                                         int numa_node) mi_attr_noexcept;
@@ -683,8 +683,8 @@ mi_decl_export void mi_debug_show_arenas(void) mi_attr_noexcept;
 
 /* ---- subprocesses ------------------------------------------------------------------------------------------------ */
 
-/* Threads that share no memory with those of other subprocesses: each subprocess has its own main heap, and its own pages
-   that ended threads have left.  All threads begin in the main subprocess, whose id is NULL at level 2.  Any thread may
+/* A subprocess is a set of threads that share no memory with threads of other subprocesses: each subprocess has its own main heap,
+   and its own pages that ended threads have left.  All threads begin in the main subprocess, whose id is NULL at level 2.  Any thread may
    free blocks of any subprocess. */
 typedef bool (mi_cdecl mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
 
@@ -693,8 +693,8 @@ mi_decl_export mi_subproc_id_t mi_subproc_main(void);
 mi_decl_export mi_subproc_id_t mi_subproc_current(void);
 mi_decl_export mi_subproc_id_t mi_subproc_new(void);
 
-/* Moves the calling thread into a subprocess.  A thread may do so once, from the main subprocess; blocks that it has
-   already stay there.  Otherwise the call has no effect, and prints a warning unless the thread is in that subprocess. */
+/* Moves the calling thread into a subprocess.  A thread can be moved once, out of the main subprocess; blocks that it has allocated
+   before stay there.  Otherwise the call has no effect, and prints a warning unless the thread is in that subprocess already. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
 /* End a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while it has memory in use, the
@@ -733,8 +733,8 @@ mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_
 
 /* ---- statistics -------------------------------------------------------------------------------------------------- */
 
-/* They are those of the whole process, unless the name of a function says otherwise.  mimalloc-stats.h has them as numbers and
-   as JSON.  They are counted on request: O(pages of the process + threads), also for a single heap; never O(blocks).
+/* Statistics are those of the whole process, unless the name of a function says otherwise.  mimalloc-stats.h has them as numbers and
+   as JSON.  They are counted on request, which takes O(pages of the process + threads), also for a single heap, and never O(blocks).
 
    A table has rows for blocks: one for each block size in use, then all of these ("binned"), blocks with a page of their own
    ("huge": over 512 KiB, guarded, or of unusual alignment), and both, each followed by "not all freed" or "ok".  The other rows
@@ -764,9 +764,9 @@ mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap);
 
 /* ---- which heap owns a pointer ----------------------------------------------------------------------------------- */
 
-/* Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  Of a block that has a page of
-   its own (over 512 KiB, guarded, aligned at an offset or to more than 64 KiB) only what lies before the next multiple of 64 KiB
-   counts for certain.  mi_check_owned is the oldest name. */
+/* Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  In a block that has a page of its
+   own (over 512 KiB, guarded, aligned at an offset or to more than 64 KiB) the answer is certain only up to the first multiple of
+   64 KiB behind its start.  mi_check_owned is the oldest name. */
 mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
 mi_decl_nodiscard mi_decl_export bool mi_any_heap_contains(const void* p);
 mi_decl_export bool mi_check_owned(const void* p);
@@ -783,8 +783,8 @@ mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
 
 /* ---- visiting blocks --------------------------------------------------------------------------------------------- */
 
-/* A range of memory with blocks of one size.  Of a page with blocks of several sizes each block in use is an area of its own;
-   what is free there is in no area. */
+/* An area: a range of memory with blocks of one size.  In a page with blocks of several sizes each block in use is an area of its
+   own, and free memory is in no area. */
 typedef struct mi_heap_area_s {
   void*  blocks;          /* where the blocks begin */
   size_t reserved;        /* bytes that they may occupy */
@@ -820,9 +820,9 @@ mi_decl_export bool
   mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 #endif
 
-/* Visit only areas that belong to no thread: of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
-   second function needs mi_option_visit_abandoned, set before the first thread ends; otherwise it reports an error (EFAULT)
-   and returns false. */
+/* Visit only areas that belong to no thread: those of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
+   second function needs mi_option_visit_abandoned, which must be set before the first thread ends; otherwise it reports an error
+   (EFAULT) and returns false. */
 mi_decl_export bool
   mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks,

@@ -1,9 +1,12 @@
 // Allocation: the slow path of all functions that allocate.  Layer: api.
 //
-//   where from -> deferred frees -> is it sampled, or to be guarded? -> its class, or a page of its own
+//   the thread's theap -> deferred frees -> is the block sampled, or to be guarded? -> a block of its class, or a page of its own
 //
-// That fails once: everything is given back, and it is tried again.  If there is no page of its class to be had then, because that has
-// several slices, a page of its own may be.
+// If that fails, all free memory is given back to the system and the request is tried again (alloc_again).  A block whose class has pages
+// of several slices may get a page of its own then: that takes fewer slices.
+//
+// "Growing" has two meanings here: a block that has grown and may grow again has `growth` in its request; where the memory of the process
+// only grows, a *window* is open while it may (arena/window.h).
 #include "alloc.h"
 
 #include <errno.h>
@@ -26,7 +29,7 @@
 
 // ---- events ---------------------------------------------------------------------------------------------------------
 
-// The thread may let go of the theap meanwhile, because its heap has ended: then its default theap serves.
+// The hook may end the theap's heap, so that the thread lets go of the theap: then the thread's default theap serves the request.
 static mi_noinline mi_theap_t* alloc_call_hook(mi_theap_t* theap) {
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
   uint64_t    heap_id = theap->heap_id;
@@ -55,7 +58,7 @@ static mi_block_t* alloc_pop(mi_heap_t* heap, mi_theap_t* theap, size_t cls, boo
   return block;
 }
 
-// While events are pending: bins may be closed, and who fills one is counted.
+// The same while events are pending: the theap may be armed or counted (sampler.h, counted.h).
 static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* theap, size_t cls, bool* is_zero) {
   mi_block_t* block = (theap == NULL ? NULL : _mi_counted_pop(theap, cls));
   if (block != NULL) {
@@ -97,7 +100,7 @@ static bool alloc_is_guarded(const mi_alloc_t* a) {
   return _mi_life_is_guarded(a->cls == MI_CLASS_NONE ? SIZE_MAX : a->size);
 }
 
-// A block for the profile.  NULL: it will do without this one.
+// A block for the profile, in a page of its own.  NULL: there is no memory for that, and the profile lacks this block.
 static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   if (a->cls == MI_CLASS_NONE) return alloc_large(a, heap, theap);
   bool  zero = _mi_life_is_cleared(a->zero);
@@ -105,8 +108,8 @@ static void* alloc_profiled(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* th
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
-// A block that is sampled, or that the build guards; NULL if it is any other.
-static mi_noinline void* alloc_watched(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
+// A block that is sampled, or that the build guards.  NULL: neither, or there is no memory for it; then an ordinary block serves.
+static mi_noinline void* alloc_sampled_or_guarded(mi_alloc_t a, mi_heap_t* heap, mi_theap_t* theap) {
   unsigned due = 0;
   void*    p = NULL;
   bool     is_of_bin = (a.cls != MI_CLASS_NONE && !alloc_is_guarded(&a));
@@ -132,7 +135,7 @@ static void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap);
 static mi_always_inline void* alloc_place(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
   if (_mi_event_is_pending() || alloc_is_guarded(a)) {
     if (_mi_event_is_limit()) return alloc_after_limit(*a, heap);
-    void* p = alloc_watched(*a, heap, theap);
+    void* p = alloc_sampled_or_guarded(*a, heap, theap);
     if (p != NULL) return p;
   }
   return a->cls == MI_CLASS_NONE ? alloc_large(a, heap, theap) : alloc_class(a, heap, theap);
@@ -144,19 +147,20 @@ void _mi_alloc_resized(void* p, size_t size) {
   if ((due & MI_SAMPLER_PROFILE) != 0) _mi_sampler_profile(theap, p, size, _mi_sampler_bytes(size, MI_CLASS_NONE));
 }
 
-// The thread has no theap: it has ended, or there is no memory for one, or no such heap.
+// For a thread without a theap: it is past its exit, or there is no memory for a theap, or the heap has ended.  Only the first of these
+// can be served.
 static mi_cold void* alloc_late(mi_alloc_t a) {
   if (_mi_theap_default != &_mi_theap_dead) return NULL;
   bool has_heap = (a.heap != NULL && _mi_heap_is_live(a.heap));
   return alloc_place(&a, has_heap ? a.heap : &_mi_heap_main, NULL);
 }
 
-// A soft limit was crossed.  The hook may do all that a program may, so that the thread may have another theap then.
+// A soft limit was crossed: the hook is called first.  It may do whatever the program may, so the thread's theap is looked up again.
 static mi_cold mi_noinline void* alloc_after_limit(mi_alloc_t a, mi_heap_t* heap) {
   _mi_limits_attend();
   mi_theap_t* theap = (a.heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a.heap));
   if (theap != NULL) heap = _mi_theap_heap(theap);
-  void* p = alloc_watched(a, heap, theap);
+  void* p = alloc_sampled_or_guarded(a, heap, theap);
   if (p != NULL) return p;
   return a.cls == MI_CLASS_NONE ? alloc_large(&a, heap, theap) : alloc_class(&a, heap, theap);
 }
@@ -169,8 +173,8 @@ static mi_always_inline void* alloc_try(const mi_alloc_t* a) {
 
 // ---- requests -------------------------------------------------------------------------------------------------------
 
-// Where memory only grows, it may do so now (arena/window.h, WI5).
-static mi_cold mi_noinline void* alloc_try_growing(const mi_alloc_t* a) {
+// A try during which memory may grow, where it only grows (arena/window.h, WI5).
+static mi_cold mi_noinline void* alloc_try_in_window(const mi_alloc_t* a) {
   if (MI_PRIM_VIRTUAL) return alloc_try(a);
   _mi_window_open();
   void* p = alloc_try(a);
@@ -178,7 +182,7 @@ static mi_cold mi_noinline void* alloc_try_growing(const mi_alloc_t* a) {
   return p;
 }
 
-// A page for one block has fewer slices than one of its class: where memory is short there may be room for it.
+// A page for a single block has fewer slices than a page of its class: where memory is short there may be room for it.
 static mi_cold void* alloc_alone(const mi_alloc_t* a) {
   if (a->cls == MI_CLASS_NONE || a->cls < MI_CLASS_SEVERAL) return NULL;
   mi_theap_t* theap = (a->heap == NULL ? _mi_thread_theap() : _mi_thread_theap_of(a->heap));
@@ -188,7 +192,8 @@ static mi_cold void* alloc_alone(const mi_alloc_t* a) {
   return p == NULL ? NULL : _mi_life_issue_large(p, a->size, a->zero);
 }
 
-// Is it a limit on memory that refuses?  Then others give back what they do not need, and the program may free something.
+// Tries again, for as long as a limit on memory refuses and there is something left to be done about it: other threads give back what
+// they keep, then the hook asks the program to free something.
 static mi_cold void* alloc_limited(const mi_alloc_t* a) {
   mi_theap_t* theap = _mi_thread_theap();
   mi_heap_t*  heap = (a->heap != NULL || theap == NULL ? a->heap : _mi_theap_heap(theap));
@@ -198,29 +203,29 @@ static mi_cold void* alloc_limited(const mi_alloc_t* a) {
   if (heap == NULL) heap = &_mi_heap_main;
   do {
     n_before = _mi_limits_refusals(heap);
-    p = alloc_try_growing(a);
+    p = alloc_try_in_window(a);
     if (p == NULL) p = alloc_alone(a);
   } while (p == NULL && _mi_limits_refusals(heap) != n_before && _mi_limits_relieve(heap, stage++));
   return p;
 }
 
-// What the thread holds comes before more memory where that only grows.
-static void* alloc_growing_memory(const mi_alloc_t* a) {
+// Where memory only grows, what threads hold without need is used before there is more memory.
+static void* alloc_after_warm(const mi_alloc_t* a) {
   _mi_warm_collect();
-  return alloc_try_growing(a);
+  return alloc_try_in_window(a);
 }
 
-// What we hold may be what is missing.
+// After a failure: what the library holds itself may be what is missing.
 static mi_cold void* alloc_again(mi_alloc_t a) {
   if (a.size > PTRDIFF_MAX) return _mi_alloc_failed(a.size);
-  void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_growing_memory(&a));
+  void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_after_warm(&a));
   if (p != NULL) return p;
   mi_collect(true);
   p = alloc_limited(&a);
   return p != NULL ? p : _mi_alloc_failed(a.size);
 }
 
-// Inlined: what is constant in a request is never stored.
+// Inlined, so that the constants of a request are never stored.
 static mi_always_inline void* alloc_request(const mi_alloc_t* a) {
   void* p = (mi_likely(a->size <= PTRDIFF_MAX) ? alloc_try(a) : NULL);
   return mi_likely(p != NULL) ? p : alloc_again(*a);
@@ -230,7 +235,7 @@ void* _mi_alloc_request(const mi_alloc_t* request) {
   return alloc_request(request);
 }
 
-// A block that the thread keeps; NULL if it keeps none that fits, or if there is more to be done.
+// A large block that the thread keeps.  NULL: none fits, the default heap is not the main heap, or there is more to be done.
 static mi_always_inline void* alloc_kept(size_t size, bool zero) {
   mi_theap_t* theap = _mi_theap_default;
   mi_theap_t* thread = mi_load_relaxed(&theap->thread);
@@ -245,19 +250,19 @@ static mi_noinline void* alloc_any_large(mi_heap_t* heap, size_t size, bool zero
   return alloc_request(&request);
 }
 
-static mi_alloc_t alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
+static mi_alloc_t alloc_request_to_grow(mi_heap_t* heap, size_t size, size_t growth) {
   size_t     cls = (size > MI_CLASS_ASKED_MAX ? MI_CLASS_NONE : _mi_size_class_of(_mi_life_need(size)));
   mi_alloc_t request = {heap, size, cls, 1, 0, growth, false};
   return request;
 }
 
 void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth) {
-  mi_alloc_t request = alloc_growing(heap, size, growth);
+  mi_alloc_t request = alloc_request_to_grow(heap, size, growth);
   return alloc_request(&request);
 }
 
 mi_noinline void* _mi_alloc_quietly(mi_heap_t* heap, size_t size, size_t growth) mi_attr_noexcept {
-  mi_alloc_t request = alloc_growing(heap, size, growth);
+  mi_alloc_t request = alloc_request_to_grow(heap, size, growth);
   return alloc_try(&request);
 }
 

@@ -1,18 +1,18 @@
-// Allocation that did not find a block in a bin: any size, any state of thread and process.  Layer: api.
+// The slow path of allocation: any size, in any state of the thread and of the process.  Layer: api.
 #pragma once
 
 #include "../heap/thread.h"
 #include "../heap/heap.h"
 
-// What is asked for.
+// A request.
 typedef struct mi_alloc_s {
   mi_heap_t* heap;  // NULL: the default heap of the thread
   size_t     size;  // bytes for the program
-  size_t     cls;   // whose blocks have the alignment; MI_CLASS_NONE: a page of its own
+  size_t     cls;   // a class whose blocks have the alignment; MI_CLASS_NONE: a page of its own
   size_t     align; // a power of two: (p + offset) is a multiple of it
   size_t     offset;
-  size_t     growth; // bytes by which it shall be able to grow where it is (api/life.h)
-  bool       zero;   // it is to read as zero
+  size_t     growth; // bytes by which the block should be able to grow in place (api/life.h)
+  bool       zero;   // the block is to read as zero
 } mi_alloc_t;
 
 // Each of these returns NULL, with errno and a report, when it fails.
@@ -20,11 +20,11 @@ void* _mi_alloc_request(const mi_alloc_t* request);
 void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept;
 void* _mi_alloc_in(mi_heap_t* heap, size_t size, bool zero) mi_attr_noexcept; // `heap` as in a request
 
-// A block that has grown and may again (`growth` as in a request).
+// The new place of a block that has grown and may grow again (`growth` as in a request).
 void* _mi_alloc_growing(mi_heap_t* heap, size_t size, size_t growth);
 
-// The same for whoever can do without: if it fails that is not reported, errno is as before, nothing is given back for it, and the
-// program is not asked to free anything.  At most PTRDIFF_MAX bytes.
+// The same for a caller that can do without the block: a failure is not reported and leaves errno alone, no memory is given back to
+// make room, and the program is not asked to free anything.  `size` is at most PTRDIFF_MAX.
 void* _mi_alloc_quietly(mi_heap_t* heap, size_t size, size_t growth) mi_attr_noexcept;
 
 // A large block has another size from now on, where it is or elsewhere: for the profile that is a new block.
@@ -36,18 +36,18 @@ void _mi_alloc_resized(void* p, size_t size);
 mi_cold void* _mi_alloc_failed(size_t size);
 mi_cold void* _mi_alloc_failed_align(size_t alignment); // it is no power of two
 
-// errno as it was before the last _mi_alloc_failed of the thread: for who tries again, and may succeed.
+// errno as it was before the last _mi_alloc_failed of the thread: for a caller that tries again and succeeds.
 mi_cold int _mi_alloc_errno_before(void);
 
 // count * size into *total; false (errno, and a report as below) when that is too much.
 bool _mi_alloc_count(size_t count, size_t size, size_t* total);
 
-// Reports it, in builds for which that is an error of the program (debug), or the end of it (MI_XMALLOC).
+// Reports such an overflow, in builds in which it is an error of the program (debug) or ends it (MI_XMALLOC).
 mi_cold void _mi_alloc_report_count(size_t count, size_t size);
 
 // ---- which heap -----------------------------------------------------------------------------------------------------
 
-// That of the public functions with a heap: NULL is the main heap.
+// The heap that a public function was given: NULL means the main heap.
 static inline mi_heap_t* _mi_alloc_heap(mi_heap_t* heap) {
   return mi_likely(heap != NULL) ? heap : _mi_thread_subproc()->main;
 }
@@ -64,7 +64,7 @@ static inline mi_heap_t* _mi_alloc_heap(mi_heap_t* heap) {
     locals return call; \
   }
 
-// That of those with a theap: NULL is the default theap.
+// The heap of the theap that a public function was given: NULL means the default theap, and stays NULL.
 static inline mi_heap_t* _mi_alloc_heap_of(const mi_theap_t* theap) {
   return theap == NULL ? NULL : _mi_theap_heap(theap);
 }

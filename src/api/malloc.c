@@ -76,8 +76,8 @@ void* mi_calloc(size_t count, size_t size) mi_attr_noexcept {
 
 // ---- free -----------------------------------------------------------------------------------------------------------
 
-// By the descriptor of its slice.  What kind it is of is read once: another thread that frees the same block may give it back at
-// any time, and then it must not be taken for a block of a class.
+// Frees any block, by the descriptor of its slice.  The kind is read once: if another thread frees the same block (a double free), it may
+// give the page back at any time, and the block must not be taken for one of a class then.
 static mi_always_inline void free_any(mi_page_t* page, void* p) {
   mi_page_kind_t kind = _mi_page_kind(page);
   if (mi_unlikely(kind == MI_PAGE_INTERIOR)) {
@@ -95,7 +95,7 @@ static mi_always_inline void free_any(mi_page_t* page, void* p) {
   }
 }
 
-// Not of region 0.
+// p is not in region 0.
 static mi_noinline void free_slow(void* p) mi_attr_noexcept {
   if (p == NULL) return;
   mi_page_t* page = _mi_page_at(p);
@@ -103,15 +103,15 @@ static mi_noinline void free_slow(void* p) mi_attr_noexcept {
   else free_any(page, p);
 }
 
-// In region 0, but no block of a class alone.
-static mi_noinline void free_unlike(mi_page_t* page, void* p) mi_attr_noexcept {
+// p is in region 0, but block_size is 0: a large block, a block of a gap page, or none.  Not inlined, so that free_other stays short.
+static mi_noinline void free_not_plain(mi_page_t* page, void* p) mi_attr_noexcept {
   free_any(page, p);
 }
 
-// In region 0, but not of our default theap, or no block that can be taken back at once.
+// p is in region 0, but its page's home is not the default theap, or the fast check of the block has failed.
 static mi_noinline void free_other(mi_page_t* page, void* p) mi_attr_noexcept {
   if (mi_unlikely(_mi_page_block_size(page) == 0)) {
-    free_unlike(page, p);
+    free_not_plain(page, p);
     return;
   }
   if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
@@ -148,7 +148,7 @@ static mi_always_inline mi_theap_t* malloc_find_theap(mi_heap_t* heap) {
   return mi_likely(cached->id == mi_load_relaxed(&heap->id)) ? cached->theap : NULL;
 }
 
-// NULL also for larger sizes.
+// A block of a theap's bin; NULL if there is none, and for sizes above MI_LIFE_MEDIUM_MAX.
 static mi_always_inline void* malloc_of(mi_theap_t* theap, size_t size) {
   if (mi_likely(size <= MI_LIFE_SMALL_MAX)) return malloc_pop(theap, _mi_size_class_small[_mi_life_need(size)], size);
   if (size > MI_LIFE_MEDIUM_MAX) return NULL;
@@ -221,15 +221,15 @@ void* mi_theap_calloc(mi_theap_t* theap, size_t count, size_t size) mi_attr_noex
 }
 
 // ---- the constructor ------------------------------------------------------------------------------------------------
-// With the functions that every program calls: of an archive the linker takes only files that something refers to.
+// It is in this file because every program calls a function of it: from an archive the linker takes only files that something refers to.
 
-__attribute__((constructor(101))) static void malloc_attach(void) {
+__attribute__((constructor(101))) static void malloc_load(void) {
   _mi_options_settle();
   mi_process_init();
 }
 
-// Where the library is a part of one that can be unloaded, threads that end and signals would call what is gone.
-__attribute__((destructor(101))) static void malloc_detach(void) {
+// The object or static library may be part of a shared library that is unloaded: then no exit of a thread and no signal may call into it.
+__attribute__((destructor(101))) static void malloc_unload(void) {
   mi_process_done();
   if (!_mi_prim_is_unloadable()) return;
   _mi_prim_thread_exit_stop();

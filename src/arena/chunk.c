@@ -1,4 +1,4 @@
-// Chunks of a region, by what they can still give.  Layer: arena.
+// The chunks of a region, by the free slices that they have.  Layer: arena.
 #include "chunk.h"
 
 #include "../support/assert.h"
@@ -9,12 +9,12 @@
 static mi_atomic(size_t) chunk_n_purgeable, chunk_n_freed;
 static size_t            chunk_low, chunk_high; // of the first, since the last restart
 
-#define GROUP_UNKNOWN UINT8_MAX // so many, or more, or who knows
+#define GROUP_UNKNOWN UINT8_MAX // a group_room of so many or more free chunks, or of a number that is not known
 
-// Of so many chunks the highest is purged: low ones are used again first.
+// Of this many chunks the highest is purged, because low ones are used again first.
 #define BACKED_CHOICE 8
 
-// Of a long bucket so many chunks are looked at: the next one has only what suffices.
+// This many chunks of a long bucket are looked at; each chunk of the next bucket suffices.
 #define LONG_CHOICE 4
 
 // ---- buckets --------------------------------------------------------------------------------------------------------

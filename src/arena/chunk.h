@@ -1,17 +1,17 @@
-// Chunks of a region, by what they can still give.  Layer: arena.
+// The chunks of a region, by the free slices that they have.  Layer: arena.
 //
 // Chunks lie in buckets: by the number of free slices (SMALL, HUGE) or the longest free run (the other kinds), once for
-// all slices and once for those that are backed.  Taking from the lowest bucket that suffices is "the fullest chunk that
-// fits", found with one bit operation; the others empty out whole.
+// all slices and once for those that are backed.  A request takes from the lowest bucket that suffices, the fullest chunk that fits,
+// which one bit operation finds.  So other chunks become empty as a whole.
 //
-// A run of any length (MIXED) may begin at the end of one chunk and go on in the next, and over a wholly free one into the one
-// after it.  It counts for the chunk where it begins, which may itself be wholly free.  Those longer than a chunk, up to two of
-// them and more, lie in buckets of their own, eight lengths in each.
+// A free run in MIXED chunks may begin at the end of one chunk and go on in the next, and over a wholly free one into the one after it.
+// It counts for the chunk where it begins, which may itself be wholly free.  Runs longer than a chunk, up to two chunks and more, lie in
+// MI_CHUNK_LONG buckets of their own, eight lengths in each.
 //
-// Whole chunks are found by their bits, a word of 64 at a time, and by groups of at least 64 words (8 GiB), of which there are
-// at most 128: a group is looked at only if it may have what is wanted.  That may be said of a group wrongly only as long
-// as a chunk of it was freed since it was last looked at in vain, so a search takes 2 us at most for each such free, and for
-// all other groups together: how many chunks there are does not matter.
+// Runs of whole chunks are found by the bits of chunks, a word of 64 at a time.  Chunks form at most 128 groups, of at least 64 words
+// (8 GiB) each, and a search looks only at groups that may have such a run.  A group that has none can be looked at only if one of its
+// chunks was freed since the last look in vain.  So a search takes at most 2 us for each such free, and as much for all other groups
+// together: the number of chunks does not matter.
 //
 // All of this under the arena lock; A1 to A4 (slices.h) are kept here.
 #pragma once
@@ -24,11 +24,11 @@ size_t _mi_chunk_freed(void);
 // The least that the first of these was since the last call of this, and how much more it was at most.
 size_t _mi_chunk_purgeable_low(size_t* swing);
 
-// So many became so that were in use: what was put back since then had been taken for purging.
+// n slices became so that were in use before: slices that were put back since then had been taken for purging.
 void _mi_chunk_set_freed(size_t n);
 
-// What slices hold that are put back: what they held, and it costs memory; nothing; who knows what, but no memory; or it is
-// as it was before they were taken.
+// The contents of slices that are put back: unknown, and backed (DIRTY); zeros, and not backed (ZERO); unknown, but not backed (STALE);
+// or as they were before the slices were taken.
 typedef enum mi_chunk_hold_e {
   MI_CHUNK_HOLDS_DIRTY,
   MI_CHUNK_HOLDS_ZERO,
@@ -36,7 +36,7 @@ typedef enum mi_chunk_hold_e {
   MI_CHUNK_HOLDS_AS_IT_IS
 } mi_chunk_hold_t;
 
-// Do they cost no memory any more?
+// Are they not backed any more?
 static inline bool _mi_chunk_went_back(mi_chunk_hold_t hold) {
   return hold == MI_CHUNK_HOLDS_ZERO || hold == MI_CHUNK_HOLDS_STALE;
 }
@@ -48,7 +48,7 @@ bool _mi_chunk_is_free(const mi_region_t* region, size_t i);
 // memory may be opened for that kind.
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind);
 
-// The lowest run of n free chunks, SIZE_MAX if there is none.
+// The lowest run of n free chunks among those that were ever used, SIZE_MAX if there is none.
 size_t _mi_chunk_find_there(mi_region_t* region, size_t n);
 
 // The same for that kind; opens new ones at the end if there is none.  SIZE_MAX if that fails.

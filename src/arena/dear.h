@@ -1,8 +1,8 @@
-// When it is dear to give memory back that is soon needed again.  Layer: arena.
+// When giving back memory that is soon needed again has become dear.  Layer: arena.
 //
-// DP1  A MiB that goes back and is needed again costs 0.4 ms, for which 8 ms of the time that passes pay: so a twentieth of it goes into
-//      this.  Of time that has passed four seconds are saved, half a second is there when the process begins, and no more than
-//      four seconds are owed.  While any time is owed it is dear.
+// DP1  A MiB that goes back and is needed again costs 0.4 ms, which is paid with 8 ms of the time that passes: a twentieth.  Up to four
+//      seconds of time are saved up, half a second is there when the process begins, and no more than four seconds are owed.  While any
+//      time is owed, giving memory back is dear.
 //
 // Times are milliseconds on the caller's clock.
 #pragma once

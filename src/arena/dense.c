@@ -11,14 +11,14 @@
 #define DENSE_MIXED_MAX   1
 #define DENSE_THIN_MAX    2
 
-// After so many in a row that were alike, one of each so many is looked at.
+// DE5: after DENSE_PATIENCE blocks in a row that were alike, one block of this many is looked at.
 #define DENSE_PATIENCE 4
-#define DENSE_DENSE    4  // where they were dense
-#define DENSE_SPARSE   16 // where they were not
+#define DENSE_DENSE    4  // if they were dense
+#define DENSE_SPARSE   16 // if they were not
 
 static mi_atomic(size_t)  dense_credit;    // DE2
 static mi_atomic(bool)    dense_last_thin; // DE4
-static mi_atomic(int64_t) dense_run;       // how many in a row were dense, or were not: then it is negative
+static mi_atomic(int64_t) dense_run;       // how many in a row were dense; negative: how many were not
 
 bool _mi_dense_take(size_t size) {
   size_t credit = mi_load_relaxed(&dense_credit);
@@ -35,7 +35,7 @@ void _mi_dense_grown(size_t old_size, size_t size) {
   }
 }
 
-// The program may have left it without access.
+// False: the program has left the memory without access.
 static bool dense_can_read(const char* page, size_t size) {
   return _mi_prim_populate_read((void*)(uintptr_t)page, size) == 0;
 }
@@ -56,8 +56,8 @@ static size_t dense_n_samples(size_t size) {
   return size < DENSE_SAMPLES * MI_CHUNK_SIZE ? DENSE_SAMPLES_FEW : DENSE_SAMPLES;
 }
 
-// Two OS pages at random (programs touch memory at regular distances) in each of 8 or 16 pieces, of which the first is the start of
-// the block: where that is not written all over nothing else is looked at.  They are the same ones each time for the same block.
+// A place to look at (DE1): two OS pages, chosen at random because programs touch memory at regular distances, in one of 8 or 16 pieces of
+// a block.  For the same block they are the same ones each time.
 typedef struct dense_place_s {
   char*    pages[2];
   uint64_t random;
@@ -113,7 +113,7 @@ bool _mi_dense_is_thin(size_t size) {
   return size >= MI_THIN_MIN && mi_load_relaxed(&dense_last_thin);
 }
 
-// One OS page at random in each piece.  What cannot be read counts as used.
+// DE4: one OS page at random in each piece; a page that cannot be read counts as used.
 void _mi_dense_freed_zeros(const void* start, size_t size) {
   size_t   page_size = _mi_prim_os_page_size(), piece = mi_align_down(size / DENSE_SAMPLES, page_size), n_used = 0;
   uint64_t random = (uintptr_t)start;

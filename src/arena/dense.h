@@ -1,22 +1,24 @@
-// How much of its large blocks a program writes: which of them ask for huge pages, and who clears zeros.  Layer: arena.
+// How much of its large blocks a program writes: this decides which of them ask for huge pages, and who clears zeros.  Layer: arena.
 //
-// A block that is written all over has fewer page faults with huge pages; one of which little is used would take a huge page
-// for each byte that is touched.  Nobody says at malloc which it is going to be.  So the program's own blocks are looked at when
-// they are freed.
+// A block that is written all over causes fewer page faults with huge pages.  A block of which little is used would take a huge page for
+// each byte that is touched.  At malloc nobody says which of the two a block is going to be.  So the program's blocks are looked at when
+// they are freed, and say what to expect of the next ones.
 //
-// DE1  A block is looked at in 16 places, or 8 if it is smaller than 32 MiB, at two OS pages near each other in each.  It is dense if
-//      they are both empty, as behind the end of what was used of a buffer, in at most half of the places, and one of them is in at
-//      most one place.  What cannot be read is empty; on a system that cannot be asked (_mi_prim_populate_read), all are.
-// DE2  There is a credit, in bytes: a dense block adds its size when it is freed, a new block takes its size away and asks for huge
-//      pages, as a mapping or in a huge-page region, only if there is as much, growth takes away what it can (that of a block that was
-//      too small to be looked at its whole size), and a block that is not dense takes it all away.
-// DE3  A dense block that did not ask was larger than the credit, so the credit stays below twice what was dense at one time.
-// DE4  Where large blocks of zeros are reused, they are cleared, or their memory goes back, so that the system clears what is used of
-//      them. That is five times as expensive for what is used, so it is done only while the last such block that was freed
-//      was *thin*: at most two of 16 OS pages of it held anything, or could not be read.
-// DE5  To look at a block takes up to 32 system calls.  After four in a row that were dense one of each four is looked at, by chance
-//      which, and after four that were not one of each 16; the others count as the last one did.  So a program that changes is
-//      found out after some blocks, and one whose blocks are dense by turns is looked at each time.
+// DE1  A block is looked at in 16 places, or 8 if it is smaller than 32 MiB, at two OS pages near each other in each place.  It is dense
+//      under three conditions.  In at most half of the places both pages are empty, as they are behind the used part of a buffer.  In at
+//      most one place only one of the two is empty.  And the first page of the first place is not empty.  An OS page that cannot be read
+//      counts as empty; on a system that cannot be asked (_mi_prim_populate_read), all do.
+// DE2  There is a credit, in bytes.  A dense block adds its size when it is freed.  A new block asks for huge pages, as a mapping or in a
+//      huge-page region, only if the credit is at least its size, which is then taken off.  A block that grows takes off as much as it
+//      grows by, or its whole size if it was too small to be looked at before, as far as the credit goes.  A block that was looked at and
+//      is not dense sets the credit to zero.
+// DE3  A dense block that did not ask was larger than the credit.  So the credit stays below twice the bytes that were dense at one time.
+// DE4  If free memory is reused for a large block of zeros, either the library clears it, or the memory goes back, so that the system
+//      clears those parts that the program uses.  The second is five times as expensive for each such part, so it is done only while the
+//      last block of zeros that was freed was *thin*: at most two of 16 OS pages of it held anything or could not be read.
+// DE5  To look at a block takes up to 32 system calls.  After four blocks in a row that were dense only one of each four is looked at,
+//      chosen by chance, and after four that were not only one of each 16; the others count as the last one did.  So a change in the
+//      program is noticed after some blocks, and if blocks are dense by turns each block is looked at.
 #pragma once
 
 #include "../prim/prim.h"
@@ -31,19 +33,19 @@ static inline bool _mi_dense_is_asked(void) {
 // May a new block ask for huge pages?  Takes its size from the credit if so.
 bool _mi_dense_take(size_t size);
 
-// A block has grown that is going to be looked at.
+// A block has grown; it is going to be looked at when it is freed (DE2).
 void _mi_dense_grown(size_t old_size, size_t size);
 
-// So large is a block at least that is looked at.
+// Smaller blocks are not looked at.
 #define MI_DENSE_MIN (4 * MI_MiB)
 
-// A block is about to be freed.  Reads its contents, unless it is taken to be like the last ones (DE5).  Was it dense?
+// A block is about to be freed.  Was it dense?  Reads its contents, unless it is taken to be like the last ones (DE5).
 bool _mi_dense_freed(const void* start, size_t size);
 
 #define MI_THIN_MIN \
   (4 * MI_MiB) // smaller blocks are kept by threads (heap/kept.h), and clearing them takes 0.2 ms at most
 
-// Is the system to clear a block of zeros of that size?
+// Should the system clear a block of zeros of that size (DE4)?
 bool _mi_dense_is_thin(size_t size);
 
 // A block of zeros of MI_THIN_MIN or more, which has slices, is about to be freed.  Reads its contents.

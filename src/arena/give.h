@@ -1,7 +1,7 @@
 // Giving free slices back to the system: which, and how.  Layer: arena.
 //
-// Wholly free chunks come first, with their neighbours in one call, then the parts of those that have most to give.  When and how
-// many is the policy's choice (purge.h).
+// Wholly free chunks come first, with their neighbours in one call, then parts of the chunks that have the most backed free slices.  The
+// policy (purge.h) chooses when, and how many.
 #pragma once
 
 #include "recall.h"

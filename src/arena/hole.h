@@ -1,8 +1,8 @@
 // Holes in huge-page chunks: parts of them that went back to the system.  Layer: arena.
 //
-// A chunk with holes asks for no huge OS page.  Else an idle system would fill its holes again, unseen by us: khugepaged makes
-// a huge page of any that asks for it, if a single OS page of it is in use (docs/decisions/003).  It asks again when all of it
-// went back, or when a round of the purge finds that all of it is in use.
+// A chunk with holes does not ask for a huge OS page.  Otherwise an idle system would fill its holes again, without our noticing:
+// khugepaged makes a huge page of any chunk that asks for one, if a single OS page of it is in use (docs/decisions/003).  The chunk asks
+// again when all of it went back, or when a round of the purge finds that all of it is in use.
 #pragma once
 
 #include "region.h"
@@ -10,10 +10,10 @@
 // Before a part of chunk i goes back.  Caller holds the purge lock.
 void _mi_hole_open(mi_region_t* region, size_t i);
 
-// Before all of the chunks [i, i + n) does.  Caller holds the purge lock.
+// Before all of the chunks [i, i + n) goes back.  Caller holds the purge lock.
 void _mi_hole_close(mi_region_t* region, size_t i, size_t n);
 
-// Those of the next n chunks with holes that are wholly in use, or wholly unbacked, by now.  Takes the purge lock.
+// Closes the holes of those of the next n chunks that are wholly in use, or wholly unbacked, by now.  Takes the purge lock.
 void _mi_hole_close_filled(size_t n);
 
 // Gives OS pages of one slice back that is in use: nobody needs what they hold.  Until no slice of its chunk is in use that does not

@@ -4,13 +4,13 @@
 //             where memory only grows: all that has come (window.h, WI6)
 //   heap      slices of its pages and large blocks, and its blocks with a mapping of their own
 //
-// LI1  Memory is counted before the caller has it, and no longer counted when nobody has it and it is not backed.  So what is in
-//      use and what is retained are never more than the hard limit together, unless that was lowered below them.
-// LI2  Counting comes first and is undone if what was counted cannot be had: two threads cannot both get the last slice.
-// LI3  Nothing is called by what counts.  Who is refused gives back what is retained (_mi_limit_make_room), without the arena
-//      lock, and asks again: as long as free memory is backed, or another thread gives back, no request fails.
-// LI4  Neither is counted: memory that the program brings, nor large OS pages that the system keeps apart (both are had
-//      before, and are not what a container limits), nor the tables of descriptors, 1/1000 of what they describe.
+// LI1  Memory is counted before the caller has it, until nobody has it and it is not backed.  So memory in use and retained memory
+//      together are never more than the hard limit, unless the limit was lowered below them.
+// LI2  Counting comes first, and is undone if the memory cannot be had: two threads cannot both get the last slice.
+// LI3  The functions that count call nothing else.  A caller that is refused gives back retained memory (_mi_limit_make_room), without
+//      the arena lock, and asks again: as long as free memory is backed, or another thread gives memory back, no request fails.
+// LI4  These are not counted: memory that the program provides, and large OS pages that the system keeps apart (the process has both
+//      before, and a container does not limit them); and the tables of descriptors, 1/1000 of the memory that they describe.
 #pragma once
 
 #include "../base/atomic.h"
@@ -18,23 +18,23 @@
 
 #define MI_LIMIT_NONE SIZE_MAX
 
-// What is purged beside what is missing, so that the next requests find room and do not purge again: a share of the limit.
+// If memory is purged to make room, this share of the limit is purged in addition, so that the next requests find room and do not purge.
 #define MI_LIMIT_AHEAD_SHARE 64
 
-// Who was told that the soft limit was crossed is told again when less than that was used in between, by such a share of it.
+// A program that was told that the soft limit was crossed is told again if use was below the limit in between, by at least this share.
 #define MI_LIMIT_BELOW_SHARE 16
 
 typedef struct mi_limit_s {
   mi_atomic(size_t)  used; // bytes
   // Bytes, or MI_LIMIT_NONE:
   mi_atomic(size_t)  hard, soft;
-  mi_atomic(size_t)  least; // of the two: more than that is looked at closely
+  mi_atomic(size_t)  least; // the lower of the two: only a request beyond it is looked at closely
   // What became of requests:
   mi_atomic(size_t)  n_refused;
-  mi_atomic(bool)    is_refused; // the last one was
+  mi_atomic(bool)    is_refused; // the last request was refused
   // When the program was told last; 0: not since there was room.
   mi_atomic(int64_t) told_ms;    // that the soft limit was crossed
-  mi_atomic(int64_t) refused_ms; // of one that was going to be refused
+  mi_atomic(int64_t) refused_ms; // that a request was going to be refused
 } mi_limit_t;
 
 #define MI_LIMIT_INIT \
@@ -60,8 +60,8 @@ static inline bool _mi_limit_is_set(mi_limit_t* limit) {
 
 mi_cold bool _mi_limit_add_within(mi_limit_t* limit, size_t n, size_t moved);
 
-// n bytes more are used, of which `moved` are going to be the contents of others that go as soon as these are there.  False if
-// that is more than the hard limit: then they are not counted.
+// n more bytes are used, of which `moved` are going to hold contents of other memory, which goes as soon as they are here.  False if that
+// would be more than the hard limit: then they are not counted.
 static inline bool _mi_limit_add(mi_limit_t* limit, size_t n, size_t moved) {
   if (mi_unlikely(_mi_limit_is_set(limit))) return _mi_limit_add_within(limit, n, moved);
   mi_fetch_add_relaxed(&limit->used, n);

@@ -1,18 +1,19 @@
-// Blocks with a mapping of their own.  Layer: arena.
+// Mapped blocks: blocks with a mapping of their own.  Layer: arena.
 //
-// What is large, or aligned to more than a chunk, comes from the system block by block and goes back at once; what comes again soon
-// takes slices (recur.h).  There is no limit to their number but that of the system.  A block's descriptor lies in a slot (mapped_slot.h).
+// A block over 32 MiB, or aligned to more than a chunk, comes from the system by itself and goes back at once; if such blocks come again
+// soon, they take slices instead (recur.h).  There is no limit to their number but that of the system.  The descriptor of a mapped block
+// lies in a slot (mapped_slot.h).
 //
 // MB1  A slot is unused, or stuck, or its range is in the index, or it is out: one caller has it.
-// MB2  What the index has is mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in
-//      when it is there: nobody is ever told that an address is ours which the system may have given to somebody else.
+// MB2  Ranges in the index are mapped, and in use.  A range is taken out before its mapping goes or moves, and is put in when the mapping
+//      is there: so the library never claims an address that the system may have given to somebody else.
 // MB3  When the system refuses to take a mapping back (it has to split another for that, and there are too many), its
 //      contents go back, and its slot is stuck: it is tried again with later calls.
 // MB4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
 //      alone.
 //
-// Allocating, freeing and finding take O(log n) of n blocks, resizing as well, beside what the system takes.  The lock is
-// a leaf: nothing else is taken while it is held, and no call to the system is made.
+// With n blocks, allocating, freeing, finding and resizing take O(log n) and the time of the system calls.  The lock is a leaf: no other
+// lock is taken while it is held, and no system call is made.
 #pragma once
 
 #include "mapped_slot.h"

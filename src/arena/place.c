@@ -10,11 +10,12 @@
 #include "space.h"
 #include "window.h"
 
-// So many chunks of region 0 were used before the first huge-page chunk is opened.
+// This many chunks of region 0 are used before the first huge-page chunk is opened.
 #define PLACE_HUGE_FROM 4
-// A dense block of more slices has huge pages in any case: as many were written all over before, and its mapping would ask for them.
+// A dense block of more slices than this gets huge pages in any case: as many slices were written all over before, and a mapping of its
+// own would ask for them.
 #define PLACE_LARGE     (16 * MI_CHUNK_SLICES)
-// So many chunks beyond the lowest free ones are looked at for a run of which more is backed.
+// This many chunks beyond the lowest free ones are looked at for a run of which more is backed.
 #define PLACE_LOOK      64
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
@@ -28,7 +29,7 @@ static void place_count(uint32_t bits, uint32_t dirty) {
   if (n_fresh > 0) mi_store_relaxed(&place_n_fresh, mi_load_relaxed(&place_n_fresh) + n_fresh);
 }
 
-// What is pinned is there whether it is in use or not.
+// Slices of pinned regions do not count: their memory is there whether it is in use or not.
 static void place_count_taken(const mi_region_t* region, size_t n) {
   if (!region->is_pinned) mi_store_relaxed(&place_n_taken, mi_load_relaxed(&place_n_taken) + n);
 }

@@ -15,34 +15,34 @@
 
 #define PURGE_MIN_SLICES     (MI_MiB / MI_SLICE_SIZE)        // stay in any case: less is not worth the system calls
 #define PURGE_MAX_SLICES     ((32 * MI_MiB) / MI_SLICE_SIZE) // PG1
-#define PURGE_SHARE          16
-#define PURGE_HELD           4   // PG6: so many times what is in use, if that is more than the other,
-#define PURGE_HELD_MOST      2   // or with what is in use so many times what was used at most (decision 53)
-#define PURGE_HELD_PART      8   // if it is no less than such a part of that, or to give back is dear;
-#define PURGE_HELD_MORE      4   // and as was needed again in this interval, up to such a part of it (decision 60)
-#define PURGE_BUSY           4   // PG6: who sleeps for more than three of four milliseconds is not busy,
-#define PURGE_ASLEEP_MS      200 // nor who sleeps for so long
+#define PURGE_SHARE          16                              // PG1: one part in so many of the memory that was freed
+#define PURGE_HELD           4                               // PG6: this many times what is in use may stay,
+#define PURGE_HELD_MOST      2 // ... or, with what is in use, this many times the most that was used (decision 53),
+#define PURGE_HELD_PART      8 // ... if one part in so many of that most is in use, or to give back is dear;
+#define PURGE_HELD_MORE      4 // ... and what was given back by mistake, up to one part in so many of that (decision 60)
+#define PURGE_BUSY           4   // PG6: a program that sleeps for more than three of four milliseconds is not busy,
+#define PURGE_ASLEEP_MS      200 // ... nor is one that sleeps for so long
 #define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many begins at once (decision 52)
-#define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES                // PG7: for so many it waits a millisecond
-#define PURGE_MISTAKE_MS     200 // who allocates again what was given back does so soon, or it was no mistake
-#define PURGE_HOLES          256 // so many chunks with holes are looked at in a round
-// Where the system takes nothing, the next attempt by the amount is made so much later, twice as long after each that fails.
+#define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES                // PG7: for so many the parts wait a millisecond
+#define PURGE_MISTAKE_MS     200 // what is needed again so soon after it went back went by *mistake*
+#define PURGE_HOLES          256 // chunks with holes that are looked at in a round
+// If the system takes no memory back, the next attempt by the amount is made so much later, twice as long after each failure.
 #define PURGE_REFUSED_MS_MIN 100
 #define PURGE_REFUSED_MS_MAX 5000
 
 static mi_atomic(bool)    purge_has_thread;
 static mi_atomic(size_t)  purge_retained = mi_atomic_init(SIZE_MAX); // PG5
 static mi_atomic(size_t)  purge_n_kept;                              // PG2
-static mi_atomic(size_t)  purge_n_lent;        // of these, slices that may be kept, but are in use
-static mi_atomic(size_t)  purge_n_waiting;     // of these, slices that wait for their next use
-static mi_atomic(size_t)  purge_waiting_high;  // the most of those in this interval
-static mi_atomic(size_t)  purge_n_waited;      // slices that ever began to wait
-static mi_atomic(size_t)  purge_n_resumed;     // slices of this interval that waited and were used again
-static mi_atomic(size_t)  purge_freed_before;  // what does not count any more of what was ever freed
-static mi_atomic(size_t)  purge_swing;         // of the last interval: what was freed and used again
-static mi_atomic(size_t)  purge_reused_before; // of what was ever used again, before this interval
-static mi_atomic(size_t)  purge_n_given;       // by the amount, during this one
-static mi_atomic(size_t)  purge_taken_before;  // how many slices had been taken that were not backed, before that
+static mi_atomic(size_t)  purge_n_lent;       // of these, slices that may be kept, but are in use
+static mi_atomic(size_t)  purge_n_waiting;    // of these, slices that wait for their next use
+static mi_atomic(size_t)  purge_waiting_high; // the most of those in this interval
+static mi_atomic(size_t)  purge_n_waited;     // slices that ever began to wait
+static mi_atomic(size_t)  purge_n_resumed;    // slices of this interval that waited and were used again
+static mi_atomic(size_t)  purge_freed_before; // slices that were freed, but so long ago that they do not count any more
+static mi_atomic(size_t)  purge_swing;        // PG1: slices by which the program swung in the last interval
+static mi_atomic(size_t)  purge_reused_before; // slices that were used again before this interval began
+static mi_atomic(size_t)  purge_n_given;       // slices that went back by the amount in this interval
+static mi_atomic(size_t)  purge_taken_before;  // slices ever taken that were not backed, before the first of these went
 static mi_atomic(int64_t) purge_last_ms;       // when this interval began
 static mi_atomic(int64_t) purge_held_until;    // PG6: 0: nothing is held, or there is a thread
 static mi_atomic(size_t)  purge_refused_ms;    // PG4: how long to wait; 0: the system takes what it is given
@@ -51,8 +51,8 @@ static mi_atomic(int64_t) purge_excess_since;  // PG7: 0: no more is free than t
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
 static mi_dear_t          purge_dear; // PG8: with what was given back by mistake before this interval
 static mi_trade_t         purge_trade;
-static int64_t            purge_cpu_before; // what the process had computed, in ms, when this interval began
-static mi_atomic(size_t)  purge_n_high;     // used at most in this interval, as far as frees and large blocks have seen
+static int64_t            purge_cpu_before; // processor time of the process, in ms, when this interval began
+static mi_atomic(size_t)  purge_n_high;     // the most that was used in this interval, as frees and large blocks saw it
 static mi_atomic(size_t)  purge_n_most;     // PG6: ... and in the last two to four seconds
 static mi_atomic(bool)    purge_is_busy = mi_atomic_init(true); // PG6: in the last interval, and before the first
 
@@ -101,7 +101,7 @@ static size_t purge_n_mistaken(void) {
   return given == 0 ? 0 : mi_min(given, _mi_place_fresh() - mi_load_relaxed(&purge_taken_before));
 }
 
-// PG2: that are kept now.
+// PG2: slices that are kept, or wait, now.
 static size_t purge_n_resting(void) {
   size_t n_kept = mi_load_relaxed(&purge_n_kept);
   return n_kept - mi_min(n_kept, mi_load_relaxed(&purge_n_lent));
@@ -112,7 +112,7 @@ static size_t purge_n_used(void) {
   return n_taken - mi_min(n_taken, purge_n_resting());
 }
 
-// PG6: so many are used now.
+// PG6: notes how many slices are used now, and returns their number.
 static size_t purge_note_used(void) {
   size_t n = purge_n_used();
   if (n > mi_load_relaxed(&purge_n_high)) mi_store_relaxed(&purge_n_high, n);
@@ -137,7 +137,7 @@ static bool purge_begin_hold(size_t n_mistaken) {
   return is_held;
 }
 
-// What was given back by mistake, `n_mistaken`, is known for certain only when the interval has begun anew if it was over.
+// PG1.  n_mistaken is certain only if an interval that was over has been ended before.
 static size_t purge_allowance(size_t n_mistaken) {
   size_t n = mi_max(purge_n_freed() / PURGE_SHARE, mi_load_relaxed(&purge_swing));
   size_t most = mi_min(mi_max(PURGE_MAX_SLICES, purge_n_used()), mi_load_relaxed(&purge_retained));

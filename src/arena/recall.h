@@ -1,12 +1,12 @@
 // Memory that is freed and soon needed again: how long free memory is held for a program that swings.  Layer: arena.
 //
 // RC1  Slices that were free for a whole interval, whether they went back or not, and are needed again, were *recalled*.
-// RC2  Each MiB recalled lengthens the hold by 40 ms, 100 times what it costs to give a MiB back and to take it again.  The hold
-//      begins when memory last went back, so what went back long before has no effect.
-// RC3  During the hold so much stays that the program has what it used at most in the last two to four seconds, less a quarter of
-//      what it uses now; what was free for as long goes back.  So no more than a hundredth of the time goes into giving back and
-//      taking again, but for swings that the hold does not cover because of RC4; and a program that uses the same amount all
-//      the time holds nothing.
+// RC2  Each MiB recalled lengthens the hold by 40 ms, 100 times the cost of giving a MiB back and taking it again.  The hold begins when
+//      memory last went back, so a recall of memory that went back long ago has no effect.
+// RC3  During the hold the program keeps, used and free together, as much as it used at most in the last two to four seconds, less a
+//      quarter of what it uses now.  Memory that was free for as long goes back.  So no more than a hundredth of the time goes into giving
+//      back and taking again, except for swings that the hold does not cover because of RC4.  A program that uses the same amount all the
+//      time holds nothing.
 // RC4  The hold ends at most four seconds from now: a program that stops gives everything back.
 //
 // Times are milliseconds on the caller's clock.
@@ -37,19 +37,19 @@ size_t _mi_recall_round(mi_recall_t* recall, int64_t now, size_t low, size_t n_u
 // In the middle of an interval: a hold that was earned since it began does not wait for its end.
 void _mi_recall_begin(mi_recall_t* recall, int64_t now, size_t n_fresh);
 
-// So many slices went back, for whatever reason.  What was taken in the same interval before that was not one of them.
+// n slices went back, for whatever reason.  Slices that were taken in the same interval before that were none of them.
 void _mi_recall_note(mi_recall_t* recall, int64_t now, size_t n, size_t n_fresh);
 
-// So many slices went back that do not count if they are needed again (trade.h).
+// n slices went back that do not count as recalled if they are needed again (trade.h).
 void _mi_recall_lessen(mi_recall_t* recall, size_t n);
 
-// RC2, RC4: the end of a hold that begins then, for n slices and so many milliseconds a MiB.
+// RC2, RC4: the end of a hold that begins at `from`, for n slices with ms_mib milliseconds for each MiB.
 static inline int64_t _mi_recall_until(int64_t from, int64_t now, size_t n, size_t ms_mib) {
   int64_t until = from + (int64_t)(n * ms_mib / (MI_MiB / MI_SLICE_SIZE));
   return until < now + MI_RECALL_MS_MOST ? until : now + MI_RECALL_MS_MOST;
 }
 
-// Nothing is held any more, and what is taken now is not what went back before.
+// Nothing is held any more, and slices that are taken from now on do not count as recalled.
 static inline void _mi_recall_forget(mi_recall_t* recall) {
   recall->until = INT64_MIN / 2;
   recall->n_given = recall->n_retaken = recall->n_seen = 0;

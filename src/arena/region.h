@@ -1,8 +1,8 @@
 // Address space: where a slice lies, and where the descriptor of an address lies.  Layer: arena.
 //
-// A region is a range of address space, in chunks.  Its slices are described by a table at a computed address.  Most
-// regions are subregions of the span (subregion.h) and share its table.  One that lies elsewhere is one reserved range,
-// or a range that the program brought and a reserved one for what describes it:
+// A region is a range of address space, in chunks.  A table at a computed address has the descriptors of its slices.  Most
+// regions are subregions of the span (subregion.h) and share its table.  A region outside of the span is one reserved range,
+// or a range that the program provides and a reserved one for its tables:
 //
 //   base                                    table                          chunks        free_chunks  owners
 //   +---------+---------+--------- - - -----+----------------- - - --------+---- - - ----+----------+---------- - - -----+
@@ -10,22 +10,21 @@
 //   +---------+---------+--------- - - -----+ until its chunk is opened ---+ a chunk - - + a chunk -+ where it is needed +
 //   0                   n_open
 //
-// R1  `base` and `table` of a region do not change while it exists, and `n_slices` only grows, so every free reads them
-//     without order: who has a block has `base`, and the load of n_slices (acquire) orders `table`.  One that finds an address
-//     beyond n_slices looks again, in order (_mi_region_search).  A free of NULL may read `base` before it is set, and n_slices
-//     afterwards: it finds slice 0, but no page of its thread's, which has no theap yet; so the slow paths look whether it was
-//     NULL.
+// R1  `base` and `table` of a region do not change while it exists, and `n_slices` only grows, so every free reads them without
+//     order: a thread that has a block sees `base`, and the load of n_slices (acquire) orders `table`.  A free of an address beyond
+//     n_slices looks again, in order (_mi_region_search).  A free of NULL may read `base` before it is set, and n_slices afterwards.
+//     It finds slice 0 then, but no page of its own thread, which has no theap yet; so the slow paths look whether it was NULL.
 // R2  The descriptor of every slice below `n_slices` can be read; that of a slice that was never opened reads as zero, "not
 //     in use".  Where the system charges for all that can be read, n_slices of a reservation grows as chunks are opened.
 // R3  Chunks are opened from low to high addresses, so that the kernel keeps one mapping for all of them.
 // R4  `base`, `table` and `n_slices` of region 0 are those of the whole span, so the fast paths, which look at region 0, find
 //     the blocks of all subregions.
-// R5  Memory that the program brought (GIVEN) is never unmapped or mapped by us, and what is pinned is not even purged.
+// R5  Memory that the program provides (GIVEN) is never unmapped or mapped by us, and pinned memory is not even purged.
 //
 // Huge-page regions (region 1 is the first) are for pages that will be filled soon, and for large blocks that are written all over
-// (dense.h): the system is asked to back those with huge pages, and keeping them together costs few kernel mappings.  Regions outside
-// of the span are added where it ends or cannot be planned, for requests that do not fit in any, and for memory that the program
-// brings; a search on the slow path finds them.
+// (dense.h).  The system is asked to back them with huge pages, and keeping them together costs few kernel mappings.  Regions outside
+// of the span are added if the span has ended or cannot be planned, for requests that fit in no region, and for memory that the program
+// provides; a search on the slow path finds them.
 #pragma once
 
 #include "../base/bits.h"
@@ -38,13 +37,13 @@
 #define MI_CHUNK_SIZE      (MI_CHUNK_SLICES * MI_SLICE_SIZE) // 2 MiB: what one huge OS page can back
 #define MI_DESCRIPTOR_SIZE 64 // one cache line a slice: 0.1 % of the memory that it describes
 #define MI_HEAP_LINK_SIZE  (4 * sizeof(void*))
-#define MI_ADDRESS_BITS    48  // of blocks: there is room for as many in the word of a page (page/page_word.h)
-#define MI_CHUNK_LONG      4   // runs that go on in the next chunks are told apart by so many lengths (chunk.h)
-#define MI_REGION_GROUPS   128 // what is known of its free chunks, in so many groups
-// As many as fit into a byte of a descriptor; they cost nothing until they are used, but where all memory is there.
+#define MI_ADDRESS_BITS    48  // of the address of a block: the word of a page has room for as many (page/page_word.h)
+#define MI_CHUNK_LONG      4   // buckets for runs that are longer than a chunk (chunk.h)
+#define MI_REGION_GROUPS   128 // groups of chunks in a region, at most (chunk.h)
+// As many as fit into a byte of a descriptor.  They cost nothing until they are used, except where all memory of a process is backed.
 #define MI_REGION_COUNT    (MI_PRIM_VIRTUAL ? 256 : 16)
 #define MI_REGION_MAPPED \
-  (MI_REGION_COUNT - 1) // of blocks that have a mapping of their own (mapped.h); in it is nothing
+  (MI_REGION_COUNT - 1) // the number that descriptors of mapped blocks have (mapped.h); that region itself is empty
 
 typedef enum mi_chunk_kind_e {
   MI_CHUNK_NONE,   // wholly free
@@ -54,15 +53,15 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_META,   // our own data
   MI_CHUNK_HUGE,   // pages of one slice that will be filled soon; in region 1
   MI_CHUNK_KINDS,
-  // What is asked for, of no chunk: MEDIUM, for pages that will be filled soon, in a huge-page region; MIXED, for a large block of
-  // which all or little is going to be written (dense.h), or one that has grown and may grow again.
+  // The following are kinds of requests, not of chunks: MEDIUM in a huge-page region, for pages that will be filled soon; MIXED, for a
+  // large block of which all (DENSE) or little (THIN) is going to be written (dense.h), or that has grown and may grow again (GROWN).
   MI_CHUNK_MEDIUM_HUGE = MI_CHUNK_KINDS,
   MI_CHUNK_DENSE,
   MI_CHUNK_THIN,
   MI_CHUNK_GROWN
 } mi_chunk_kind_t;
 
-// A chunk that can give something is in a bucket for its free slices, and in one for those that are backed.
+// A chunk with free slices is in a bucket for all of its free slices, and in one for those that are backed.
 typedef enum mi_chunk_list_e { MI_CHUNK_BY_FREE, MI_CHUNK_BY_BACKED, MI_CHUNK_LISTS } mi_chunk_list_t;
 
 // The state of a chunk; owned by the arena lock.
@@ -78,9 +77,9 @@ typedef struct mi_chunk_s {
 
 // Where the memory of a region comes from.
 typedef enum mi_region_origin_e {
-  MI_REGION_OWN,      // made because it was needed; goes back when nothing of it is in use
+  MI_REGION_OWN,      // made by the allocator when it was needed; goes back when nothing of it is in use
   MI_REGION_RESERVED, // an arena that the program asked for
-  MI_REGION_GIVEN,    // an arena of the program's own memory; only the table and what follows it is ours
+  MI_REGION_GIVEN,    // an arena of memory that the program provides; only the table and what follows it is ours
   MI_REGION_LOST      // address space that the system does not take back, or that may belong to somebody else by now
 } mi_region_origin_t;
 
@@ -97,17 +96,17 @@ typedef struct mi_region_s {
   size_t n_used;   // chunks [n_used, n_open) were never handed out
   size_t n_heap_links; // chunks whose heap links may be used
   mi_chunk_t* chunks;
-  uint64_t*   free_chunks;                  // bit i: chunk i < n_used is wholly free
-  uint8_t     n_missing;                    // slices at the end of the last open chunk that may not be used (part.h)
-  uint8_t     group_shift;                  // chunks of a group, as a power of two
-  uint8_t     group_room[MI_REGION_GROUPS]; // no more free chunks than that lie side by side within the group (chunk.h)
-  size_t refused, refused_end;    // so many slices were not there when the region ended there, and none was freed since
+  uint64_t*   free_chunks;              // bit i: chunk i < n_used is wholly free
+  uint8_t     n_missing;                // slices at the end of the last open chunk that may not be used (part.h)
+  uint8_t     group_shift;              // chunks of a group, as a power of two
+  uint8_t group_room[MI_REGION_GROUPS]; // a bound on the number of free chunks side by side within the group (chunk.h)
+  size_t  refused, refused_end;   // so many slices were not there when the region ended there, and none was freed since
   struct mi_region_s* next;       // the next one of our own, in the list of region 0 or, if it is_huge, of region 1
   char*               heap_links; // what page/page.h calls heap links
   size_t              committed;  // bytes, for the statistics
 
   // Set before anything is handed out.
-  size_t           reserved_size; // what goes back with it
+  size_t           reserved_size; // bytes that go back with the region
   uint32_t*        uncommitted;   // of each chunk, bit i: slice i is not committed (commit.h); NULL: what is open is
   mi_commit_fun_t* commit;        // commits and decommits for the program; NULL: the system does
   void*            commit_arg;
@@ -115,14 +114,14 @@ typedef struct mi_region_s {
   uint8_t          origin;       // mi_region_origin_t
   bool             is_planned;   // in the span, and nothing of it is mapped before it is opened
   bool             is_huge;      // for pages in huge-page chunks
-  bool             is_exclusive; // only for those who ask for it
+  bool             is_exclusive; // only for heaps that name it
   bool             is_pinned;    // its contents do not go back
   bool             is_committed; // all of it may be used as it is
-  bool             is_dirty;     // what was never handed out may hold something
+  bool             is_dirty;     // slices that were never handed out may hold something
   bool             is_fixed;     // its memory is no ordinary mapping of the library, and must not become one
   bool             is_damaged;   // chunks [n_usable, n_chunks) are LOST
   bool             wants_huge;   // huge OS pages for all of it
-  bool             is_mixed_up;  // chunks of other kinds have served requests: there was nothing else
+  bool             is_mixed_up;  // requests were served from chunks of other kinds, because there were no others
 
   // Owned by the arena lock.
   uint64_t nonempty[MI_CHUNK_LISTS][MI_CHUNK_KINDS];                     // bit b: bucket b has a chunk
@@ -150,7 +149,7 @@ extern mi_lock_t         _mi_region_lock;       // guards all regions, except fo
 extern mi_atomic(size_t) _mi_region_end;        // regions from here on were never used
 extern mi_lock_t         _mi_region_purge_lock; // held while slices are out for purging; taken before the other
 
-// So many bytes were committed; negative: are no longer.
+// n bytes were committed; negative: are no longer committed.
 void _mi_region_count_committed(mi_region_t* region, int64_t n);
 
 // The region has moved, or is there or not any more: for those who search.  Caller holds the arena lock.
@@ -159,13 +158,13 @@ void _mi_region_publish(const mi_region_t* region, uintptr_t base, size_t n_slic
 // The region of any address, or NULL; region 0 for all subregions of the span.  Searches the others.
 mi_region_t* _mi_region_search(const void* p);
 
-// Has any region a part of this range, or its metadata?  Caller holds the arena lock.
+// Does any region, or its tables, have a part of this range?  Caller holds the arena lock.
 mi_cold bool _mi_region_overlaps(const void* start, size_t size);
 
 // Hides what is written here from leak checkers (prim.h).
 void _mi_region_hide(void);
 
-// Groups of chunks: as many as there can be, of 64 words of bits or more.
+// Chooses the size of the groups: the smallest of at least 64 words of bits with which there are no more than MI_REGION_GROUPS.
 static inline void _mi_region_set_groups(mi_region_t* region) {
   region->group_shift = 12;
   while (region->n_chunks > (size_t)MI_REGION_GROUPS << region->group_shift) region->group_shift++;
@@ -207,19 +206,20 @@ static inline bool _mi_region_fits_huge(size_t os_page_size) {
   return os_page_size / 8 * os_page_size <= MI_CHUNK_SIZE;
 }
 
-// Does memory for pages in huge-page chunks ask for huge OS pages?  Otherwise there is none.
+// May there be huge-page chunks?  Only if their memory asks for huge OS pages.
 bool _mi_region_may_be_huge(void);
 
 static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
 
-// Does its memory read as zero when the system has taken back what is in it?
+// Does its memory read as zero when the system has taken back the contents?
 static inline bool _mi_region_purges_to_zero(const mi_region_t* region) {
   return region->origin == MI_REGION_OWN && !region->is_pinned && region->uncommitted == NULL;
 }
 
-// Does what it hands out count towards limits (limit.h, LI4)?  Our own memory has been counted already where it only grows (WI6).
+// Do slices of the region count towards limits when they are handed out (limit.h, LI4)?  Where memory only grows, our own memory was
+// counted before (window.h, WI6).
 static inline bool _mi_region_is_counted(const mi_region_t* region) {
   if (region->origin == MI_REGION_OWN) return MI_PRIM_VIRTUAL;
   return region->origin != MI_REGION_GIVEN && !region->is_pinned;

@@ -1,8 +1,8 @@
 // The span: the range of addresses that the fast paths know, and its subregions.  Layer: arena.
 //
-// The fast paths know region 0 only: its base, its table, and how many slices the table describes.  These are those of the
-// span, which has room for all that a process may need, and costs nothing: it is planned, not reserved.  Its address is
-// chosen at random where usually nothing is, and what is needed of it is mapped when it is needed.
+// The fast paths know region 0 only: its base, its table, and how many slices the table describes.  These are the base, the table and the
+// size of the span, which has room for everything that a process may need.  The span costs nothing, because it is planned, not reserved:
+// its address is chosen at random where usually nothing is, and parts of it are mapped when they are needed.
 //
 //                                                                             base
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
@@ -10,15 +10,15 @@
 //   | 1 bit       | 32 bytes | 64 bytes a slice | 32 bytes a slice           | small  | huge    |          |
 //   +-------------+----------+------------------+--------------- - - --------+--------+---------+----------+-------- - -
 //
-// A subregion is a region of its own: its chunks and their descriptors are those of the span, its buckets and limits are
-// not.  It is a band of our own, opened by need, or an arena that the program reserves.
+// A subregion is a region of its own: it shares the arrays of chunks and of descriptors with the span, but has its own buckets and bounds.
+// It is a band, which the allocator opens as it needs memory, or an arena that the program reserves.
 //
-// SR1  What is mapped lies in few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
+// SR1  The mapped parts of the span are few ranges that grow upwards, which the kernel keeps as one mapping each: the bits and the
 //      array of chunks, the table, and of each subregion its chunks and its heap links.
 // SR2  The span is covered up to the n_slices of region 0: table and array of chunks are mapped that far, and reach further
 //      than all that is open.  They are never unmapped.
-// SR3  Nobody else's mapping is replaced.  Where one is in the way the subregion ends; if that is so for a table, the
-//      span does.
+// SR3  No mapping of anybody else is replaced.  If one is in the way, the subregion ends there; if one is in the way of a table, the span
+//      ends.
 // SR4  Each subregion has whole words of free_chunks.  So no two have heap links in the same OS page.
 //
 // All of this under the arena lock.
@@ -32,13 +32,13 @@
 // Plans the span, and its first two bands: regions 0 and 1.  False where there can be none.
 bool _mi_subregion_plan(void);
 
-// How large the next region of our own should be.
+// How many bytes the next band should have.
 size_t _mi_subregion_band_size(bool is_huge);
 
 // Makes a band for at least `size` bytes, as large as it should be if the span has such a place.  False if it has none.
 mi_cold bool _mi_subregion_make_band(mi_region_t* made, size_t size, bool is_huge);
 
-// Is the address in the span, or in what describes it?  Nothing else may lie there, of the library or an arena of the program.
+// Does the range meet the span or its tables?  Nothing else of the library may lie there, and no arena that the program provides.
 bool _mi_subregion_overlaps(const void* start, size_t size);
 
 // Makes `region`, which is zero, the n chunks of region 0 from the i-th on.

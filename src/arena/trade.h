@@ -1,15 +1,16 @@
-// Free memory that goes back for what is needed, when a process would become larger than it ever was.  Layer: arena.
+// Trades: free memory goes back for memory that is needed, when a process would become larger than it ever was.  Layer: arena.
 //
-// What is free and backed does not serve each request: it may lie in chunks of another kind, or in pieces that are too short.  So a
-// process whose requests change grows, though much of what it has is free.
+// Memory that is free and backed does not serve each request: it may lie in chunks of another kind, or in pieces that are too short.  So a
+// process whose requests change grows, although much of its memory is free.
 //
-// TD1  When slices are handed out that are not backed, and what is taken and what is free and backed are more than ever before, as
-//      much of what is free goes back: the process grows when nothing else is left.  That is a MiB at least, so that not each request
-//      asks.
-// TD2  Each MiB that goes back in trade takes 10 ms of the time that the process has run, of which a second at most is saved: to give a
-//      MiB back and to take it again costs 0.4 ms, and so no more than a twenty-fifth of its processor time is spent, also if it
-//      sleeps most of the time.  When there is no time left, the process grows.
-// TD3  What went back in trade and is needed again was not recalled (recall.h): more would be held for it, and traded next.
+// TD1  When slices are handed out that are not backed, and the slices that are taken or free and backed are more than ever before, as many
+//      free slices go back: the process grows only when nothing else is left.  A trade is a MiB at least, so that not each request makes
+//      one.
+// TD2  Each MiB that goes back in trade uses up 10 ms of the processor time that the process has had, of which at most a second is saved
+//      up.  To give a MiB back and to take it again costs 0.4 ms, so no more than a twenty-fifth of the processor time is spent, also if
+//      the process sleeps most of the time.  When no time is left, the process grows.
+// TD3  Memory that went back in trade and is needed again does not count as recalled (recall.h): otherwise more would be held for it, and
+//      that would be traded next.
 //
 // Times are milliseconds of processor time.
 #pragma once

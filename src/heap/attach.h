@@ -2,8 +2,8 @@
 //
 // AT1  A thread has a backing theap, of the main heap, and one theap for each other heap that it has allocated from: in its
 //      directory and in the list that begins with its backing theap.  A cache holds those that it used last.
-// AT2  When a heap ends, theaps of running threads are retired: they serve the main heap, and stay in their thread's list
-//      `retired` until it comes by and lets them go.
+// AT2  When a heap ends, its theaps of running threads are retired: they serve the main heap, and stay in their thread's list
+//      `retired` until the thread comes by and releases them.
 // AT3  Attaching and detaching take constant time, under the registry lock.
 #pragma once
 
@@ -27,16 +27,17 @@ void _mi_attach_remember(mi_theap_t* backing, uint64_t id, mi_theap_t* theap);
 
 // ---- letting go -------------------------------------------------------------------------------------------------------
 
-// Gives up all that the theap holds; for its own thread, or when that has ended.
+// Releases everything that the theap holds; for its own thread, or when that thread has ended.
 void _mi_attach_release(mi_theap_t* theap);
 
 // The same for all theaps of the calling thread.
 void _mi_attach_collect(void);
 
-// All theaps of the thread with this backing theap, which ends.
+// Releases and ends all theaps of the thread with this backing theap, which ends.
 void _mi_attach_end_thread(mi_theap_t* backing);
 
-// The steps of that: all but the backing theap; what that says of its thread, under the registry lock; and there is one thread less.
+// The steps of that: all theaps but the backing theap; the fields of the backing theap that describe its thread, under the registry lock;
+// and counting one thread less.
 void _mi_attach_end_others(mi_theap_t* backing);
 void _mi_attach_detach(mi_theap_t* backing);
 void _mi_attach_count_ended(void);
@@ -49,8 +50,8 @@ void _mi_attach_drop_retired(void);
 // The theap's heap is deleted: AT2.
 void _mi_attach_retire(mi_theap_t* theap);
 
-// The theap's heap is destroyed: it has nothing any more.  That of another thread may be its default, and then only that
-// thread can let it go.
+// The theap's heap is destroyed, so the theap has nothing any more.  A theap of another thread may be that thread's default theap; then
+// only the thread itself can release it.
 void _mi_attach_clear(mi_theap_t* theap);
 
 // An orphan of a fork, whose pages are taken care of, becomes an empty theap that nobody has.

@@ -11,16 +11,16 @@
 #include "theap.h"
 #include "warm.h"
 
-// Rounds are at most so far apart, however long freed memory is to stay: what idle threads hold is of use to others.
+// Rounds are at most this far apart, however long freed memory is to stay: others can use the memory that idle threads hold.
 #define BACKGROUND_ROUND_MS     100
-// ... and at least: what a thread stored before it was asked is visible a millisecond later (presence.h, PR2), and the clock may
-// have ticked just before.
+// They are at least this far apart: what a thread stored before it was asked is visible a millisecond later (presence.h, PR2), and
+// the clock may have ticked just before.
 #define BACKGROUND_ROUND_MS_MIN 2
-// After so many rounds without work the thread sleeps without a timeout.
+// After this many rounds without work the thread sleeps without a timeout.
 #define BACKGROUND_QUIET_ROUNDS 8
-// So many rounds at most the thread outlives the program's other threads, to take back what they have left.
+// At most this many rounds the thread outlives the program's other threads, to take back the memory that they have left.
 #define BACKGROUND_ALONE_ROUNDS 8
-// With less memory in use, or free and backed, there is nothing that is worth a round: 4 MiB.
+// If less memory than this is in use or free and backed, it is not worth a round.
 #define BACKGROUND_WORTH        (4 * MI_MiB)
 
 typedef enum background_state_e { BACKGROUND_NONE, BACKGROUND_RUNS } background_state_t;
@@ -29,20 +29,20 @@ static mi_atomic(uint32_t) background_state;
 static mi_atomic(uint32_t) background_calls;    // changes with each reason to wake up: what the thread waits on
 static mi_atomic(bool)     background_asked;    // a round is wanted in any case
 static mi_atomic(int64_t)  background_last_ms;  // when the last round was over
-static mi_atomic(bool)     background_must_end; // at once
+static mi_atomic(bool)     background_must_end; // the thread is to end at once
 static mi_lock_t           background_lock;
 
 typedef void (*background_observer_fun_t)(mi_background_event_t event);
 static mi_atomic(background_observer_fun_t) background_observer;
 static bool                                 background_owes_child; // the observer has not been told of a fork yet
 
-// Without a thread whoever does some work has to look at the clock.
+// Where the library has no thread, slow paths have to look at the clock if there is an observer.
 static bool background_wants_notes(void) {
   return mi_load_relaxed(&background_state) == BACKGROUND_NONE && mi_load_relaxed(&background_observer) != NULL;
 }
 
-// By whoever has changed either, until what is noted is what holds: another thread may change the other one meanwhile.  Of two
-// the later one to note it sees what the earlier one has changed before.
+// Called by a thread that has changed the state or the observer.  It repeats until it has noted what holds, since another thread may
+// change the other one meanwhile.  Of two threads, the later one to note it sees what the earlier one had changed.
 static void background_set_notes(void) {
   bool wants;
   do {
@@ -52,7 +52,7 @@ static void background_set_notes(void) {
   } while (wants != background_wants_notes());
 }
 
-// False if there is none.
+// Calls the observer; false if there is none.
 static bool background_tell(mi_background_event_t event) {
   background_observer_fun_t observer = mi_load_acquire(&background_observer);
   if (observer != NULL && background_owes_child) observer(MI_BACKGROUND_CHILD);
@@ -82,14 +82,14 @@ static bool background_is_worth(void) {
 static bool background_round(void) {
   bool is_idle = false;
   bool more = _mi_idle_round(&is_idle);
-  if (!_mi_purge_has_thread()) is_idle = false; // who makes the round is not
+  if (!_mi_purge_has_thread()) is_idle = false; // a thread of the program makes the round, and is at work
   if (_mi_purge_interval() < 0) return false;
   if (_mi_hollow_round()) more = true;
   _mi_purge_round(is_idle);
   return more || _mi_purge_has_more();
 }
 
-// True if there may be more to do in the next.  Caller holds the lock.
+// True if there may be more to do in the next round.  Caller holds the lock.
 static bool background_do_round(void) {
   bool more = false;
   mi_fetch_add_relaxed(&_mi_event_round, 1);
@@ -110,11 +110,11 @@ static bool background_sleeps(void) {
   return (mi_load_relaxed(&_mi_event_sleeps) & MI_EVENT_SLEEPS) != 0;
 }
 
-// Nothing to do until somebody calls.
+// Sleeps until a slow path calls, because there is nothing to do.
 static void background_sleep(uint32_t calls) {
   mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_SLEEPS);
   mi_fence_seq_cst(); // whoever is the last thread and ends sees that we sleep, or we see that
-  // Who adds work has no fence.  So we look again after a round: by then we see what was added by a thread that did not see us sleep.
+  // A thread that adds work has no fence.  So we look again after a round: by then we see work of a thread that did not see us sleep.
   int64_t timeout = background_round_ms();
   while (!background_has_work() && _mi_prim_thread_watched() > 0 && mi_load_acquire(&background_calls) == calls) {
     _mi_prim_wait(&background_calls, calls, timeout);
@@ -123,7 +123,7 @@ static void background_sleep(uint32_t calls) {
   mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_SLEEPS);
 }
 
-// The program has no other thread.  True unless it gets one just now.
+// The program has no other thread, so the library's thread ends.  False if the program gets another thread at this moment.
 static bool background_end(void) {
   _mi_purge_set_has_thread(false);
   _mi_warm_end_all();
@@ -141,7 +141,7 @@ static bool background_end(void) {
   return false;
 }
 
-// Until it is time for the next round, however often it is called meanwhile.  False if it is to end before.
+// Waits until it is time for the next round, however often it is called meanwhile.  False if the thread is to end before.
 static bool background_wait(void) {
   int64_t start = _mi_prim_clock_ms();
   int64_t rest = background_round_ms();

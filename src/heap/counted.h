@@ -1,25 +1,25 @@
-// Theaps whose allocations are all counted.  Layer: heap.
+// Counted theaps: all their allocations are counted.  Layer: heap.
 //
 //   malloc:  bin (empty)  --slow path, counted-->  return bin  <--  free
 //                                                   ^--refill-- pages  <--overflow--'
 //
-// The bin of an uncounted theap takes what is freed, so that nobody can tell how often a block came and went.  A counted one has
-// a second bin for each class, where frees go.  Its bins stay empty, so that each malloc takes the slow path; that begins with a
-// few instructions that count, and take a block of the return bin.
+// A bin of an uncounted theap takes freed blocks, and malloc takes them again, so that nobody can tell how often.  A counted theap has a
+// second bin for each class, the return bin, to which frees go.  Its bins stay empty, so that each malloc takes the slow path, which begins
+// with a few instructions that count the allocation and take a block of the return bin.
 //
 // CN1  Frees follow `bin_offset` of their page.  A page in the lists of a theap (H4) names the bin or the return bin, as its
 //      theap is counted or not; it is changed when the theap changes, and when a page comes into a list.  Any other page may name
 //      either.
-// CN2  The bin of a counted theap has no slots (MI_BIN_NO_SLOTS), and the return bin of any other has none (0): what a page
-//      that names the wrong one gives goes to that page, which comes into a list then, or is in one already.
-// CN3  The bin of a counted theap is empty outside of slow paths: what a refill brings goes to the return bin.
+// CN2  The bin of a counted theap has no slots (MI_BIN_NO_SLOTS), and the return bin of any other theap has none (0).  So if a page names
+//      the wrong one of the two, a freed block goes to the page, which comes into a list then, or is in one already.
+// CN3  The bin of a counted theap is empty outside of slow paths: the blocks of a refill go to the return bin.
 // CN4  A return bin belongs to the thread, as the bin does.  Rounds do not close the bins of counted theaps (idle.c).
 #pragma once
 
 #include "bin.h"
 #include "event.h"
 
-// Each counts as a pending event.
+// Each counted theap counts as a pending event.
 static inline bool _mi_counted_is(const mi_theap_t* theap) {
   return theap->return_offset != 0;
 }

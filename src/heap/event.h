@@ -1,4 +1,4 @@
-// What slow paths attend to beside their own work, as words that one load tests.  Layer: heap.
+// Events: work for slow paths beside their own, announced by words that one load tests.  Layer: heap.
 //
 //   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), sampling (sampler.h), a soft
 //                       limit on memory that was crossed (arena/limit.h), a request by a signal
@@ -11,8 +11,8 @@
 #include "../base/atomic.h"
 #include "../base/compiler.h"
 
-// Each theap or option that samples blocks counts one, orphans count MI_EVENT_ORPHANS, a limit that was crossed MI_EVENT_LIMIT, a
-// signal's request MI_EVENT_REQUEST.
+// The sum of all pending events: 1 for each theap or option that samples blocks, MI_EVENT_ORPHANS if there are orphans, MI_EVENT_LIMIT for
+// a soft limit that was crossed, and MI_EVENT_REQUEST for the request of a signal.
 extern mi_atomic(uint32_t) _mi_event_pending;
 
 #define MI_EVENT_ORPHANS (1u << 24)
@@ -32,10 +32,11 @@ static inline bool _mi_event_is_limit(void) {
   return (mi_load_relaxed(&_mi_event_pending) & MI_EVENT_LIMIT) != 0;
 }
 
-// It was, or (false) that has been attended to.
+// A soft limit was crossed (true), or that has been attended to (false).
 void _mi_event_set_limit(bool is_crossed);
 
-// In the child of a fork, where there are so many reasons to sample: threads that it does not have may have been changing the word.
+// Sets the word anew in the child of a fork, because threads that the child does not have may have been changing it.  n_sampling: the
+// number of theaps and options that sample.
 void _mi_event_after_fork(uint32_t n_sampling, bool has_orphans);
 
 extern mi_atomic(uint32_t) _mi_event_round;
@@ -48,24 +49,24 @@ extern mi_atomic(uint32_t) _mi_event_sleeps;
 typedef void mi_event_poll_fun(bool wake);
 void         _mi_event_register(mi_event_poll_fun* poll);
 
-// What a handler of a signal asks for: `answer` is called with its value by the next slow malloc, or by the library's thread.
-// Asking is only atomic operations; what is asked for while another request waits takes its place.
+// Requests by the handler of a signal: the next slow malloc, or the library's thread, calls `answer` with the value of the request.  Making
+// a request takes only atomic operations; a request replaces one that still waits.
 void _mi_event_on_request(void (*answer)(int value));
 void _mi_event_request(int value);
 void _mi_event_answer(void);
 
-// All three are called without locks and outside of enter and leave.
+// The following are called without locks and outside of enter and leave.
 
-// Is it time for a round?  Once in a while.
+// Makes a round, or wakes the library's thread, if it is time.  To be called once in a while.
 void _mi_event_poll(void);
 
-// A round is wanted in any case.
+// The same, but a round is wanted in any case.
 void _mi_event_wake(void);
 
 // Slices were freed.
 void _mi_event_freed(void);
 
-// Some work was done that may be worth a round.
+// A slow path has done some work, after which a round may be due.
 static inline void _mi_event_note(void) {
   if (mi_unlikely(mi_load_relaxed(&_mi_event_sleeps) != 0)) _mi_event_poll();
 }

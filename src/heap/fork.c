@@ -1,21 +1,21 @@
 // Fork in a process with threads.  Layer: heap.
 //
-// F1  The forking thread holds all our locks, so the child finds everything that they guard whole.  Handlers of the program that
-//     were registered before ours run while it does, in parent and child, and may allocate: the locks let that thread pass
-//     (prim/lock.h).
+// F1  The forking thread holds all locks of the library, so the data that they guard is consistent in the child.  Fork handlers of the
+//     program that were registered before ours run while the thread holds the locks, in parent and child, and may allocate: the locks let
+//     that thread pass (prim/lock.h).
 // F2  Other threads may have been within a slow path: the plain fields of their pages and their bins cannot be trusted.
-//     The child forgets the free blocks that it finds there (its parent still has them; in the child that memory is
-//     shared with the parent until written), and takes only the pages: what is freed from then on can be used.
-//     `used` can be trusted as far as that it is never less than what the program has: 0 means that a page is free.  Of a gap
-//     page the bits of a block can be trusted: they were set before the program had it, and stay until it is freed (gaps.h, GP2).
+//     The child forgets the free blocks there, and takes over only the pages: blocks that are freed from then on can be used.  (The parent
+//     still has the free blocks, and in the child their memory is shared with the parent until it is written.)  Of `used` only this can
+//     be trusted: it is never less than the number of blocks that the program has, so 0 means that a page is empty.  Of a gap page
+//     the bits of a block can be trusted: they were set before the program had the block, and stay until it is freed (gaps.h, GP2).
 // F3  Pages are taken over when the child first needs a new page: most children only exec.
-// F4  What another thread was just making, giving back, or had CLAIMED, is brought to an end at once, before the child can
-//     have threads that do the same.  There is such a page often, since what makes a thread wait there are the very locks
-//     that the forking thread has taken.  Lost is at most the memory of one page per thread.
-// F5  Memory is copied a page at a time while other threads run, and after F2 blocks count as made that were not.  So while a
-//     thread forks, and in a child that lacks others, nobody looks at the end of a block that is not his (page/verify.h).
-// F6  The only thread of a process takes no locks: a handler of a signal may fork, and what it has interrupted may hold one.  The
-//     child is as its parent was: it goes on with that.
+// F4  A page that another thread was just making or giving back, or had CLAIMED, is completed or given up at once, before the child can
+//     have threads that do the same.  There often is such a page, because threads wait at these points for the very locks that the
+//     forking thread has taken.  At most the memory of one page for each thread is lost.
+// F5  The kernel copies memory an OS page at a time while other threads run, and after F2 blocks count as made that were not.  So while a
+//     thread forks, and in a child that lacks threads, no thread looks at the end of a block that is not its own (page/verify.h).
+// F6  The only thread of a process takes no locks: the handler of a signal may fork, and the code that it has interrupted may hold a lock.
+//     The child is in the same state as its parent, and goes on with that.
 #include "fork.h"
 
 #include "../arena/mapped.h"
@@ -45,7 +45,7 @@
 mi_atomic(bool) _mi_fork_has_orphans;
 mi_atomic(bool) _mi_fork_has_lost;
 
-static mi_lock_t fork_adopt_lock; // one thread at a time takes over; taken before all others but that of rounds
+static mi_lock_t fork_adopt_lock; // one thread at a time takes over the pages of orphans
 static uint32_t  fork_depth;      // forks by handlers of a fork; the forking thread's
 static uint32_t  fork_n_lone;     // forks by the only thread, one within the other
 

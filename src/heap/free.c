@@ -13,19 +13,19 @@ static mi_noinline void free_leave_and_attend(mi_theap_t* theap) {
   if (mi_unlikely(wrong_free != NULL)) _mi_gaps_report(wrong_free);
 }
 
-// Leaves, and then does what must not be done inside.
+// Leaves, and then does the work that must not be done between enter and leave.
 static mi_always_inline void free_leave(mi_theap_t* theap) {
   if (mi_unlikely(theap->has_deleted || theap->has_trimmed)) free_leave_and_attend(theap);
   else _mi_presence_leave(theap);
 }
 
-// Its bin had no room for the block of an owned page, which is on the page's list now.
+// A block of an owned page is on the page's list now, because its bin had no slots.
 static void free_overflowed(mi_theap_t* theap, mi_page_t* page) {
   theap->classes[page->cls].has_overflowed = true;
   _mi_drain_freed_one(theap, page);
 }
 
-// So many frees more have gone past the bins.
+// Counts n more frees past the bins.
 static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
   theap->n_slow_frees += (uint32_t)n;
   if (mi_likely(theap->n_slow_frees < MI_FREES_PER_LOOK)) return;
@@ -33,11 +33,11 @@ static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
   _mi_trim_some(theap);
 }
 
-// So many blocks of gap pages do not try their bin once one was full: to look up the class costs more than half of what
-// the free does, and whoever fills a bin is likely to free more.
+// After one block of a gap page found its bin full, this many blocks do not try theirs: looking up the class takes more than half of
+// the time of such a free, and a program that has filled a bin is likely to free more.
 #define FREE_UNTRIED 64
 
-// Into the bin of its class, where GP7 lets it.
+// Puts a block of a gap page into the bin of its class, if gaps.h, GP7 allows that.
 static bool free_keep_of_gaps(mi_theap_t* theap, const mi_page_t* page, mi_block_t* block) {
   mi_gaps_t* gaps = theap->gaps;
   if (gaps->n_quiet < MI_GAP_QUIET * gaps->n_pages) {
@@ -66,7 +66,7 @@ mi_noinline void _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* b
 }
 
 mi_noinline void _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept {
-  size_t n = page->capacity; // of a page of fewer blocks each free that makes it empty comes by
+  size_t n = page->capacity; // if that is less than MI_FREES_PER_LOOK, only a free that empties the page comes by
   free_overflowed(theap, page);
   free_look(theap, mi_min(n, MI_FREES_PER_LOOK));
   free_leave(theap);

@@ -5,23 +5,23 @@
 //   ... the bin is full   the page's free list                        free_overflow
 //   another's             a batch in the outbox, or the page's word   free_remote (free.c)
 //
-// All say that they throw nothing: as C++ the fast paths that end with them would else need a frame.
+// All are declared to throw nothing: compiled as C++, the fast paths that end with a call of them would otherwise need a frame.
 #pragma once
 
 #include "drain.h"
 #include "queue.h"
 #include "trim.h"
 
-// The rest of a free after enter, up to leaving.
+// The rest of a free after enter, with leave at its end.
 void         _mi_free_slow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
-// The same when the block has been pushed to its page.
+// The same, when the block was already pushed to the list of its page.
 void         _mi_free_trim(mi_theap_t* theap, mi_page_t* page) mi_attr_noexcept;
-// The same as slow, after a failed try to enter.
+// As _mi_free_slow, after a failed try to enter.
 mi_cold void _mi_free_revoked(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) mi_attr_noexcept;
 
-// The fast path of a tear-down: nothing is called but in tail position.  The page's count of used blocks is the clock of
-// trimming too: an empty page is one of the occasions, so that one test does for both.  Most pages have one slice: a
-// predicted branch lets what follows begin before `to_first` is loaded (docs/decisions/006).
+// The fast path of a tear-down (drain.h): all calls are in tail position.  The page's count of used blocks also says when to trim: an empty
+// page is one of these occasions, so that one test serves both.  Most pages have one slice: a predicted branch lets the following
+// instructions begin before `to_first` is loaded (docs/decisions/006).
 static mi_always_inline void free_overflow(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   if (mi_unlikely(page->to_first != 0)) page -= page->to_first;
   if (mi_unlikely(!_mi_presence_try_enter(theap))) {

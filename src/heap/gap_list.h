@@ -1,18 +1,18 @@
-// The gaps that a theap has: lists of them by size, and those that are in none yet.  Layer: heap.
+// The gaps that a theap has: lists of gaps by size, and loose gaps, which are in no list yet.  Layer: heap.
 //
 //   a page     |aaaa| gap |bb|loose|loose|cc| gap |loose|dddd|
 //   joined     |aaaa| gap |bb|    gap    |cc|    gap    |dddd|
 //
-// GL1  A gap of a page that the theap owns is in the list for its size, or *loose*: its page's map has a bit for it then, and the page is
-//      in the list of those with loose gaps, which begins with the one that has had some for the longest time.
+// GL1  A gap of a page that the theap owns is in the list for its size, or it is *loose*: then its page's map has a bit for it, and the
+//      page is in the list of pages with loose gaps, which begins with the page that has had some for the longest time.
 // GL2  Two gaps meet only if one of them is loose.
-// GL3  What is freed is loose at first, which costs little.  Those of a page are joined with each other and with the gaps next to
-//      them all at once.
+// GL3  A freed block is a loose gap at first, which costs little.  All loose gaps of a page are joined at once, with each other and with
+//      the gaps next to them.
 #pragma once
 
 #include "gap_map.h"
 
-#define MI_GAP_LISTS 64
+#define MI_GAP_LISTS 64 // of which gap_list_index uses 61
 
 // A gap, while it is in a list.
 typedef struct mi_gap_s {
@@ -20,7 +20,7 @@ typedef struct mi_gap_s {
   struct mi_gap_s* prev;
 } mi_gap_t;
 
-// What a theap has of them.
+// The gaps of a theap.
 typedef struct mi_gaps_s {
   mi_gap_t*     lists[MI_GAP_LISTS]; // by size
   uint64_t      nonempty;            // bit i: lists[i] is
@@ -50,7 +50,8 @@ void _mi_gap_list_pull(mi_gaps_t* gaps, mi_gap_t* gap, size_t n);
 // A gap in a list for a block of n units that begins at a multiple of `align` units; false if none is found.
 bool _mi_gap_list_search(const mi_gaps_t* gaps, size_t n, size_t align, mi_gap_place_t* place);
 
-// The block at p becomes a loose gap.  False if there is none.  For this and the next one `gaps` may be NULL: those of the page are in no lists.
+// The block at p becomes a loose gap.  False if there is none.  For this and the next one `gaps` may be NULL: those of the page are in no
+// lists.
 bool _mi_gap_list_loosen(mi_gaps_t* gaps, mi_gap_map_t* map, const void* p);
 
 // Joins the loose gaps of a page that is not in the list of those.  Returns how many runs it has made.

@@ -1,10 +1,10 @@
 // Bins with a higher limit than that of their class, for programs that take and free more blocks in turn.  Layer: heap.
 //
-// GB1  A bin that runs empty and has been full since it did so before is too small: its limit doubles, up to MI_GROW_BLOCKS blocks,
-//      and up to MI_GROW_SLICES slices in all bins of a theap.  Bins of blocks that have a page each do not count for that: they
-//      may have MI_GROW_ALONE_SLICES, as large blocks that are kept (kept.h).
+// GB1  A bin is too small if it runs empty after a free has found it full since it last ran empty.  Its limit doubles, up to
+//      MI_GROW_BLOCKS blocks, and up to MI_GROW_SLICES slices in all bins of a theap.  Bins of blocks that have a page each do not count
+//      for that: they may have MI_GROW_ALONE_SLICES together, as kept blocks may (kept.h).
 // GB2  What grown bins may hold above the limit of their class counts as free memory that is backed (arena/purge.h, PG2), so all
-//      threads together have no more of it than the purge policy lets them keep.
+//      threads together have no more of this than the purge policy lets them keep.
 // GB3  A bin from which nothing is taken has the limit of its class again, as does one that a round finds unused (trim.h).  A
 //      thread that makes pages for other classes looks more often: what its bins hold might serve instead.
 //

@@ -14,13 +14,14 @@
 // GU4  The guard lock guards lists, counts and states of records, and the end of a block while it is resized.  The arena lock
 //      may be taken while it is held.  The handler of faults reads records without it: what it finds is as good as the
 //      program's own synchronisation.
-// GU5  Runs come from chunks of our own data, which are never in memory that the program brought: it is not ours to protect.
-//      So a heap that is bound to an arena has no guarded blocks.
+// GU5  Runs come from chunks of the allocator's own data, which are never in memory that the program provides: the library must not
+//      change the protection of that memory.  So a heap that is bound to an arena has no guarded blocks.
 // GU6  A block of no bytes has only inaccessible memory in builds with padding, where each block has the size that was asked for;
 //      in others it has one byte.
-// GU7  A sampled block moves when it is resized, since its end has to be where memory ends.  In hardened builds that would make
-//      growing a large block in steps quadratic.  There it stays while it has room, and what it then has behind its end in its
-//      last OS page is filled; and if it was resized before it gets room for a quarter more, of address space only.
+// GU7  A guarded block that was sampled moves when it is resized, since its end has to be where memory ends.  In hardened builds, where all
+//      large blocks are guarded, that would make growing in steps quadratic.  There the block stays while it has room, and the bytes that
+//      it then has behind its end in its last OS page are filled.  If it was resized before, it gets room for a quarter more, of address
+//      space only.
 #pragma once
 
 #include "../support/trace.h"

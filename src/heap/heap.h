@@ -3,25 +3,28 @@
 // The main heap is what malloc uses.  A heap that the program makes has theaps of its own, one for each thread that
 // allocates from it, a pool of its own, and a list of its pages; everything else it shares with the main heap.
 //
-// Q1  Each page belongs to one heap.  Pages of the main heap have no mark; all others have MI_PAGE_IN_HEAP and a heap
-//     link, and are in their heap's list or, when their heap was deleted, belong to the main heap and are in no list.
+// Q1  Each page belongs to one heap.  Pages that were made for the main heap have no mark.  All others have MI_PAGE_IN_HEAP and a heap
+//     link: they are in their heap's list, or, if that heap was deleted, they belong to the main heap and are in no list.
 // Q2  The heap of a page is written under the lock of the heap that it belonged to.  Whoever has read it and then taken
 //     that heap's lock (or that of its pool) reads it again: a heap may be deleted meanwhile.
 // Q3  A theap serves one heap until no page has it as home any more, or until the heap ends: then it serves the main heap,
 //     with what it has if the heap is deleted, and with nothing if it is destroyed.  So no bin ever has blocks of two heaps.
-// Q4  Blocks of such pages are not collected in outboxes: what was freed before a heap is destroyed is back in its page.
-// Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another.
+// Q4  Blocks of pages with MI_PAGE_IN_HEAP are not collected in outboxes: a block that was freed before its heap is destroyed is back
+//     in its page.
+// Q5  A heap's id is never used again, although its memory is: a handle that was cached with the id cannot match another heap.
 // Q6  Heap memory is never given back, so the lock of a heap that is gone can be taken (Q2).
 // Q7  A heap link names a heap other than the main one only while the page is in that heap's list.  It names none while
 //     the page is being given back.
-// Q8  A heap that has ended is used for another only when no thread has a theap any more that served it: such a thread may have
-//     read `heap` there before, and go on with it.  It finds an empty pool, and its page becomes one of the main heap.
+// Q8  The memory of a heap that has ended is used for another heap only when no thread has a theap any more that served it.  Such a
+//     thread may have read `heap` from its theap before, and go on with it: it finds an empty pool, and a page that it makes becomes
+//     one of the main heap.
 //
 // Making a heap, and ending one without theaps and pages, take constant time; otherwise it is proportional to the number of
 // theaps, pages and large blocks.  To visit n heaps takes n steps.
 //
-// Locks, in the order in which they are taken: rounds (background.h), idle (idle.h), late (late.h), registry, a heap's, those of
-// the main heap's pools, guard, purge, arena, mapped.
+// Locks, in the order in which they are taken (fork.c takes all of them): rounds (background.h), adoption (fork.c), idle (idle.h),
+// ended (ended.h), late (late.h), registry, a heap's, those of the main heap's pools, guard, spare pages, gap maps, purge, arena, mapped,
+// profile.
 #pragma once
 
 #include "../arena/limit.h"

@@ -1,8 +1,8 @@
 // The end of a heap.  Layer: heap.
 //
-// HE1  It takes time proportional to the heap's theaps and pages, in portions: others get the registry lock in between.
-// HE2  The late lock is held throughout, so that no fork falls in between: the child would take a heap that is half deleted
-//      for one that is half destroyed.
+// HE1  Ending a heap takes time proportional to the heap's theaps and pages, in portions: other threads get the registry lock in between.
+// HE2  The late lock is held throughout, so that no fork comes in between: the child could not tell a heap that is half deleted from one
+//      that is half destroyed.
 #pragma once
 
 #include "heap.h"

@@ -59,14 +59,15 @@ static mi_run_t large_run(size_t n, size_t align, size_t arena, bool zero) {
   return fits ? large_slices(n, align, arena, zero) : large_none;
 }
 
-// For a block that would have a mapping: from arenas that are for all, which are paid for already, or if it comes again.
+// For a block that would have a mapping of its own: slices of arenas that serve all heaps, which are paid for already, or any slices if
+// such blocks come again soon.  No region: it has a mapping.
 static mi_run_t large_run_unmapped(size_t n, size_t align, size_t arena, bool zero) {
   mi_run_t run = _mi_slices_alloc_shared(n, mi_max(1, align >> MI_SLICE_SHIFT), arena);
   if (run.region != NULL || align > MI_CHUNK_SIZE) return run;
   return _mi_recur_takes_slices(n * MI_SLICE_SIZE) ? large_slices(n, align, arena, zero) : large_none;
 }
 
-// False if it has to be cleared by us.
+// False: the library has to clear it.
 static bool large_clear_by_system(const mi_region_t* region, char* start, size_t size) {
   return _mi_dense_is_thin(size) && _mi_region_purges_to_zero(region) && _mi_prim_purge(start, size) == 0;
 }
@@ -82,8 +83,8 @@ void _mi_large_clear(const mi_run_t* run) {
   }
 }
 
-// The program may have left a part of a block without access.  For one with a mapping of its own, here and in other allocators, that is
-// of no account, and so for one that is as large.
+// The program may have left a part of a block without access.  With a mapping of its own, here and in other allocators, that does no harm;
+// so it must do none for a block of that size that has slices.
 static void large_make_usable(const mi_page_t* page) {
   bool is_large =
       (page->n_slices > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE && _mi_page_region(page)->origin == MI_REGION_OWN);
@@ -120,18 +121,18 @@ void _mi_large_commit_reserved(void) {
   else _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n, false);
 }
 
-// True if it was a guarded block.
-static mi_noinline bool large_give_back_watched(mi_page_t* page) {
+// For a guarded or sampled block.  True if it was guarded, and is given back.
+static mi_noinline bool large_give_back_special(mi_page_t* page) {
   if (_mi_page_has(page, MI_PAGE_SAMPLED)) _mi_profile_remove(page);
   if (!_mi_page_has(page, MI_PAGE_GUARDED)) return false;
   _mi_guard_free(page);
   return true;
 }
 
-// The same for any page.
+// Gives back the memory of any CLAIMED page.
 static void large_give_back_memory(mi_page_t* page) {
   mi_remap_t remap = (_mi_page_has(page, MI_PAGE_IS_ZERO) ? MI_REMAP_DONE : MI_REMAP_REFUSED);
-  if (_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_SAMPLED) && large_give_back_watched(page)) return;
+  if (_mi_page_has(page, MI_PAGE_GUARDED | MI_PAGE_SAMPLED) && large_give_back_special(page)) return;
   if (_mi_page_is_mapped(page)) {
     bool was_in = _mi_mapped_take_out(page);
     _mi_page_delete_mapped(page);
@@ -170,7 +171,7 @@ mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* pag
   return page;
 }
 
-// What waits for other requests gives way.
+// Memory that waits for other requests gives way.
 static void large_make_room(size_t n) {
   mi_theap_t* theap = (n > MI_KEPT_SLICES_MAX ? _mi_theap_backing() : NULL);
   if (theap != NULL) _mi_trim_for_run(theap);
@@ -196,7 +197,7 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
   return page;
 }
 
-// Pages start at multiples of `align`, so the block starts where adding `offset` makes one again.
+// Pages start at multiples of `align`: the distance from there at which a block starts so that (block + offset) is a multiple again.
 static size_t large_adjust(size_t align, size_t offset) {
   return (align - (offset & (align - 1))) & (align - 1);
 }
@@ -213,7 +214,7 @@ void* _mi_large_malloc(mi_heap_t* heap, size_t size, size_t align, size_t offset
   return _mi_page_large_block(page);
 }
 
-// Only the OS pages of the block are to be backed.  If it is to be zero all of the run is: it may grow there.
+// Only the OS pages of the block are to be backed.  If the block is to be zero, all of the run is cleared: the block may grow there.
 static void large_prepare_alone(const mi_run_t* run, size_t size, bool zero) {
   if (run->is_zero) return;
   char*  start = _mi_region_slice_start(run->region, run->slice);
@@ -247,7 +248,8 @@ static bool large_may_keep(const mi_page_t* page) {
          !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED);
 }
 
-// Whoever has asked for it is the one that will ask again, if its thread is still there.  NULL: nobody keeps it.
+// Who keeps a freed block: the thread that has allocated it, if it is still there, because it may request such a block again; otherwise
+// `theap`.  NULL: nobody.
 static mi_always_inline mi_theap_t* large_keeper(mi_theap_t* theap, const mi_page_t* page) {
   if (!large_may_keep(page)) return NULL;
   mi_theap_t* keeper = page->keeper;

@@ -1,8 +1,8 @@
-// Memory for structures of the library.  Layer: heap.
+// Memory for the library's own tables and structures.  Layer: heap.
 //
-// ME1  Tables have sizes that are powers of two; making and freeing one takes a number of steps that the sizes bound, not
-//      the number of tables.
-// ME2  Nothing goes back to the arena: there is at most twice as much as was in use of each size at a time.
+// ME1  The sizes of tables are powers of two.  Making and freeing a table takes a number of steps that depends on the sizes, not on the
+//      number of tables.
+// ME2  No memory goes back to the arena: of each size there is at most twice as much as was in use at one time.
 //
 // The caller holds the registry lock, or another that guards the slab.
 #pragma once

@@ -3,12 +3,11 @@
 //   FREE --round--> ASKED --round--> CLOSED --round--> EMPTIED          HELD while a round is at the theap
 //    ^----------------+----------------+------------------+             back when the thread enters its theap
 //
-// PR1  A theap's own thread marks it INSIDE from enter to leave, with plain stores.  Whoever revokes it pays by waiting.
-// PR2  A round that sees ASKED or CLOSED set a round ago, and OUTSIDE, holds the theap alone.  A thread that enters stores
-//      INSIDE before it loads `revoked`.  If that load gave FREE, it was done before ASKED could be seen, a round ago (a
-//      millisecond at least), and a processor does not keep a store to itself for that long: each interrupt makes it
-//      visible.  (A barrier on all threads would say the same at once, by a system call that sandboxes do not expect from
-//      malloc.)
+// PR1  A theap's own thread marks the theap INSIDE from enter to leave, with plain stores.  Whoever revokes the theap pays by waiting.
+// PR2  If a round sees that ASKED or CLOSED was set a round ago, and that the theap is OUTSIDE, it may hold the theap alone.  The reason:
+//      a thread that enters stores INSIDE before it loads `revoked`.  If that load gave FREE, it was done before ASKED could be seen,
+//      that is, a round ago (a millisecond at least), and a processor does not keep a store to itself for that long: each interrupt makes
+//      it visible.  (A barrier on all threads would ensure the same at once, by a system call that sandboxes do not expect from malloc.)
 #pragma once
 
 #include "theap.h"
@@ -26,17 +25,17 @@ static mi_always_inline void _mi_presence_leave(mi_theap_t* theap) {
   mi_store_release(&theap->presence, (uint32_t)MI_THEAP_OUTSIDE); // release: a round sees what the thread did
 }
 
-// After a failed try: waits for a round that is at the theap, enters, and opens bins that a round has closed (bin.h).
+// After a failed try: waits for a round that holds the theap, enters, and opens bins that a round has closed (bin.h).
 mi_cold void _mi_presence_wait(mi_theap_t* theap);
 
 static inline void _mi_presence_enter(mi_theap_t* theap) {
   if (!_mi_presence_try_enter(theap)) _mi_presence_wait(theap);
 }
 
-// Makes a revoked theap HELD by the caller, for a round.  False if its thread was faster.
+// For a round: makes a revoked theap HELD by the caller.  False if its thread has come by before.
 static inline bool _mi_presence_hold(mi_theap_t* theap, uint32_t revoked) {
   return mi_cas_strong(&theap->revoked, &revoked, (uint32_t)MI_THEAP_HELD, acq_rel, relaxed);
 }
 
-// Ends that, and lets a thread that waits for it go on.
+// Ends that: the theap is in state `next`, and a thread that waits for it goes on.
 void _mi_presence_let_go(mi_theap_t* theap, mi_revoked_t next);

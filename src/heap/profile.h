@@ -1,14 +1,14 @@
-// The heap profile's tables: stacks of those who allocate, and the sampled blocks that are in use.  Layer: heap.
+// The heap profile's tables: the stacks of allocations, and the sampled blocks that are in use.  Layer: heap.
 //
 // PF1  A sampled block has a page of its own (LARGE, SAMPLED).  Whoever gives that page back takes the block out of the table,
 //      so that no other block's free is slower.
-// PF2  The profile lock guards the tables.  It is taken last, and nothing is called while it is held but the lock itself.
-//      Totals of stacks are read without it.
+// PF2  The profile lock guards the tables.  It is the last lock to be taken, and nothing else is called while it is held.  Totals of stacks
+//      are read without it.
 // PF3  Each sample stands for `weight` blocks: one over the probability with which its block was sampled.  Sums of weights,
 //      and of weights times sizes, are expected to be what was allocated and what is in use, whatever the rate was.
 // PF4  The tables have a fixed size.  When there is no room for another block in use, the mean distance between samples is
-//      doubled, and of the blocks in the table each stays with the probability that it would have had from the start; the
-//      weights of those that stay grow by as much.  Stacks for which there is no room are counted together, as stack 0.
+//      doubled, and each block in the table stays with the probability that it would have had with this distance from the start; the
+//      weights of those that stay grow accordingly.  Stacks for which there is no room are counted together, as stack 0.
 // PF5  The addresses of stacks are those of calls: of their last byte, which is one before the return address.
 #pragma once
 

@@ -1,8 +1,8 @@
-// Freed blocks wait before they can be used again.  Layer: heap; only in secure full builds.
+// The quarantine: freed blocks wait before they can be used again.  Layer: heap; only in secure full builds.
 //
-// A thread's freed blocks each take a place that is chosen at random among 64, and what was there goes on to its bin or
-// page.  So memory that a dangling pointer still leads to is not handed out at once, nor at a foreseeable time; until
-// then it is all zero, which is checked when it is handed out.
+// Each block that a thread frees takes a place that is chosen at random among 64, and the block that was there goes on to its bin or page.
+// So memory to which a dangling pointer still leads is not handed out at once, nor at a foreseeable time.  Until then it is all zero,
+// which is checked when it is handed out.
 //
 // Blocks over 8 KiB do not wait (512 KiB at most wait for a thread), and those of heaps that can be destroyed cannot
 // (heap/heap.h, Q4).
@@ -19,13 +19,13 @@ void _mi_quarantine_free(mi_page_t* slice, void* p);
 // The first place of a thread that has not chosen any.
 mi_cold void _mi_quarantine_seed(mi_theap_t* thread);
 
-// What of a block was written to while it waited is found when it is used again, except in the link that it gets now.
+// Finds writes to the place of the link, which the block gets now.  Other writes to a block that waited are found when it is used again.
 static mi_always_inline void quarantine_check(const mi_page_t* slice, mi_block_t* block) {
   size_t size = _mi_page_block_size(slice);
   if (mi_unlikely(!_mi_verify_unlinked(block, size))) _mi_fill_freed(block, size);
 }
 
-// Its time has come.
+// The block has waited long enough: it goes to its bin or page.
 static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* block) {
   mi_page_t* slice = _mi_page_at(block);
   quarantine_check(slice, block);

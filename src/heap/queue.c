@@ -9,7 +9,7 @@
 // looked at for blocks that others have freed.
 #define QUEUE_FULL_STEP 4
 
-static void list_append(mi_page_list_t* list, mi_page_t* page) {
+static void queue_list_append(mi_page_list_t* list, mi_page_t* page) {
   page->next = NULL;
   page->prev = list->last;
   if (list->last != NULL) list->last->next = page;
@@ -18,7 +18,7 @@ static void list_append(mi_page_list_t* list, mi_page_t* page) {
   list->count++;
 }
 
-static void list_remove(mi_page_list_t* list, mi_page_t* page) {
+static void queue_list_remove(mi_page_list_t* list, mi_page_t* page) {
   if (page->prev != NULL) page->prev->next = page->next;
   else list->first = page->next;
   if (page->next != NULL) page->next->prev = page->prev;
@@ -28,7 +28,7 @@ static void list_remove(mi_page_list_t* list, mi_page_t* page) {
 }
 
 // The page becomes the last one, and the one behind it the first.
-static void list_turn(mi_page_list_t* list, mi_page_t* page) {
+static void queue_list_turn(mi_page_list_t* list, mi_page_t* page) {
   mi_page_t* first = page->next;
   if (first == NULL) return;
   list->last->next = list->first;
@@ -50,11 +50,11 @@ void _mi_queue_add(mi_theap_t* theap, mi_page_t* page) {
   bool names_bin = (mi_load_relaxed(&page->bin_offset) < sizeof(theap->bins));
   if (mi_unlikely(names_bin != (theap->return_offset == 0))) _mi_queue_set_bin(theap, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
-  list_append(&queue_class(theap, page)->queue, page);
+  queue_list_append(&queue_class(theap, page)->queue, page);
 }
 
 void _mi_queue_bring_forward(mi_theap_t* theap, mi_page_t* page) {
-  list_turn(&queue_class(theap, page)->queue, page);
+  queue_list_turn(&queue_class(theap, page)->queue, page);
 }
 
 // The class has a page less.
@@ -65,7 +65,7 @@ static void queue_lose(mi_theap_t* theap, const mi_page_t* page) {
 
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
   queue_lose(theap, page);
-  list_remove(&queue_class(theap, page)->queue, page);
+  queue_list_remove(&queue_class(theap, page)->queue, page);
 }
 
 void _mi_queue_note_left_any(mi_theap_t* theap) {
@@ -91,7 +91,7 @@ static void queue_delete(mi_theap_t* theap, mi_page_t* page) {
 }
 
 static void queue_remove_and_delete(mi_theap_t* theap, mi_page_t* page) {
-  list_remove(&queue_class(theap, page)->queue, page);
+  queue_list_remove(&queue_class(theap, page)->queue, page);
   queue_delete(theap, page);
 }
 
@@ -104,7 +104,7 @@ static void queue_let_wait(mi_theap_t* theap, mi_page_t* page) {
 }
 
 static void queue_remove_empty(mi_theap_t* theap, mi_page_t* page) {
-  list_remove(&queue_class(theap, page)->queue, page);
+  queue_list_remove(&queue_class(theap, page)->queue, page);
   queue_let_wait(theap, page);
 }
 
@@ -116,7 +116,7 @@ void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page) {
 
 void _mi_queue_freed_one(mi_theap_t* theap, mi_page_t* page) {
   if (_mi_page_has(page, MI_PAGE_IS_FULL)) {
-    list_remove(&queue_class(theap, page)->full, page);
+    queue_list_remove(&queue_class(theap, page)->full, page);
     _mi_queue_add(theap, page);
   }
   if (_mi_page_used(page) == 0) _mi_queue_is_empty(theap, page);
@@ -143,7 +143,7 @@ static void queue_park_full(mi_theap_t* theap, mi_class_state_t* state, size_t* 
   if (mi_load_relaxed(&_mi_registry_n_threads) <= 1) return;
   for (; *n > 0 && state->full.count > 0; (*n)--) {
     mi_page_t* page = state->full.last;
-    list_remove(&state->full, page);
+    queue_list_remove(&state->full, page);
     _mi_page_clear(page, MI_PAGE_IS_FULL);
     if (!queue_park(theap, page)) _mi_queue_add(theap, page); // not full any more
   }
@@ -152,9 +152,9 @@ static void queue_park_full(mi_theap_t* theap, mi_class_state_t* state, size_t* 
 void _mi_queue_is_full(mi_theap_t* theap, mi_page_t* page) {
   mi_class_state_t* state = queue_class(theap, page);
   size_t            n = QUEUE_FULL_STEP;
-  list_remove(&state->queue, page);
+  queue_list_remove(&state->queue, page);
   _mi_page_set(page, MI_PAGE_IS_FULL);
-  list_append(&state->full, page);
+  queue_list_append(&state->full, page);
   queue_park_full(theap, state, &n);
 }
 
@@ -162,13 +162,13 @@ mi_page_t* _mi_queue_refreed(mi_theap_t* theap, size_t cls) {
   mi_page_list_t* full = &theap->classes[cls].full;
   for (size_t n = mi_min(full->count, QUEUE_FULL_STEP); n > 0; n--) {
     mi_page_t* page = full->first;
-    list_remove(full, page);
+    queue_list_remove(full, page);
     _mi_theap_count(theap, MI_COUNT_SEARCHED, 1);
     if (_mi_page_word_chain(mi_load_relaxed(&page->word)).count >= _mi_size_class_info[cls].claim_own_at) {
       _mi_queue_add(theap, page);
       return page;
     }
-    list_append(full, page);
+    queue_list_append(full, page);
   }
   return NULL;
 }
@@ -181,7 +181,7 @@ static void queue_take_chain(mi_page_t* page) {
 }
 
 static void queue_release_page(mi_theap_t* theap, mi_page_list_t* list, mi_page_t* page) {
-  list_remove(list, page);
+  queue_list_remove(list, page);
   _mi_page_clear(page, MI_PAGE_IS_FULL);
   for (;;) {
     queue_take_chain(page);
@@ -215,8 +215,8 @@ void _mi_queue_collect(mi_theap_t* theap, size_t cls, size_t* n) {
   for (; n_pages > 0; n_pages--) {
     mi_page_t* page = state->queue.first;
     queue_take_chain(page);
-    list_remove(&state->queue, page);
+    queue_list_remove(&state->queue, page);
     if (_mi_page_used(page) == 0 && state->queue.count > 0) queue_delete(theap, page);
-    else list_append(&state->queue, page);
+    else queue_list_append(&state->queue, page);
   }
 }

@@ -12,28 +12,30 @@ static inline bool _mi_queue_owns(const mi_theap_t* theap, mi_page_t* page) {
   return mi_load_relaxed(&page->home) == theap;
 }
 
-// Frees of its blocks go to the theap's bin or return bin from now on (counted.h, CN1).
+// Frees of the page's blocks go to the theap's bin or return bin from now on (counted.h, CN1).
 void _mi_queue_set_bin(const mi_theap_t* theap, mi_page_t* page);
 
-// To the end: a page that just got its first free block back has time to collect more before it is used.
+// Appends a page with room to the queue of its class.  At the end, so that a page that just got its first free block back has time to
+// collect more of them before it is used.
 void _mi_queue_add(mi_theap_t* theap, mi_page_t* page);
 
-// What is behind a page with room in its queue comes to the front.
+// The pages behind this one in its queue come to the front; it is the last one then.
 void _mi_queue_bring_forward(mi_theap_t* theap, mi_page_t* page);
 
-// A page with room leaves its queue and its class.
+// Takes a page with room out of its queue; the class has one page less.
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page);
 
-// The page at the front has no free block.
+// The page, which is in its queue, has no free block: it goes to the list of full pages, or is parked.
 void _mi_queue_is_full(mi_theap_t* theap, mi_page_t* page);
 
-// A full page that has free blocks now, because others have freed some.  A few are looked at, in turn: nobody tells.
+// A full page that has free blocks now, because other threads have freed some; NULL if none is found.  A few full pages are looked at, in
+// turn, because nobody tells which of them have.
 mi_page_t* _mi_queue_refreed(mi_theap_t* theap, size_t cls);
 
-// A page got a free block: it may be its first, or its last in use.
+// The page got a free block: it may have been full before, and it may be empty now.
 void _mi_queue_freed_one(mi_theap_t* theap, mi_page_t* page);
 
-// All blocks of a page with room are free.
+// The page, which is in its queue, is empty: it becomes a spare page or is deleted, unless the class needs it.
 void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page);
 
 // Takes off what has left the theap (theap.h, H8).
@@ -52,9 +54,9 @@ void _mi_queue_delete_empty(mi_theap_t* theap, size_t cls);
 // Lets go of all pages: empty ones go back, full ones are parked, the rest is shared.
 void _mi_queue_release_all(mi_theap_t* theap);
 
-// The same for one class, of at most *n pages; *n is less those.
+// The same for at most *n pages of one class; *n is reduced by their number.
 void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n);
 
-// For a class that is in use: looks at up to *n pages, in turn, for what others have freed there; empty ones go back, full
-// ones are parked; *n is less those.
+// For a class that is in use: takes the blocks that other threads have freed into up to *n of its pages, in turn.  Empty pages go back,
+// full ones are parked; *n is reduced by the number of pages.
 void _mi_queue_collect(mi_theap_t* theap, size_t cls, size_t* n);

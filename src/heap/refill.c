@@ -1,4 +1,4 @@
-// Finding blocks: on the theap's pages, on shared ones, on new ones.  Layer: heap.
+// Finding free blocks: on the theap's pages, in gaps, on shared and spare pages, on new ones.  Layer: heap.
 #include "refill.h"
 
 #include "../arena/purge.h"
@@ -13,27 +13,27 @@
 #include "sparse.h"
 #include "trim.h"
 
-#define REFILL_FILLS_MAX 10 // then a bin takes as much as the largest page has
+#define REFILL_FILLS_MAX 10 // from then on a bin takes as many blocks as a page can have
 
-// A class that has so many pages is growing: the next will be filled, and may lie in a huge-page chunk.  Each REFILL_HUGE_SHARE that
-// a thread has on average stands for one of them, but for the first: what a page that is not filled costs is little then.  Not in secure
-// builds, where pages in huge-page chunks have no guards (page.h).
+// A class with this many pages is growing: its next page will be filled, and may lie in a huge-page chunk.  After the first page, each
+// REFILL_HUGE_SHARE that a thread has on average stands for one of these pages: a page that is not filled then costs little in comparison.
+// Not so in secure full builds, where pages in huge-page chunks have no guard pages (page.h).
 #define REFILL_HUGE_FROM  4
 #define REFILL_HUGE_SHARE (2 * MI_MiB)
 
-// A class of several slices is filled only if the program fills its blocks, and as long as there are few pages nobody asks: then there
-// is no such chunk (arena/place.c).
+// A page of several slices is filled only if the program fills its blocks (page/written.h).  Below this many bytes of pages that is not
+// looked at, because there are no huge-page chunks yet (arena/place.c).
 #define REFILL_HUGE_BYTES (4 * MI_MiB)
 
-// How far new blocks are made at a time: the more pages a class has, the more at once (see page.c).
+// How many bytes of new blocks are made at a time: the more pages a class has, the more (page.c).
 static size_t refill_extend_bytes(const mi_class_state_t* state, const mi_page_t* page) {
   if (state->n_pages < 3) return 0;
   if (page->n_slices > 1) return page->n_slices * MI_SLICE_SIZE;
   return state->n_pages < 9 ? 16 * MI_KiB : 64 * MI_KiB;
 }
 
-// Free blocks of a page that the theap owns, made for it if there are none; none if the page is full.  Of those that are made the
-// first one is known to be zero: for calloc, blocks of a slice and more are made one by one, so that none need be cleared.
+// Free blocks of a page that the theap owns: new ones if there are no others; none if the page is full.  If new blocks are made, only the
+// first is known to be zero.  So for calloc, blocks of a slice and more are made one by one, and none of them has to be cleared.
 static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_zero) {
   mi_class_state_t* state = &theap->classes[page->cls];
   if (page->free == NULL) {
@@ -79,7 +79,8 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   return page;
 }
 
-// A page that may have a free block, when none is known; or else a chain of blocks.  Neither when out of memory.
+// When the theap has no page of the class with room: a page that may have a free block, or a chain of blocks out of gaps.  Neither when
+// out of memory.
 static mi_page_t* refill_search(mi_theap_t* theap, size_t cls, mi_chain_t* chain) {
   _mi_theap_count(theap, MI_COUNT_SEARCHES, 1);
   mi_page_t* page = _mi_pool_adopt(cls, theap);
@@ -111,7 +112,8 @@ static mi_chain_t refill_find(mi_theap_t* theap, size_t cls, bool* is_zero) {
   }
 }
 
-// The first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use: it has its full limit.
+// Returns the first block of a chain; the bin, which is empty, gets the others.  A bin that runs empty is in use, so it has its full limit
+// again.
 static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   mi_bin_t* bin = &theap->bins[cls];
   int32_t   limit = (int32_t)_mi_grow_limit(theap, cls);
@@ -123,7 +125,7 @@ static mi_block_t* refill_bin(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   return chain.first;
 }
 
-// The same for a bin that may keep none.
+// The same for a bin that may keep no blocks (trim.h, TI5): the others go back to their pages.
 static mi_block_t* refill_alone(mi_theap_t* theap, size_t cls, mi_chain_t chain) {
   mi_bin_t* bin = &theap->bins[cls];
   bin->limit = bin->slots = theap->classes[cls].book.total = 0;

@@ -1,8 +1,8 @@
-// All theaps that were ever made, and the lock of what threads share.  Layer: heap.
+// The registry: all theaps that were ever made, and the lock of the data that threads share.  Layer: heap.
 //
 // RE1  Theaps are added at the front and never taken out (theap.h, H5), so that the list can be walked without the lock.
-// RE2  The lock also guards the lists of heaps, what theaps say of threads and heaps, and the memory of both (meta.h).  It
-//      is taken before all other locks except those named first in heap.h.
+// RE2  The lock also guards the lists of heaps, the fields in which theaps refer to threads and heaps, and the memory of both (meta.h).
+//      heap.h has its place in the order of locks.
 #pragma once
 
 #include "theap.h"

@@ -1,15 +1,15 @@
 // Which allocations are sampled, and what for: a guarded block (guard.h), or the profile (profile.h).  Layer: heap.
 //
-//   off       nothing happens: what slow paths look at anyway (`_mi_event_pending`) is 0
+//   off       nothing happens: `_mi_event_pending`, which slow paths read anyway, is 0
 //   counted   each allocation takes the first lines of the slow path, which count it (counted.h)
 //   armed     each allocation takes the slow path, and is counted.  For rates of guarded blocks below 1000
 //
-// SA1  The bins of an armed theap are kept by its sampler; its own are closed: they have no blocks, so that malloc takes the
-//      slow path, and no room, so that free gives blocks to their pages.  The slow path opens the one that it needs.
+// SA1  The sampler of an armed theap keeps the contents of the theap's bins.  The bins themselves are closed: they have no blocks, so that
+//      malloc takes the slow path, and no slots, so that free gives blocks to their pages.  The slow path opens the bin that it needs.
 // SA2  A sampler is touched by the thread that has its theap, as bins are.  Its memory is never given back, as that of its
 //      theap is not.
 // SA3  A thread whose bins have all that it needs takes no slow paths, and does not see that it is to count.  So each round
-//      (background.h) takes the room of all bins that are not counted yet (MI_BIN_NO_SLOTS): they run empty soon.
+//      (background.h) takes the slots of all bins that are not counted yet (MI_BIN_NO_SLOTS): they run empty soon.
 // SA4  `_mi_event_pending` counts reasons for slow paths to look closer: the option, the profile, each theap with a rate of its
 //      own, each armed or counted theap.
 // SA5  An allocation is charged once, and is sampled if a meter runs out with it: for guarded blocks 1, for the profile the bytes
@@ -20,15 +20,15 @@
 
 #include "counted.h"
 
-#define MI_SAMPLER_ALL_BELOW 1000 // rates below count every allocation
+#define MI_SAMPLER_ALL_BELOW 1000 // lower rates of guarded blocks count every allocation
 
-#define MI_SAMPLER_CLOSED -1 // room and blocks left of a closed bin (SA1)
+#define MI_SAMPLER_CLOSED -1 // slots and limit of a bin that its sampler has closed (SA1)
 
 // What an allocation is sampled for, as bits.
 #define MI_SAMPLER_GUARD   1
 #define MI_SAMPLER_PROFILE 2
 
-// What an allocation of a class is charged.
+// The charge for an allocation of a class (SA5).
 typedef struct mi_sampler_cost_s {
   uint32_t bytes;
   uint32_t guards; // 0 or 1

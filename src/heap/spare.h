@@ -5,16 +5,17 @@
 //
 // A program that allocates and frees in batches empties pages that it soon needs again.  Where some threads free what others
 // allocate, each page is emptied by a thread that does not need it.  To give it back to the arena and to make another for the next
-// request takes ten times the instructions of keeping it.
+// request takes ten times as many instructions as to keep it.
 //
-// EP1  A spare page is CLAIMED, of the main heap and of the library's own memory, has no home and no block in use.  It keeps the
-//      list of its free blocks.  So whoever walks over pages takes it for one that is being made, and the child of a fork gives
-//      it back.
-// EP2  Of a class no more wait than were asked for since the round before the last: a thread that only frees finds none wanted.
-// EP3  All together count as free memory that is backed (arena/purge.h, PG2).
-// EP4  A round gives back as many as were never used since the one before.  When less than is asked for is free and backed, pages that
-//      wait are given back before more is taken: what waits for one class does not add to what others need.  A large block needs
-//      slices side by side, so before one is made as many are given back in any case.
+// EP1  A spare page is CLAIMED, of the main heap and of the library's own memory, has no home and no block in use.  While it
+//      waits it keeps the list of its free blocks; small blocks are linked anew when it is taken.  Whoever walks over pages takes it for
+//      one that is being made, and the child of a fork gives it back.
+// EP2  No more pages of a class wait than were asked for since the round before the last: a thread that only frees keeps none.
+// EP3  All spare pages count as free memory that is backed (arena/purge.h, PG2).
+// EP4  A round gives back as many pages of each class as waited all the time since the round before.  If a request for slices is larger
+//      than the memory that is free and backed, spare pages are given back before more memory is taken: pages that wait for one class do
+//      not add to the memory that others need.  A large block needs slices side by side, so before one is made as many slices are given
+//      back in any case.
 #pragma once
 
 #include "heap.h"

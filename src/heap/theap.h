@@ -3,20 +3,21 @@
 //   malloc:  bin  <--refill--  page's free list | chain of others' frees | new blocks  <--  pool | arena
 //   free:    bin, while it has slots  --overflow-->  the block's page (its own)  |  outbox (others')  --batch-->  page word
 //
-// H1  A thread touches its bins without any mark: that is the fast path.  Each change of a bin begins with `slots`, so that
-//     whoever takes bins away from a thread can tell whether it is in the middle of one (bin.h).
+// H1  A thread touches its bins without marking that it does: that is the fast path.  Each change of a bin begins with `slots`, so that
+//     whoever takes bins away from a thread can tell whether the thread is in the middle of a change (bin.h).
 // H2  All else of a theap (queues, outbox, quarantine, plain fields of its pages) is touched between enter and leave only
 //     (presence.h), by its thread or by whoever has revoked it: a sleeping thread cannot keep what it does not use.
 // H3  slots = max(limit, blocks that the bin was filled with) - (blocks in the bin).  So the bin never holds more than it
 //     was filled with or its limit allows.
-// H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full` (queue.h).
+// H4  A page that is OWNED by a theap is in its class's `queue` or, with MI_PAGE_IS_FULL, in its `full` (queue.h); a gap page is in neither
+//     (gaps.h, GP4).
 // H5  A theap's memory is never given back, only used again, and for the same heap as long as a page may have it as its
-//     home (heap.h, Q3).  So an old pointer to one in `home` does no harm.
+//     home (heap.h, Q3).  So an outdated pointer to a theap in `home` does no harm.
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
-//     that thread.  NULL while no thread has it.  Only its thread finds itself there.
+//     that thread.  NULL while no thread has it.  So a thread that finds its own backing theap there has the theap, and no other does.
 // H7  Outside of slow paths, slots + (blocks in the bin) is the bin's `total`.
-// H8  Who gives back a page, or takes it over, whose home is another theap counts it in `n_left` of that.  Its thread takes
-//     that off `n_pages` now and then: else a theap whose pages others empty would seem to have all that it ever made.
+// H8  A thread that gives back or takes over a page whose home is another theap counts it in that theap's `n_left`.  The thread of that
+//     theap subtracts it from `n_pages` now and then: otherwise a theap whose pages others empty would seem to have all that it ever made.
 #pragma once
 
 #include <stddef.h>
@@ -39,11 +40,11 @@ typedef struct mi_bin_s {
   };
 } mi_bin_t;
 
-// What the fast path does not need to know of a bin.
+// The state of a bin that the fast path does not need.
 typedef struct mi_bin_book_s {
   int32_t     total;       // H7
-  int32_t     slots_taken; // of a bin that was taken away (bin.h, BN1), and its list
-  mi_block_t* taken;
+  int32_t     slots_taken; // `slots` of a bin that was closed (bin.h, BN1)
+  mi_block_t* taken;       // ... and its list
 } mi_bin_book_t;
 
 typedef struct mi_page_list_s {
@@ -63,8 +64,8 @@ typedef struct mi_class_state_s {
   uint16_t       n_refills;      // since the theap looked for sparse pages (sparse.h), up to the maximum of the type
   uint32_t       n_pages;        // of which it is the home, as far as it has noted: how far the class has grown
   uint32_t       round;          // of the last time that the bin was filled
-  int32_t        slots_then; // the bin's `slots` when the thread looked the last time whether it still uses the class
-  mi_bin_book_t  book;       // of its bin
+  int32_t        slots_then;     // the bin's `slots` when the thread last looked whether it still uses the class
+  mi_bin_book_t  book;           // of its bin
 } mi_class_state_t;
 
 // Where the frees into one page go for a while (drain.h).
@@ -73,7 +74,7 @@ typedef struct mi_drain_s {
   mi_bin_book_t     book;
   mi_page_t*        page; // whose blocks these are; NULL: it is not in use
   mi_block_t*       last; // of the bin's list; NULL: unknown
-  const mi_block_t* seen; // the first block of the bin of a class when a page of that was looked at last
+  const mi_block_t* seen; // the first block in the bin of `seen_cls` when a page of that class was last looked at
   uint32_t          seen_cls;
   int32_t           slots_then; // `slots` when it was last looked at whether it is in use (trim.h)
 } mi_drain_t;
@@ -92,23 +93,23 @@ typedef struct mi_batch_s {
 // Whether the thread of a theap is at work in it (H2).
 typedef enum mi_presence_e { MI_THEAP_OUTSIDE, MI_THEAP_INSIDE } mi_presence_t;
 
-// How far a round is with taking from it what its thread does not use (presence.h).
+// How far a round is with taking from a theap the memory that its thread does not use (presence.h).
 typedef enum mi_revoked_e {
   MI_THEAP_FREE,
-  MI_THEAP_ASKED,   // it will be taken from unless its thread comes by
+  MI_THEAP_ASKED,   // a later round will take from it, unless its thread comes by
   MI_THEAP_CLOSED,  // the same; its bins have been closed
-  MI_THEAP_HELD,    // somebody is at it
-  MI_THEAP_AWAITED, // ... and its thread waits for that
-  MI_THEAP_EMPTIED  // it was taken from
+  MI_THEAP_HELD,    // a round is at work in it
+  MI_THEAP_AWAITED, // ... and its thread waits for the end of that
+  MI_THEAP_EMPTIED  // a round has taken from it
 } mi_revoked_t;
 
 #define MI_QUARANTINE_SIZE (MI_HARDENED ? 64 : 1)
 
 #define MI_OUTBOX_SIZE 32 // open batches: about as many as a program has classes of small blocks (docs/decisions/009)
 
-// What a theap counts for the statistics (H2); never set back, not even for its next thread (heap/heap_stats.h).
+// Counters of a theap for the statistics (H2); never set back, not even for its next thread (heap/heap_stats.h).
 typedef enum mi_theap_count_e {
-  MI_COUNT_LARGE_REUSED, // large blocks that were kept and are used again; of a backing theap, by its thread only
+  MI_COUNT_LARGE_REUSED, // kept large blocks that were used again; of a backing theap, by its thread only
   MI_COUNT_SEARCHES,     // how often no page of a class was known to have room
   MI_COUNT_SEARCHED,     // pages looked at then
   MI_COUNT_PARKED,       // full pages
@@ -117,16 +118,16 @@ typedef enum mi_theap_count_e {
   MI_THEAP_COUNTS
 } mi_theap_count_t;
 
-// How far a theap is with looking at its pages (sparse.h, SP5).
+// How far a theap is with a look at its pages (sparse.h, SP5).
 typedef struct mi_sparse_s {
-  size_t   n_free;    // what was counted so far
+  size_t   n_free;    // free bytes that were counted so far
   uint32_t cls;       // class at which counting goes on
-  uint32_t n_left;    // pages of it that are to be counted
+  uint32_t n_left;    // pages of that class that are still to be counted
   uint32_t n_to_make; // pages to be looked at before they are counted again
-  bool     is_begun;  // the class is
+  bool     is_begun;  // counting the pages of the class has begun
 } mi_sparse_t;
 
-// Where a thread looks for its theap of a heap first: at the lowest bits of the heap's id.
+// The cache in which a thread first looks for its theap of a heap, by the lowest bits of the heap's id.
 typedef mi_directory_entry_t mi_theap_cached_t;
 
 #define MI_THEAP_CACHE_SIZE 8 // a power of two
@@ -139,15 +140,15 @@ struct mi_theap_s {
   mi_atomic(bool)        is_closed;            // its bins were closed by others; set under _mi_idle_lock
   bool                   has_deleted;          // pages were given back since the last look at the purge policy
   bool                   has_trimmed;          // ... and bins were looked at
-  bool                   was_emptied;          // a round shared its pages, since it looked for such (sparse.h)
-  uint32_t               round;                // of the last time that it was trimmed as a whole (trim.h)
-  uint32_t               n_slow_frees;         // counts to the next look at unused bins
-  uint32_t               n_trims;              // ... and which are next
-  uint32_t               next_grown;           // class at which the next look at grown bins begins
-  uint32_t               wide_classes;         // of which it ever made a page: a bit each (trim.h, TI3)
-  size_t                 n_grown_slices;       // what grown bins count for (grow.h)
-  size_t                 n_grown_alone;        // of these, those of blocks that have a page each
-  uint32_t               n_slow;               // slow mallocs: the heartbeat of deferred frees; its own thread only
+  bool                   was_emptied;    // a round has shared its pages since it last looked at shared ones (sparse.h)
+  uint32_t               round;          // of the last time that it was trimmed as a whole (trim.h)
+  uint32_t               n_slow_frees;   // counts to the next look at unused bins
+  uint32_t               n_trims;        // looks at unused bins: they tell which bins are next
+  uint32_t               next_grown;     // class at which the next look at grown bins begins
+  uint32_t               wide_classes;   // a bit for each wide class of which it ever made a page (trim.h, TI3)
+  size_t                 n_grown_slices; // slices that its grown bins count for (grow.h)
+  size_t                 n_grown_alone;  // of these, those of blocks that have a page each
+  uint32_t               n_slow;         // slow mallocs: the heartbeat of deferred frees; its own thread only
   // Of a backing theap only:
   mi_kept_t              kept;                       // large blocks that its thread freed last (large.h, L3)
   mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
@@ -159,56 +160,56 @@ struct mi_theap_s {
   mi_theap_t*            ended_next;
   mi_theap_t*            ended_prev;
   mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
-  size_t                 number;  // of theaps that were made before it; 0: in a fork
+  size_t                 number;  // how many theaps were made before it; 0 if it was made while its thread forks
   // Under the registry lock.  An `at` is what points to the theap in the list that has it.
   mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
-  mi_heap_t*             ended;     // which it served before, and which is not used again until then (heap.h, Q8)
+  mi_heap_t*             ended;     // the heap that it served until that heap ended (heap.h, Q8)
   uint64_t               heap_id;   // of the heap for which its thread got it
   mi_theap_t*            heap_next; // among the theaps of the heap
   mi_theap_t**           heap_at;
   mi_theap_t*      thread_next; // the other theaps of the thread, beginning with the backing theap; or the retired ones
   mi_theap_t**     thread_at;
-  mi_theap_t*      next;                           // in the registry
-  mi_theap_t*      warm_next;                      // among the warm ones (warm.h)
-  uint32_t         n_warm;                         // slices that it counts for there
-  uint64_t         vacant_since;                   // how many theaps had become vacant then (vacant.h, VA4)
-  uint64_t         seen_round;                     // when it was last not vacant, or seen to be a home (heap/vacant.c)
-  mi_atomic(bool)  is_live;                        // a thread has it
-  mi_atomic(bool)  is_late;                        // threads past their exit share it; read without the lock by rounds
-  bool             is_orphan;                      // its thread did not survive a fork
+  mi_theap_t*      next;         // in the registry
+  mi_theap_t*      warm_next;    // among the warm ones (warm.h)
+  uint32_t         n_warm;       // slices that it counts for while it is warm
+  uint64_t         vacant_since; // how many theaps had become vacant when it did (vacant.h, VA4)
+  uint64_t         seen_round;   // the vacant round in which it was last not vacant, or seen to be a home (vacant.c)
+  mi_atomic(bool)  is_live;      // a thread has it
+  mi_atomic(bool)  is_late;      // threads past their exit share it; read without the lock by rounds
+  bool             is_orphan;    // its thread did not survive a fork
   mi_block_t*      quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
   uint64_t         quarantine_random;
   mi_class_state_t classes[MI_CLASS_COUNT];
   mi_batch_t       outbox[MI_OUTBOX_SIZE];
   mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
   mi_bin_t            returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
-  uint16_t            return_offset;           // of those; 0: it is not counted
-  mi_bin_t            no_slots;                // always empty: where frees go that no bin takes (gaps.h)
+  uint16_t            return_offset;           // the offset from a bin to its return bin; 0: the theap is not counted
+  mi_bin_t            no_slots;                // always empty and without slots: the bin of gap pages (gaps.h)
   mi_drain_t          drains[MI_DRAINS];       // by the lowest bits of the class
   mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
   mi_gaps_t*          gaps;                    // NULL: it never had any
-  const void*         wrong_free;      // what was freed into a gap page and is no block: to be reported (gaps.h, GP6)
-  uint32_t            n_page_requests; // since it looked at its pages (sparse.h)
-  uint32_t            n_to_look;       // so many there are to be
-  uint32_t            sparse_cls;      // ... of which class it made gap pages last
-  mi_sparse_t         sparse;          // ... and how far it is with that
-  uint32_t            n_page_misses;   // requests that no page had room for, since it looked at shared pages
+  const void*         wrong_free; // an address freed into a gap page that is no block: to be reported (gaps.h, GP6)
+  uint32_t            n_page_requests; // requests for a page since it last looked at its pages (sparse.h)
+  uint32_t            n_to_look;       // at so many requests it looks at its pages
+  uint32_t            sparse_cls;      // the class of which it last made gap pages
+  mi_sparse_t         sparse;          // how far it is with a look at its pages
+  uint32_t            n_page_misses;   // requests that no page had room for, since it last looked at shared pages
   mi_written_t        written;         // which classes fill their pages of several slices
   mi_atomic(bool)     has_left;        // H8
   mi_atomic(uint32_t) n_left[MI_CLASS_COUNT];
 };
 
-// What bin_offset of a page of a counted theap is above that of others (counted.h).
+// bin_offset of a page of a counted theap is larger by this than that of others (counted.h).
 #define MI_RETURNS_OFFSET  offsetof(mi_theap_t, returns)
 // bin_offset of gap pages (gaps.h).
 #define MI_NO_SLOTS_OFFSET offsetof(mi_theap_t, no_slots)
-// bin_offset of pages that are drained is this or more (drain.h).
+// bin_offset of a page that is drained is this or more (drain.h).
 #define MI_DRAINS_OFFSET   offsetof(mi_theap_t, drains)
 
 // The drain that a class shares with others.
 #define _mi_theap_drain(theap, cls) (&(theap)->drains[(cls) % MI_DRAINS])
 
-// What bin_offset of the page that it drains is.
+// bin_offset of the page that the class's drain drains.
 static inline size_t _mi_theap_drain_offset(size_t cls) {
   return MI_DRAINS_OFFSET + cls % MI_DRAINS * sizeof(mi_drain_t) + offsetof(mi_drain_t, bin);
 }
@@ -217,7 +218,7 @@ mi_static_assert(sizeof(mi_bin_t) == (size_t)1 << MI_BIN_SHIFT, "the offset of a
 
 // The theap from which malloc of the calling thread takes its blocks: its backing theap, unless the program has chosen
 // another heap as the thread's default.  _mi_theap_none before its first allocation, _mi_theap_dead after its exit:
-// all bins of those are empty and no page has them as its home, so that both take the slow paths, which tell.
+// all bins of these two are empty and no page has them as its home, so that malloc and free take the slow paths, which tell them apart.
 extern MI_LOCAL(mi_theap_t*, _mi_theap_local);
 #define _mi_theap_default mi_local(_mi_theap_local)
 extern mi_theap_t _mi_theap_none;
@@ -228,7 +229,7 @@ static inline bool _mi_theap_is_live(const mi_theap_t* theap) {
   return mi_load_acquire(&theap->is_live);
 }
 
-// Its bins are those of a theap that was just made.
+// Makes its bins those of a new theap.
 void _mi_theap_init(mi_theap_t* theap);
 
 // A page that leaves its owner's hands names the bin of its class (drain.h, DR1).
@@ -241,10 +242,10 @@ static mi_always_inline mi_bin_t* _mi_theap_bin(mi_theap_t* theap, size_t bin_of
   return (mi_bin_t*)(void*)((char*)theap + bin_offset);
 }
 
-// The first block of a bin: the fast path of malloc.  NULL if it is empty; or, in checked builds, if the block is the last
-// or its link was overwritten.
+// The fast path of malloc: takes the first block of a bin.  NULL if the bin is empty; in checked builds also if the block is the last
+// one or its link was overwritten (_mi_theap_pop takes the last one).
 //
-// `slots` of the bins that threads without a theap share is changed by all of them at once; it is read by nobody.
+// All threads without a theap change `slots` of the bins that they share (_mi_theap_none, _mi_theap_dead) at once; nobody reads it.
 static mi_always_inline void* _mi_theap_pop_fast(mi_theap_t* theap, size_t bin_offset) {
   mi_bin_t*   bin = _mi_theap_bin(theap, bin_offset);
   mi_block_t* next;
@@ -260,7 +261,7 @@ static mi_always_inline void* _mi_theap_pop_fast(mi_theap_t* theap, size_t bin_o
   return block;
 }
 
-// The same in all cases; NULL if it is empty.
+// The same for the slow path: NULL only if the bin is empty.
 static inline mi_block_t* _mi_theap_pop(mi_theap_t* theap, size_t cls) {
   mi_bin_t* bin = &theap->bins[cls];
   bin->slots++; // H1
@@ -271,7 +272,7 @@ static inline mi_block_t* _mi_theap_pop(mi_theap_t* theap, size_t cls) {
   return block;
 }
 
-// The other way: the fast path of free.  False if the bin has no slots.
+// The fast path of free: pushes a block.  False if the bin has no slots.
 static mi_always_inline bool _mi_theap_push(mi_bin_t* bin, mi_block_t* block) {
   int32_t slots = bin->slots - 1;
   if (mi_unlikely(slots < 0)) return false;
@@ -282,7 +283,7 @@ static mi_always_inline bool _mi_theap_push(mi_bin_t* bin, mi_block_t* block) {
   return true;
 }
 
-// Others read it at any time, but only one counts.
+// Other threads may read a counter at any time, but only one thread changes it.
 static inline void _mi_theap_count(mi_theap_t* theap, mi_theap_count_t what, size_t n) {
   mi_store_relaxed(&theap->counts[what], mi_load_relaxed(&theap->counts[what]) + n);
 }
@@ -293,7 +294,7 @@ static inline void _mi_theap_count_left(mi_theap_t* home, size_t cls) {
   mi_store_relaxed(&home->has_left, true);
 }
 
-// The heap that the theap serves; it may end at any time, and be the main one then (heap.h, Q8).
+// The heap that the theap serves.  That heap may end at any time, and the theap serves the main heap then (heap.h, Q8).
 static inline mi_heap_t* _mi_theap_heap(const mi_theap_t* theap) {
   return mi_load_acquire(&((mi_theap_t*)theap)->heap);
 }

@@ -5,12 +5,12 @@
 //
 // T1  A theap is made by its thread's first allocation, in constant time, and released at its exit in O(own theaps and
 //     pages).
-// T2  After its exit a thread has _mi_theap_dead, for good: what it frees goes to the pages directly, what it allocates
-//     comes from the late theap of the heap (late.h).  Destructors of thread-specific data run in any order, and libc frees
-//     after them.
-// T3  A thread that has not allocated frees to the pages directly, too: libc frees what belongs to a thread, on that thread,
-//     when it is past all destructors, and then nobody would release a theap.  It gets one if its exit will be seen, or if it
-//     frees more often than that.
+// T2  After its exit a thread has _mi_theap_dead, for good: blocks that it frees go to their pages directly, and blocks that it allocates
+//     come from the late theap of the heap (late.h).  That is needed because destructors of thread-specific data run in any order, and
+//     libc frees after them.
+// T3  A thread that has not allocated frees to the pages directly, too: libc frees memory that belongs to a thread on that thread, past
+//     all destructors, and then nobody would release a theap.  The thread gets a theap if its exit will be seen, or if it frees more often
+//     than libc does.
 // T4  The theap of a thread that cannot be seen to end is watched (ended.h).
 #pragma once
 
@@ -21,10 +21,10 @@
 mi_theap_t* _mi_thread_theap(void);
 mi_theap_t* _mi_thread_backing(void);
 
-// Its theap of that heap.  NULL also if the heap is not in use.
+// The calling thread's theap of that heap, made if need be.  NULL also if the heap is not in use.
 mi_theap_t* _mi_thread_theap_of(mi_heap_t* heap);
 
-// The backing theap of a thread that frees.  NULL: it has none, and gets none (T2, T3).
+// The backing theap of the calling thread, which frees.  NULL: it has none, and gets none (T2, T3).
 mi_theap_t* _mi_thread_for_first_frees(void);
 
 static inline mi_theap_t* _mi_thread_for_frees(void) {
@@ -35,9 +35,8 @@ static inline mi_theap_t* _mi_thread_for_frees(void) {
 // The subprocess of the calling thread.
 mi_subproc_t* _mi_thread_subproc(void);
 
-// The calling thread is in this subprocess from now on.  False when it is in another than the main one already, or out of
-// memory.
+// Moves the calling thread into this subprocess.  False if the thread was moved out of the main subprocess before, or when out of memory.
 bool _mi_thread_join(mi_subproc_t* subproc);
 
-// Lets go of everything the calling thread has.  `is_exit`: there will be no other call of this for the thread.
+// Releases everything that the calling thread has.  `is_exit`: this is the last such call for the thread.
 void _mi_thread_release(bool is_exit);

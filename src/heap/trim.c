@@ -1,4 +1,4 @@
-// Emptying bins, and letting go of pages.  Layer: heap.
+// Trimming: emptying bins, and letting go of pages.  Layer: heap.  trim.h has the invariants.
 #include "trim.h"
 
 #include "../support/stat.h"
@@ -7,7 +7,7 @@
 #include "grow.h"
 #include "queue.h"
 
-// How many bins are looked at each time, and how often nothing was taken until one is unused (TI1).
+// How many bins are looked at each time, and after how many looks in vain a bin is unused (TI1).
 #define TRIM_BINS   2
 #define TRIM_UNUSED 2
 
@@ -19,14 +19,14 @@
 // TI5
 #define TRIM_WIDE_ALL (8 * MI_MiB)
 
-// Classes among which a new page is the occasion to look for grown bins.
+// How many classes are looked at for grown bins when a page is made.
 #define TRIM_GROWN 8
 
-// How often that is the occasion for a round (background.h).
+// After this many looks at unused bins a round may be due (background.h).
 #define TRIM_PER_POLL 8
 
-// So many pages a thread lets go of at one slow path, 64 MiB of small blocks: 0.2 ms.  One whose bins have all that it needs
-// comes by no more often than its bins are closed.
+// The pages that a thread lets go of in one slow path: 64 MiB of small blocks, 0.2 ms.  A thread whose bins have all that it needs takes
+// a slow path only when its bins were closed.
 #define TRIM_PAGES 1024
 
 static void trim_bin(mi_theap_t* theap, size_t cls) {

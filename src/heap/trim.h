@@ -1,22 +1,20 @@
-// What a thread gives back by itself, on its slow paths, because it does not use it any more.  Layer: heap.
+// Trimming: a thread gives back, on its own slow paths, memory that it does not use any more.  Layer: heap.
 //
 // TI1  A block that rests in a bin keeps its page from becoming empty, and a thread that sleeps after it has freed a lot
-//      takes no more slow paths.  So while it frees, a bin from which nothing is taken is emptied, and has half the limit
-//      from then on.  Nothing was taken if `slots` has only become less.  Drains into which nothing goes any more end.
-// TI2  Once a round (background.h) what the thread holds of classes that it has not used since the round before goes back, in
-//      portions, and so do pages of the others that became empty by what other threads have freed.
-// TI3  A thread that makes a page of a wide class looks at the bins of those classes, of each of which a few blocks may be left:
-//      if they hold more than 1 MiB, than a quarter of the pages of those classes, and than 1/16 of the pages of all threads,
-//      those from which nothing was taken since the look before the last are emptied.
-//
-// TI4  Before a thread takes a run of more slices than large blocks have that are kept (kept.h), it empties the bins of its wide
-//      classes: a few blocks of each keep pages, and whole chunks, from becoming parts of the run.
-//
-// TI5  More than 8 threads share 8 MiB for what they have in bins of wide classes.  A bin that is filled when its thread has its part
-//      keeps none: what is freed goes to its page, and when that is empty to whichever thread wants it (spare.h).  One block
+//      takes no more slow paths.  So while a thread frees, a bin from which nothing is taken is emptied, and has half the limit
+//      from then on.  Nothing was taken if `slots` has only become less.  A drain that receives no more blocks ends.
+// TI2  Once in each round (background.h) the thread gives back what it holds of classes that it has not used since the round before, in
+//      portions, and pages of the other classes that became empty by the frees of other threads.
+// TI3  A thread that makes a page of a wide class looks at the bins of all wide classes, each of which may hold a few blocks.  If they
+//      hold more than 1 MiB, more than a quarter of the pages of those classes, and more than 1/16 of the pages of all threads, the bins
+//      from which nothing was taken since the look before the last are emptied.
+// TI4  Before a thread takes a run of more slices than a kept block has at most (kept.h), it empties the bins of its wide classes: a few
+//      blocks of each class would keep pages, and whole chunks, from becoming parts of the run.
+// TI5  If there are more than 8 threads, they share 8 MiB for the blocks in bins of wide classes.  When a thread has its part, a bin that
+//      is filled keeps no blocks: a freed block goes to its page, and an empty page to whichever thread wants it (spare.h).  One block
 //      of each of these classes is 3 MiB, and a thread that uses all of them in turn has no other occasion to give them up.
 //
-// Between enter and leave, but for TI4.
+// All functions are called between enter and leave, except that for TI4.
 #pragma once
 
 #include "event.h"
@@ -25,6 +23,7 @@
 
 #define MI_TRIM_THREADS 8 // TI5
 
+// TI1: looks at a few bins and a drain.
 void _mi_trim_some(mi_theap_t* theap);
 
 // Looks at a few grown bins: another class needs memory (grow.h, GB3).
@@ -33,7 +32,7 @@ void _mi_trim_grown(mi_theap_t* theap);
 // A page of a class is about to be made (TI3).
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls);
 
-// TI5: is there room for a block of the wide class, whose bin is empty, if there are so many threads?
+// TI5: may the bin of the wide class, which is empty, keep a block while there are n_threads threads?
 bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads);
 
 static inline bool _mi_trim_may_keep(mi_theap_t* theap, size_t cls) {
@@ -42,9 +41,10 @@ static inline bool _mi_trim_may_keep(mi_theap_t* theap, size_t cls) {
   return _mi_trim_has_part(theap, cls, n_threads);
 }
 
+// TI2.
 mi_cold void _mi_trim_all(mi_theap_t* theap);
 
-// TI2, if there was a round since the thread did that last.
+// TI2, if a round has begun since the thread last did that.
 static inline void _mi_trim_by_round(mi_theap_t* theap) {
   if (mi_unlikely(theap->round != mi_load_relaxed(&_mi_event_round))) _mi_trim_all(theap);
 }

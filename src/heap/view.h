@@ -1,4 +1,4 @@
-// Looking at pages and their blocks from outside: which blocks are live.  Layer: heap.
+// Views of pages, for those who look at them from outside: which blocks are live.  Layer: heap.
 //
 // A block is free when it was not made yet, is on its page's list or on the chain of the page's word, or waits in a bin, in
 // an outbox or in a quarantine.  All others are live: the program has them.
@@ -6,8 +6,8 @@
 // VW1  A view is a copy: whoever looks at one holds no lock.
 // VW2  A link is followed only to where a block of the same page or bin can be.  So if somebody uses the heap meanwhile, or
 //      has written into free blocks, a view may be wrong, but making it does no harm.
-// VW3  What a page says of itself is read once, and a view is made of that: its thread may be making it a gap page at this moment, or
-//      giving it back.
+// VW3  The fields of a page are read once, and the view is made of these values: the page's thread may be making it a gap page at this
+//      moment, or giving it back.
 #pragma once
 
 #include "gaps.h"
@@ -18,7 +18,7 @@
 
 #define MI_FAULTS_KEPT 16
 
-// `what` is wrong `at` a place, in a page or (NULL) elsewhere.
+// A fault: `what` is wrong `at` a place, in a page or (NULL) elsewhere.
 typedef struct mi_damage_s {
   const char*      what;
   const void*      at;
@@ -26,13 +26,13 @@ typedef struct mi_damage_s {
   size_t           block_size; // of the page; 0: one large block
 } mi_damage_t;
 
-// Kept until there is no lock held, when they can be reported: whoever listens may allocate.
+// Faults are kept until no lock is held and they can be reported: the program's handler may allocate.
 typedef struct mi_faults_s {
   size_t      n; // of which the first MI_FAULTS_KEPT are kept
   mi_damage_t kept[MI_FAULTS_KEPT];
 } mi_faults_t;
 
-// If it is not so, that is a fault; `faults` may be NULL: nobody wants to know.  Returns is_so.
+// Adds a fault if `is_so` is false; `faults` may be NULL.  Returns is_so.
 bool _mi_view_holds(mi_faults_t* faults, bool is_so, const char* otherwise, const void* at, const mi_page_t* page);
 
 // ---- blocks ---------------------------------------------------------------------------------------------------------
@@ -66,5 +66,5 @@ void _mi_view_make(mi_view_t* view, mi_page_t* page, uint64_t waiting, mi_faults
 // A view of the next page.  At the end of the process there may be no more (idle.h).
 bool _mi_view_next(mi_walk_t* walk, mi_view_t* view);
 
-// For who ends a walk before that.
+// Ends a walk before its end.
 void _mi_view_end(mi_walk_t* walk);

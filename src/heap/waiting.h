@@ -1,10 +1,10 @@
 // The free blocks that wait in bins, outboxes and quarantines, by address.  Layer: heap.
 //
-// A block of a page may wait in any theap of its heap.  Who looks at one page looks through all of them; who looks at all pages sorts
-// what waits there once, if there are many theaps.
+// A free block of a page may wait in any theap of its heap.  For one page, all of the heap's theaps are looked through.  For a walk over
+// all pages, the blocks that wait are sorted once, if there are many theaps.
 //
-// WB1  There is one table, which comes from the system and goes back to it.  A table that is made takes the place of the one before:
-//      whoever had that may be gone without notice, by longjmp, and otherwise does without.
+// WB1  There is one table, which comes from the system and goes back to it.  A new table replaces the one before: whoever made that may
+//      have left without notice, by longjmp, or else goes on without a table.
 // WB2  It is made, read and given back under the registry lock.
 #pragma once
 

@@ -3,12 +3,12 @@
 //   live --its thread ends--> warm --the next thread starts--> live
 //                              |---- a round finds it unused ----> vacant
 //
-// A program that starts a thread for each of its tasks would fill the bins of each and give all back at its end: as much work as that of
-// the task, if the task is short.  So such a thread leaves its theap to the next.
+// A program that starts a thread for each of its tasks would fill the bins of each thread and empty them at its end.  If the task is short,
+// that is as much work as the task itself.  So such a thread leaves its theap to the next thread.
 //
-// WA1  A warm theap is live, of the main heap, and of no thread.  To rounds it is one whose thread sleeps (idle.h): what it holds goes
-//      back within three rounds, and then it becomes vacant.  So theaps are left where the library's thread makes rounds.
-// WA2  It is the only theap that its thread had, and has nothing of an outbox, of gap pages or of the sampler.
+// WA1  A warm theap is live, of the main heap, and of no thread.  For rounds it is the theap of a thread that sleeps (idle.h): its memory
+//      goes back within three rounds, and then it becomes vacant.  So theaps are left warm only where the library's thread makes rounds.
+// WA2  It is the only theap that its thread had, its outbox is empty, and it has neither gap pages nor a sampler.
 // WA3  A warm theap has at most MI_WARM_MORE slices in pages beyond one for each class, and all together have at most MI_WARM_SLICES:
 //      a thread that has more did more work than it takes to let go of it.  And a thread that gets the theap of another frees the
 //      blocks of that into its bins, which keeps old pages from becoming empty (docs/decisions/018).

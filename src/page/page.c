@@ -10,7 +10,7 @@
 #include "../support/trace.h"
 #include "fill.h"
 
-// From so many bytes on, fresh memory is backed with one system call instead of a fault per OS page: 0.9 us an OS page
+// From this many bytes on, fresh memory is backed by one system call instead of a fault per OS page: 0.9 us an OS page
 // against 1.2-2 us.  Smaller steps gain nothing.
 #define PAGE_POPULATE_MIN (16 * MI_KiB)
 
@@ -107,7 +107,7 @@ static void page_set_slices(mi_page_t* page, uint32_t block_size) {
   }
 }
 
-// They are those of no page any more.
+// The descriptors of the later slices belong to no page any more.
 static void page_clear_slices(mi_page_t* page) {
   for (mi_page_t *at = page + 1, *end = page + page->n_slices; at < end; at++) {
     mi_store_relaxed(&at->home, (mi_theap_t*)NULL);
@@ -150,8 +150,8 @@ static void page_give_back(mi_page_t* page) {
   _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_page_guard_slices(n_slices), false);
 }
 
-// Deleted pages whose guard page the system would not make accessible, linked by `next`: they are tried again with the next one.
-static mi_atomic(mi_page_t*) page_closed;
+// Deleted pages whose guard page the system has refused to make accessible, linked by `next`: each later deletion tries them again.
+static mi_atomic(mi_page_t*) page_deferred;
 
 void _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page) {
   mi_page_t* first = mi_load_relaxed(stack);
@@ -165,20 +165,20 @@ mi_page_t* _mi_page_pop_all(mi_atomic(mi_page_t*)* stack) {
   return mi_load_relaxed(stack) == NULL ? NULL : mi_exchange_acq_rel(stack, (mi_page_t*)NULL);
 }
 
-// For all others it is no page any more: in the child of a fork, too, it is in the stack only.
-static void page_close(mi_page_t* page) {
+// From now on nobody else takes it for a page, in the child of a fork either: only the stack has it.
+static void page_defer(mi_page_t* page) {
   page_clear_slices(page);
   mi_store_relaxed(&page->block_size, 0u);
   mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
-  _mi_page_push(&page_closed, page);
+  _mi_page_push(&page_deferred, page);
 }
 
-static void page_open(mi_page_t* page) {
-  page->next = _mi_page_pop_all(&page_closed);
+static void page_delete_guarded(mi_page_t* page) {
+  page->next = _mi_page_pop_all(&page_deferred);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
     if (page_unguard(page)) page_give_back(page);
-    else page_close(page);
+    else page_defer(page);
   }
 }
 
@@ -187,13 +187,13 @@ void _mi_page_delete(mi_page_t* page) {
   MI_PROBE2(page_free, page, _mi_page_block_size(page));
   _mi_stat_decrease(&_mi_stat_live.pages, 1);
   _mi_stat_decrease(&_mi_stat_live.page_committed, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  if (MI_HARDENED) page_open(page);
+  if (MI_HARDENED) page_delete_guarded(page);
   else page_give_back(page);
 }
 
 // Pages all start at multiples of 64 KiB.  If all began with their first block, the blocks in use of a program with a
 // small heap and many classes would fall into the same few sets of the cache: 5 % of the churn benchmark.  So
-// each page begins with another block and goes round; in secure builds nobody can foresee with which.
+// each page begins with a different block and wraps around; in secure builds nobody can foresee with which.
 size_t _mi_page_first_made(const mi_page_t* page) {
   if (page->n_slices > 1) return 0;
   if (!(MI_SECURE > 0 && MI_CHECKED)) return (_mi_page_slice(page) * 5 % 16) * page->capacity / 16;
@@ -203,13 +203,13 @@ size_t _mi_page_first_made(const mi_page_t* page) {
 
 #define PAGE_GROUP ((size_t)(MI_HARDENED ? 8 : 4)) // a power of two
 
-// Which of n blocks comes in place i: the next one, or in secure builds, of a few neighbours at a time, in an order that
-// `random` chooses.  Only neighbours change places, since what is allocated together is used together: with blocks from
+// Which of n blocks comes in place i of the list: block i, but in secure builds groups of a few neighbours are put into an order that
+// `random` chooses.  Only neighbours change places, since blocks that are allocated together are used together: with blocks from
 // anywhere in the page lua and python took 9 % more time.
 static size_t page_place(size_t i, size_t n, uint64_t random) {
   size_t first = mi_align_down(i, PAGE_GROUP);
   if (MI_SECURE == 0 || first + PAGE_GROUP > n) return i;
-  size_t bits = (size_t)(random >> (first / PAGE_GROUP * 7 % 48)); // others for each group
+  size_t bits = (size_t)(random >> (first / PAGE_GROUP * 7 % 48)); // different ones for each group
   return first + ((i - first) * (2 * bits + 1) + (bits >> 8)) % PAGE_GROUP;
 }
 
@@ -240,7 +240,7 @@ void _mi_page_extend(mi_page_t* page, size_t bytes) {
   size_t n = mi_min((size_t)(end - start) / size,
                     mi_min((size_t)(page->capacity - at), (size_t)(page->capacity - page->extended)));
   mi_assert_internal(n > 0);
-  // Of larger blocks the user may not touch all.
+  // In pages of several slices the program may not touch all of a block.
   bool is_fresh = _mi_page_has(page, MI_PAGE_IS_ZERO) && page->n_slices == 1;
   if (bytes >= PAGE_POPULATE_MIN && n * size >= PAGE_POPULATE_MIN && is_fresh) {
     char* from = (char*)mi_align_up((uintptr_t)start, os_page);

@@ -1,17 +1,18 @@
 // The page descriptor.  Layer: page.
 //
 // A page is a run of slices that holds blocks of one size class, or one large block.  Its descriptor is the entry of its
-// first slice in the region's table: never inside user memory, found by arithmetic.
+// first slice in the region's table: it is found by arithmetic, and never lies in the program's memory.
 //
 //   capacity blocks:   | handed out or in a bin ... | on `free` | on the chain | not yet made |
 //                      |<------------ used ------------------------------->|
 //                                                  (the chain's blocks count as used until they are taken)
 //
-// P1  used = extended - length of `free`, and used <= extended <= capacity.
-// P2  Blocks [0, extended) were linked once; from there on the memory has not been touched since the page was made.
-// P3  `home` is the theap whose bins take blocks of this page without asking anybody.  It says nothing about who may
-//     touch the page (that is `word`): blocks in a bin count as used.  It is the same in the descriptors of all slices of
-//     the page, as are bin_offset and block_size, and NULL in those of anything else.
+// P1  used = extended - length of `free`, and used <= extended <= capacity.  (Gap pages count otherwise: heap/gaps.h, GP3 and GP4.)
+// P2  `extended` blocks have been made, that is, linked once: those from _mi_page_first_made on, wrapping around at the end of the page.
+//     With MI_PAGE_IS_ZERO the memory of the others has not been touched since the page was made.
+// P3  `home` is the theap whose bins take blocks of this page without asking anybody.  It does not say who may touch the page: `word`
+//     does, and blocks in a bin count as used.  `home`, bin_offset and block_size are the same in the descriptors of all slices of a
+//     page of blocks.  `home` is NULL in descriptors of large blocks and of slices in no page.
 // P4  Whoever makes a page OWNED by another theap writes `home` before `word`: a thread that reads OWNED (acquire) and
 //     then its own theap in `home` is the owner.
 // P5  kind, cls, capacity do not change while a block of the page is in use.  Only a page of blocks becomes a gap page, while it
@@ -72,11 +73,11 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
 mi_static_assert(sizeof(mi_page_t) == MI_DESCRIPTOR_SIZE, "a descriptor is one cache line");
 mi_static_assert(MI_ADDRESS_BITS == MI_WORD_COUNT_SHIFT, "a chain begins with any block");
 
-#define MI_PAGE_IS_ZERO   1   // the memory behind `extended` (LARGE: all of it) reads as zero, and is not backed
-#define MI_PAGE_IS_FULL   2   // in its owner's list of full pages, not in the queue
-#define MI_PAGE_ZEROED    2   // LARGE: its block was asked for as zeros (arena/dense.h, DE4)
-#define MI_PAGE_REMAPPED  4   // LARGE: its memory was moved here by the system (heap/large_resize.c)
-#define MI_PAGE_IN_HEAP   8   // its heap link says which heap it belongs to; set as long as the page lives
+#define MI_PAGE_IS_ZERO   1 // the blocks that were not made yet (P2; LARGE: all of it) read as zero, and are not backed
+#define MI_PAGE_IS_FULL   2 // in its owner's list of full pages, not in the queue
+#define MI_PAGE_ZEROED    2 // LARGE: its block was asked for as zeros (arena/dense.h, DE4)
+#define MI_PAGE_REMAPPED  4 // LARGE: its memory was moved here by the system (heap/large_resize.c)
+#define MI_PAGE_IN_HEAP   8 // its heap link says which heap it belongs to; set as long as the page lives
 #define MI_PAGE_GUARDED   16  // LARGE: most of its memory is inaccessible (heap/guard.h)
 #define MI_PAGE_HAS_GUARD 32  // there is inaccessible memory behind its blocks
 #define MI_PAGE_MAPPED    64  // LARGE: it has a mapping of its own and no slices (arena/mapped.h)
@@ -85,8 +86,8 @@ mi_static_assert(MI_ADDRESS_BITS == MI_WORD_COUNT_SHIFT, "a chain begins with an
 // The most blocks that a page has, that is of 8 bytes.
 #define MI_PAGE_BLOCKS_MAX (MI_SLICE_SIZE / 8)
 
-// To which heap a page belongs, where that is not (or was not always) the main heap.  In a table of its own that is not
-// used at all by a program with one heap; next to the page's descriptor there is no room.
+// The heap link: to which heap a page belongs, if that is not, or was not always, the main heap.  The links have a table of their own,
+// because the descriptor has no room; a program with one heap does not use the table at all.
 typedef struct mi_page_heap_link_s {
   mi_page_t*            next; // in the heap's list of pages, under the heap's lock
   mi_page_t*            prev;
@@ -98,8 +99,8 @@ mi_static_assert(sizeof(mi_page_heap_link_t) == MI_HEAP_LINK_SIZE, "two entries 
 
 // ---- finding --------------------------------------------------------------------------------------------------------
 
-// The descriptor of the slice of any address whatever, NULL outside our regions.
-mi_page_t* _mi_page_at_other(const void* p); // in the regions above 0
+// The descriptor of the slice of any address, NULL outside of our regions.  _mi_page_at_other is the part for addresses beyond region 0.
+mi_page_t* _mi_page_at_other(const void* p);
 
 static mi_always_inline mi_page_t* _mi_page_at(const void* p) {
   if (MI_TAGS) p = _mi_prim_tag_strip(p);
@@ -120,8 +121,8 @@ static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
   return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->to_first;
 }
 
-// The same for any address: where no block in use is, another thread may give the region and its table back (R1).  They stay until
-// the end of the look, in which no lock of the arena is taken.
+// The same for any address.  Where no block is in use, another thread may give back the region and its table (arena/region.h, R1): they
+// stay until _mi_page_look_end, and the caller takes no lock of the arena before that.
 mi_page_t* _mi_page_look(const void* p, bool* is_held);
 void       _mi_page_look_end(bool is_held);
 
@@ -146,7 +147,7 @@ static inline mi_page_heap_link_t* _mi_page_heap_link(const mi_page_t* page) {
   return (mi_page_heap_link_t*)_mi_region_heap_link(_mi_page_region(page), _mi_page_slice(page));
 }
 
-// The caller holds the page.
+// Sets and clears a flag.  The caller holds the page.
 static inline void _mi_page_set(mi_page_t* page, uint8_t flag) {
   mi_store_relaxed(&page->flags, (uint8_t)(mi_load_relaxed(&page->flags) | flag));
 }
@@ -176,7 +177,7 @@ static inline void _mi_page_set_used(mi_page_t* page, size_t n) {
   mi_store_relaxed(&page->used, (uint16_t)n);
 }
 
-// The block that follows in a list, NULL at its end.  If the link was overwritten that is reported, and the list ends there.
+// The block that follows in a list, NULL at its end.  An overwritten link is reported, and the list ends there.
 mi_block_t* _mi_page_next_any(const mi_block_t* block);
 
 static mi_always_inline mi_block_t* _mi_page_next_block(const mi_block_t* block) {
@@ -193,11 +194,11 @@ mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t aren
 // Gives the page back; all its blocks are free.
 void _mi_page_delete(mi_page_t* page);
 
-// Makes blocks that were not touched yet and puts them on `free`, which is empty: at least one, up to the end of an OS
-// page, or about `bytes` if that is more.
+// Makes the next blocks of the page and puts them on `free`, which is empty: at least one, up to the end of an OS page, or about
+// `bytes` if that is more.
 void _mi_page_extend(mi_page_t* page, size_t bytes);
 
-// Which block is made first; those behind it follow, and then those before it.
+// The index of the block that is made first; those behind it follow, and then those before it.
 size_t _mi_page_first_made(const mi_page_t* page);
 
 // Takes the blocks of `free`, at most `limit` (> 0) of them.
@@ -267,11 +268,11 @@ bool _mi_page_is_valid(const mi_page_t* page);
 
 // ---- pages of one large block ---------------------------------------------------------------------------------------
 
-// Makes a page of the run for one block at `offset` bytes from its start.  CLAIMED until its heap is known: so it is not
-// taken for a block in use.  `flags` it has from the start: in the child of a fork there may be no later.
+// Makes a page of the run for one block at `offset` bytes from its start.  The page is CLAIMED until its heap is known, so that the block
+// is not taken for one in use.  It has `flags` from the start, because a child of a fork may see it at any moment.
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags);
 
-// Makes the descriptor one that is not in use; the slices are the caller's to give back.
+// The descriptor is not in use from then on; the caller gives back the slices.
 void _mi_page_delete_large(mi_page_t* page);
 
 // A stack of deleted pages whose slices are still in use, linked by `next`, for any thread.
@@ -290,7 +291,7 @@ static inline char* _mi_page_large_block(const mi_page_t* page) {
   return (char*)page->free;
 }
 
-// What is usable of it.
+// The usable bytes of a large block.
 static inline size_t _mi_page_large_size(const mi_page_t* page) {
   if (mi_unlikely(_mi_page_has(page, MI_PAGE_GUARDED | (MI_PADDING ? 0 : MI_PAGE_SAMPLED)))) return page->asked;
   return ((size_t)page->n_slices << MI_SLICE_SHIFT) - (size_t)(_mi_page_large_block(page) - _mi_page_large_start(page));

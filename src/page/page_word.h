@@ -1,4 +1,4 @@
-// The only place where threads meet over a page.  Layer: page; includes base/ and block.h only (the model checker includes it too).
+// The page word, through which threads meet over a page.  Layer: page; includes base/ and block.h only (the model checker includes it too).
 //
 //   63    62 61          48 47                            0
 //   +--------+-------------+------------------------------+
@@ -6,10 +6,10 @@
 //   +--------+-------------+------------------------------+
 //
 //   OWNED    a thread allocates from it             count = blocks on the chain
-//   PARKED   full, nobody's                         count = blocks on the chain
+//   PARKED   full, nobody owns it                   count = blocks on the chain
 //   SHARED   has room, in the pool of its class     count = all its free blocks, on the chain or not yet made
-//   CLAIMED  a thread that freed into it has it,    count = blocks pushed since
-//            or a round (heap/hollow.h)
+//   CLAIMED  a thread that freed into it, or a     count = blocks pushed since
+//            round (heap/hollow.h), holds it
 //
 //             park                    push that reaches claim_at
 //   OWNED ------------> PARKED ------------------------------> CLAIMED ---> freed, if nothing is in use
@@ -20,15 +20,15 @@
 //
 // I1  One party at a time may touch a page's plain fields: its owner (OWNED), the thread whose push claimed it
 //     (CLAIMED), or the one that moves SHARED to OWNED or CLAIMED under the lock of the pool.  Nobody while PARKED or SHARED.
-// I2  A block is on the chain at most once; whoever pushed it does not touch it again.
-// I3  Whoever pushes holds a block of the page, so the page cannot go away before the push; afterwards only a pusher
-//     that was told CLAIMED may look at the page.
+// I2  A block is on the chain at most once; the thread that pushed it does not touch it again.
+// I3  A thread that pushes has a block of the page, so the page cannot go away before the push.  After the push the thread may look at the
+//     page only if it was told CLAIMED.
 // I4  A page leaves the pool under the pool's lock only, taken by its adopter or its claimer.
 //
-// Orders: a push releases (its links and contents happen before whoever takes the chain); taking the chain, claiming and
-// adopting acquire (they see those links, and the plain fields that the last holder wrote before it let go with a
-// release).  Weaker than release in a push: the taker may follow a link that is not written yet.  Pushes are
-// read-modify-writes, so they continue the release sequence of the park or share before them.
+// Memory orders: a push releases, so that the links and contents of its blocks are visible to whoever takes the chain.  Taking the chain,
+// claiming and adopting acquire: they see those links, and the plain fields that the last holder wrote before it let go with a release.
+// With less than release in a push the taker might follow a link that is not written yet.  Pushes are read-modify-writes, so they
+// continue the release sequence of the park or share before them.
 #pragma once
 
 #if !defined(MI_PAGE_WORD_MODEL) // the model brings its own atomics and blocks
@@ -65,10 +65,10 @@ static inline mi_chain_t _mi_page_word_chain(uint64_t word) {
   return chain;
 }
 
-// Pushes n blocks, linked from `first` to `last`, in one step.  Returns the state the page is in now; CLAIMED only when
-// this push claimed it: from PARKED when claim_at blocks are free, from SHARED when all `capacity` blocks are (*was says
-// which: a page that was SHARED is still in the pool).  `capacity` is read when the page is seen SHARED, as its last owner left
-// it: before that, an owner may give it another one while the caller holds its block (heap/gaps.h, GP4).
+// Pushes n blocks, linked from `first` to `last`, in one step.  Returns the state of the page after the push, and in *was the state before.
+// CLAIMED is returned only if this push claimed the page: from PARKED when claim_at blocks are free, or from SHARED when all `capacity`
+// blocks are free (the page is still in the pool then).  `capacity` is read after the page was seen SHARED, as its last owner left it:
+// before that, an owner may change it while the caller has a block of the page (heap/gaps.h, GP4).
 static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_t* first, mi_block_t* last, size_t n,
                                                  size_t claim_at, mi_page_capacity_t* capacity, mi_page_state_t* was) {
   uint64_t        old = mi_load_relaxed(word);
@@ -86,7 +86,7 @@ static inline mi_page_state_t _mi_page_word_push(mi_page_word_t* word, mi_block_
     _mi_block_set_next(last, chain.first);
   } while (!mi_cas_weak(word, &old, made, acq_rel, relaxed));
   *was = before;
-  return (before == MI_PAGE_CLAIMED ? MI_PAGE_OWNED : after); // claimed by another: as good as owned, for us
+  return (before == MI_PAGE_CLAIMED ? MI_PAGE_OWNED : after); // claimed by another thread: as good as owned
 }
 
 // Takes the chain of a page that the caller holds (OWNED or CLAIMED, and it stays so).
@@ -94,21 +94,21 @@ static inline mi_chain_t _mi_page_word_take(mi_page_word_t* word, mi_page_state_
   return _mi_page_word_chain(mi_exchange_acq_rel(word, _mi_page_word_make(state, 0, NULL)));
 }
 
-// OWNED to PARKED; fails when the chain is not empty, for then the page is not full.
+// OWNED to PARKED; false if the chain is not empty, because the page is not full then.
 static inline bool _mi_page_word_park(mi_page_word_t* word) {
   uint64_t old = _mi_page_word_make(MI_PAGE_OWNED, 0, NULL);
   return mi_cas_strong(word, &old, _mi_page_word_make(MI_PAGE_PARKED, 0, NULL), acq_rel, relaxed);
 }
 
-// From `held` (OWNED or CLAIMED) to SHARED with these free blocks; fails when the chain is not empty: take it first.
+// From `held` (OWNED or CLAIMED) to SHARED with these free blocks; false if the chain is not empty: the caller takes it first.
 // The caller holds the pool's lock.
 static inline bool _mi_page_word_share(mi_page_word_t* word, mi_page_state_t held, mi_chain_t free) {
   uint64_t old = _mi_page_word_make(held, 0, NULL);
   return mi_cas_strong(word, &old, _mi_page_word_make(MI_PAGE_SHARED, free.count, free.first), acq_rel, relaxed);
 }
 
-// SHARED to `to` (OWNED or CLAIMED) with its free blocks; false when a push has claimed it meanwhile.  The caller holds the pool's
-// lock.
+// SHARED to `to` (OWNED or CLAIMED), with its free blocks in *free; false if a push has claimed the page meanwhile.  The caller holds the
+// pool's lock.
 static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_page_state_t to, mi_chain_t* free) {
   uint64_t old = mi_load_relaxed(word);
   do {
@@ -118,7 +118,7 @@ static inline bool _mi_page_word_adopt(mi_page_word_t* word, mi_page_state_t to,
   return true;
 }
 
-// CLAIMED to OWNED by the claimer, with what was pushed since it took the chain.
+// CLAIMED to OWNED, by the claimer; returns the blocks that were pushed since it took the chain.
 static inline mi_chain_t _mi_page_word_own(mi_page_word_t* word) {
   return _mi_page_word_take(word, MI_PAGE_OWNED);
 }

@@ -7,13 +7,13 @@
 // a rest at the end of the page is widened until they fill it (5120 -> 5376: still 12 blocks), since that costs nothing.
 // Sizes above 1 KiB are multiples of 128, the step of the table.
 //
-// Pages have one slice for blocks up to 8 KiB, then as few as hold eight blocks, at most eight: what a short-lived thread
-// or a rare size touches lies close together then, and is used again by whoever comes next (docs/decisions/007).
+// Pages have one slice for blocks up to 8 KiB; for larger ones as few slices as hold eight blocks, at most eight slices.  So the memory
+// that a short-lived thread or a rare size touches lies close together, and the next user of the page uses it again (docs/decisions/007).
 #pragma once
 
 #include "../base/bits.h"
 
-// An option of the build: blocks of sizes that are multiples of 8 but not of 16 are aligned to 8 bytes only, and smaller.
+// An option of the build: there are also classes of 24, 40 and 56 bytes, whose blocks are aligned to 8 bytes only.
 #if !defined(MI_MIN_ALIGN_8)
   #define MI_MIN_ALIGN_8 0
 #endif
@@ -33,15 +33,15 @@ typedef struct mi_class_info_s {
   uint32_t block_size;
   uint16_t capacity;     // blocks in a page
   uint8_t  n_slices;     // of a page: 1 to 8
-  uint8_t  outbox_limit; // blocks of other threads' pages that we collect before they go back: 32 or 4 KiB
-  uint16_t bin_limit;    // blocks that a bin may hold: 64 or 16 KiB
+  uint8_t  outbox_limit; // blocks in a batch of an outbox, at most: 32 or 4 KiB, whichever is less
+  uint16_t bin_limit;    // blocks that a bin may hold: 64 or 16 KiB, whichever is less, but at least one
   uint16_t claim_own_at; // free blocks at which a parked page is worth having again for its home
   uint16_t claim_at;     // the same for all others, who share it
 } mi_class_info_t;
 
-// claim_own_at is 1/32 of the blocks, above 1 KiB a quarter up to 4.  To share a page and to adopt it again takes two locks and some
-// lines of other processors, so others wait until there is more: a quarter, above 1 KiB 3/8 up to 8, and above 16 KiB no more than
-// its home.  What is free in a parked page is of use to nobody until then (docs/decisions/056).
+// claim_own_at is 1/32 of the blocks; above 1 KiB a quarter, up to 4.  Sharing a page and adopting it again takes two locks and some cache
+// lines of other processors, so claim_at is more: a quarter of the blocks; above 1 KiB 3/8, up to 8; above 16 KiB the same as
+// claim_own_at.  Until then nobody can use the free blocks of a parked page (docs/decisions/056).
 
 extern const mi_class_info_t _mi_size_class_info[MI_CLASS_COUNT];
 

@@ -4,14 +4,15 @@
 // buffers of which little is used, and a huge page has memory for all of them.  So the class's own blocks are looked at while the program
 // has them.
 //
-// WN1  Looked at are blocks of the page before the last that the theap made of memory which read as zero: what it holds was written by
-//      the program, and its last block was handed out a while ago.  Other threads may use blocks of the class in another way.
-// WN2  In 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word and three others.  A word that
-//      cannot be read holds nothing; on a system that cannot be asked (_mi_prim_is_written), none does.  Nor is anything looked at where
-//      memory does not ask for huge pages.
-// WN3  After four looks in a row that found less only each sixteenth page is looked at: a look takes 3 us.
-// WN4  The page may have gone meanwhile, and its memory may be another's, or nobody's.  Then the answer is a guess; nothing is written,
-//      and reading by the system is no fault.
+// WN1  A look is at the page before the last of those that the theap made of memory which read as zero: its contents were written by the
+//      program, and its last block was handed out a while ago.  (Each theap looks for itself: other threads may use blocks of the class
+//      in another way.)
+// WN2  The class is written all over if, of 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word
+//      and three others.  A word that cannot be read counts as zero, and so do all on a system that cannot be asked
+//      (_mi_prim_is_written).  Nothing is looked at where memory does not ask for huge pages.
+// WN3  After four looks in a row that found less, the theap looks only for each sixteenth page: a look takes 3 us.
+// WN4  The page may have been given back meanwhile, and its memory may be another page's, or not be there.  Then the answer is a guess;
+//      nothing is written, and the system can read there without a fault.
 // WN5  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
 #pragma once
 

@@ -3,14 +3,14 @@
 use super::*;
 
 extern "C" {
-    /// Address space that the program has reserved or provided, in addition to that which the allocator reserves itself.  All
-    /// heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made for it.  An
-    /// arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large OS
-    /// pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on
-    /// failure; the pointer may be NULL.
+    /// An arena is address space that the program has reserved or provided, in addition to the address space that the allocator
+    /// reserves itself.  All heaps take memory from an arena, unless it is `exclusive`: such an arena serves only heaps that were made
+    /// for it.  An arena stays until the process ends.  Making one takes O(size), which is little unless it is committed or has large
+    /// OS pages; asking about one takes constant time.  A function that stores an id stores -1 (level 2) or NULL (level 3) on failure;
+    /// the pointer to the id may be NULL.
     ///
-    /// Reserve an arena of at least `size` bytes.  They return 0 or ENOMEM.  `commit`: make it usable at once; allow_large: use
-    /// large OS pages if the system has some; these never return to the system.
+    /// The following two reserve an arena of at least `size` bytes, and return 0 or ENOMEM.  `commit`: make it usable at once.
+    /// allow_large: use large OS pages if the system has some; these never return to the system.
     pub fn mi_reserve_os_memory(size: usize, commit: bool, allow_large: bool) -> c_int;
 
     /// See [`mi_reserve_os_memory`](super::mi_reserve_os_memory), with which it is described.
@@ -29,11 +29,10 @@ extern "C" {
     ///   is_committed  it can be used as it is            is_zero    it reads as zero
     ///   is_pinned     it must never be purged            numa_node  its node, -1 if that is not known
     /// ```
-    /// With a commit_fun ([`mi_manage_memory`](super::mi_manage_memory)) that function is called, instead of the system, to make a part usable (commit)
-    /// and to give up its contents (not commit).  If is_zero is not NULL, the function stores there whether a usable part reads
-    /// as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library, and it
-    /// must not allocate from this allocator or wait for a thread that does: it takes no lock under which the program allocates
-    /// or frees.
+    /// With a commit_fun ([`mi_manage_memory`](super::mi_manage_memory)) the library calls that function, instead of the system, to make a part usable (commit true)
+    /// or to give up the contents of a part (commit false).  If is_zero is not NULL, the function stores there whether a usable part
+    /// reads as zero.  It returns whether it succeeded.  Any thread may call it, within any function of this library.  So it must not
+    /// allocate from this allocator or wait for a thread that does, and must take no lock under which the program allocates or frees.
     pub fn mi_manage_os_memory(
         start: *mut c_void,
         size: usize,

@@ -10,12 +10,12 @@ extern "C" {
     pub fn mi_calloc(count: usize, size: usize) -> *mut c_void;
 
     /// Returns a block of `newsize` bytes with the contents of p up to the smaller of both sizes, and frees p unless p itself is
-    /// the result.  NULL p: [`mi_malloc`](super::mi_malloc).  The block stays in place while it fits and at least half of it is used.  Larger blocks
-    /// also grow in place, or are moved without a copy, where that is possible and cheaper.  A smaller one that grows by less than
-    /// a quarter may get up to a quarter more than it had ([`mi_usable_size`](super::mi_usable_size) tells).  newsize 0 gives a block of size 0
-    /// (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its heap.  At level
-    /// 3 it moves to the default heap of the thread if it belongs to another one.  This holds for all functions that resize.  A
-    /// pointer that is not a block is reported as by [`mi_free`](super::mi_free), and the result is NULL with errno EINVAL.
+    /// the result.  With p NULL it acts as [`mi_malloc`](super::mi_malloc).  The block stays in place if the new size fits and uses at least half of it.
+    /// Large blocks (over 512 KiB) also grow in place, or are moved without a copy, where that is possible and cheaper.  A smaller
+    /// block that grows by less than a quarter may get up to a quarter more than it had ([`mi_usable_size`](super::mi_usable_size) tells).  newsize 0 gives a
+    /// block of size 0 (whose first byte is zero where blocks are not padded).  At level 2 a block that stays in place stays in its
+    /// heap.  At level 3 a block of another heap than the default heap of the thread is moved to that heap.  All this holds for all
+    /// functions that resize.  A pointer that is not a block is reported as by [`mi_free`](super::mi_free), and the result is NULL with errno EINVAL.
     pub fn mi_realloc(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// [`mi_realloc`](super::mi_realloc) without moving: returns p if newsize bytes fit into its block, otherwise NULL, and the block stays as it was.
@@ -58,8 +58,8 @@ extern "C" {
     /// are padded.  0 for NULL and for pointers that do not come from this allocator.
     pub fn mi_usable_size(p: *const c_void) -> usize;
 
-    /// Returns the least usable size of a block of this size; in builds where blocks are padded, with the padding.  (A guarded
-    /// block may have no more than was asked for.)  Returns `size` itself if it is too large for any block.
+    /// Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.
+    /// (A guarded block may have no more than was requested.)  Returns `size` itself if it is too large for any block.
     pub fn mi_good_size(size: usize) -> usize;
 
     /// Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
@@ -67,8 +67,8 @@ extern "C" {
     /// the process that has not returned to the system yet).
     pub fn mi_collect(force: bool);
 
-    /// An older function.  As [`mi_collect`](super::mi_collect)(true), but stops when the process holds no more than `target` bytes for its blocks,
-    /// including free memory that has not returned to the system.  Nothing happens if it holds no more already; with 0 all free
+    /// An older function.  As [`mi_collect`](super::mi_collect)(true), but stops when the process holds at most `target` bytes for its blocks, including
+    /// free memory that has not returned to the system.  If it holds no more than that already, nothing happens; with 0 all free
     /// memory returns.
     pub fn mi_collect_reduce(target: usize);
 

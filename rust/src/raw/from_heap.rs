@@ -3,7 +3,7 @@
 use super::*;
 
 extern "C" {
-    /// The functions without _heap, allocating from this heap.  A resize moves a block that belongs to another heap.
+    /// The functions of the same names without _heap, allocating from this heap.  A resize moves a block of another heap to this one.
     pub fn mi_heap_malloc(heap: *mut mi_heap_t, size: usize) -> *mut c_void;
 
     /// See [`mi_heap_malloc`](super::mi_heap_malloc), with which it is described.

@@ -3,15 +3,15 @@
 use super::*;
 
 extern "C" {
-    /// Sets of blocks.  Any thread may allocate from any heap at any time, and [`mi_free`](super::mi_free) frees blocks of all heaps on any thread.
-    /// No thread may use a heap while it is being deleted or destroyed, nor afterwards.
+    /// Heaps are sets of blocks.  Any thread may allocate from any heap at any time, and [`mi_free`](super::mi_free) frees blocks of all heaps on any
+    /// thread.  No thread may use a heap while it is being deleted or destroyed, nor afterwards.
     ///
     /// Returns a new, empty heap; NULL and errno ENOMEM if there is no memory.  All functions that make heaps take constant
     /// time.
     pub fn mi_heap_new() -> *mut mi_heap_t;
 
-    /// The same with more properties.  heap_tag, 0 to 255, is a field of its areas and has no meaning to the allocator.  Without
-    /// allow_destroy, [`mi_heap_destroy`](super::mi_heap_destroy) acts as [`mi_heap_delete`](super::mi_heap_delete).  A heap in an arena allocates from that arena only.
+    /// The same with more properties.  heap_tag, 0 to 255, appears in the areas of the heap (`mi_heap_area_t`) and has no meaning to the
+    /// allocator.  Without allow_destroy, [`mi_heap_destroy`](super::mi_heap_destroy) acts as [`mi_heap_delete`](super::mi_heap_delete).  A heap in an arena allocates from that arena only.
     /// An id of no arena, such as that of a failed reservation, gives a heap without an arena.
     pub fn mi_heap_new_ex(
         heap_tag: c_int,
@@ -22,12 +22,12 @@ extern "C" {
     /// See [`mi_heap_new_ex`](super::mi_heap_new_ex), with which it is described.
     pub fn mi_heap_new_in_arena(arena_id: mi_arena_id_t) -> *mut mi_heap_t;
 
-    /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves its blocks valid: they belong to the main heap of the main subprocess from then on, and so
-    /// does what is free in their pages, also in an exclusive arena.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all of them at once.  A thread that had
-    /// it as its default heap gets the main heap of its subprocess instead; blocks of the heap that the thread had ready
-    /// may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a default heap,
-    /// the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.  The
-    /// main heap is left alone, with a warning.  Both take O(pages of the heap + threads that have used it).
+    /// End a heap.  [`mi_heap_delete`](super::mi_heap_delete) leaves the blocks of the heap valid: they belong to the main heap of the main subprocess from then on,
+    /// and so does the free memory in their pages, even in an exclusive arena.  [`mi_heap_destroy`](super::mi_heap_destroy) frees all blocks of the heap at once.
+    /// A thread that had the heap as its default heap gets the main heap of its subprocess instead.  Free blocks of the ended heap that
+    /// the thread had ready may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a
+    /// default heap, the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.
+    /// The main heap is left alone, with a warning.  Both functions take O(pages of the heap + threads that have used it).
     pub fn mi_heap_delete(heap: *mut mi_heap_t);
 
     /// See [`mi_heap_delete`](super::mi_heap_delete), with which it is described.
@@ -43,9 +43,9 @@ extern "C" {
     /// See [`mi_heap_main`](super::mi_heap_main), with which it is described.
     pub fn mi_heap_get_backing() -> *mut mi_heap_t;
 
-    /// The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.  Setting
-    /// it returns the previous one.  NULL changes nothing and gives NULL, as do a heap that there is no memory for (ENOMEM) and
-    /// destructors at the very end of a thread.
+    /// The default heap of the calling thread, from which functions that take no heap allocate; at first the main heap.
+    /// [`mi_heap_set_default`](super::mi_heap_set_default) returns the previous default heap.  It changes nothing and returns NULL if the heap is NULL, if there is no
+    /// memory for the thread's part of the heap (ENOMEM), and in destructors at the very end of a thread.
     pub fn mi_heap_get_default() -> *mut mi_heap_t;
 
     /// See [`mi_heap_get_default`](super::mi_heap_get_default), with which it is described.

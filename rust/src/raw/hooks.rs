@@ -3,8 +3,9 @@
 use super::*;
 
 extern "C" {
-    /// Called by [`mi_collect`](super::mi_collect) (with its `force`) and from time to time by an allocation on a slow path; for programs that free
-    /// step by step.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not enter it again.
+    /// The deferred free function, for programs that free step by step.  It is called by [`mi_collect`](super::mi_collect) (with its `force`), and from time to
+    /// time by an allocation on a slow path.  `heartbeat` never decreases.  The function may allocate and free; its own calls do not call
+    /// it again.
     pub fn mi_register_deferred_free(deferred_free: Option<mi_deferred_free_fun>, arg: *mut c_void);
 
     /// Receives everything that the allocator prints, in place of stderr.  Up to 16 KiB of earlier output are delivered at

@@ -3,9 +3,9 @@
 use super::*;
 
 extern "C" {
-    /// Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  Of a block that has a page of
-    /// its own (over 512 KiB, guarded, aligned at an offset or to more than 64 KiB) only what lies before the next multiple of 64 KiB
-    /// counts for certain.  [`mi_check_owned`](super::mi_check_owned) is the oldest name.
+    /// Is p within memory of this allocator, that is, in a page with blocks?  Any pointer is allowed.  In a block that has a page of its
+    /// own (over 512 KiB, guarded, aligned at an offset or to more than 64 KiB) the answer is certain only up to the first multiple of
+    /// 64 KiB behind its start.  [`mi_check_owned`](super::mi_check_owned) is the oldest name.
     pub fn mi_is_in_heap_region(p: *const c_void) -> bool;
 
     /// See [`mi_is_in_heap_region`](super::mi_is_in_heap_region), with which it is described.

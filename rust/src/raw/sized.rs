@@ -3,9 +3,9 @@
 use super::*;
 
 extern "C" {
-    /// The functions without the u, which also store the size of the block.  That may be larger than the usable size of an
-    /// aligned pointer into the block.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by [`mi_ufree`](super::mi_ufree)(NULL).
-    /// [`mi_urealloc`](super::mi_urealloc) stores the size before (0 for NULL p) and the size after.
+    /// The functions of the same names without the u, but they also store the size of the block.  That may be larger than the usable
+    /// size of an aligned pointer into the block.  Pointers to sizes may be NULL.  Nothing is stored on failure, nor by [`mi_ufree`](super::mi_ufree)(NULL).
+    /// [`mi_urealloc`](super::mi_urealloc) stores the size before the call (0 for NULL p) and the size after it.
     pub fn mi_umalloc(size: usize, block_size: *mut usize) -> *mut c_void;
 
     /// See [`mi_umalloc`](super::mi_umalloc), with which it is described.

@@ -3,12 +3,12 @@
 use super::*;
 
 extern "C" {
-    /// Returns the calling thread's part of a heap, which the first call makes; NULL if there is no memory for it, and in
-    /// destructors that run after the thread has given its parts back, where the functions with _heap still allocate.  Only this
-    /// thread may use it, until the heap or the thread ends.
+    /// Returns the calling thread's part of a heap, which the first call makes.  Only this thread may use the part, until the heap or
+    /// the thread ends.  Returns NULL if there is no memory for the part, and in destructors that run after the thread has given its
+    /// parts back, where the functions with _heap still allocate.
     pub fn mi_heap_theap(heap: *mut mi_heap_t) -> *mut mi_theap_t;
 
-    /// The part of the default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
+    /// The calling thread's part of its default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
     pub fn mi_theap_get_default() -> *mut mi_theap_t;
 
     /// See [`mi_theap_get_default`](super::mi_theap_get_default), with which it is described.

@@ -32,9 +32,9 @@ extern "C" {
         arg: *mut c_void,
     ) -> bool;
 
-    /// Visit only areas that belong to no thread: of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
-    /// second function needs `mi_option_visit_abandoned`, set before the first thread ends; otherwise it reports an error (EFAULT)
-    /// and returns false.
+    /// Visit only areas that belong to no thread: those of a heap, or of all heaps of a subprocess that have this tag (-1: any).  The
+    /// second function needs `mi_option_visit_abandoned`, which must be set before the first thread ends; otherwise it reports an error
+    /// (EFAULT) and returns false.
     pub fn mi_heap_visit_abandoned_blocks(
         heap: *mut mi_heap_t,
         visit_blocks: bool,
