@@ -3,6 +3,7 @@
 
 #include "../support/option.h"
 #include "../support/stat.h"
+#include "busy.h"
 #include "dear.h"
 #include "give.h"
 #include "hole.h"
@@ -20,8 +21,6 @@
 #define PURGE_HELD_MOST      2 // ... or, with what is in use, this many times the most that was used (decision 53),
 #define PURGE_HELD_PART      8 // ... if one part in so many of that most is in use, or to give back is dear;
 #define PURGE_HELD_MORE      4 // ... and what was given back by mistake, up to one part in so many of that (decision 60)
-#define PURGE_BUSY           4   // PG6: a program that sleeps for more than three of four milliseconds is not busy,
-#define PURGE_ASLEEP_MS      200 // ... nor is one that sleeps for so long
 #define PURGE_EARLY_SLICES   ((12 * MI_MiB) / MI_SLICE_SIZE) // PG6: a hold for so many begins at once (decision 52)
 #define PURGE_SPLIT_SLICES   PURGE_MIN_SLICES                // PG7: for so many the parts wait a millisecond
 #define PURGE_MISTAKE_MS     200 // what is needed again so soon after it went back went by *mistake*
@@ -51,9 +50,9 @@ static mi_atomic(int64_t) purge_excess_since;  // PG7: 0: no more is free than t
 static mi_recall_t        purge_recall = MI_RECALL_INITIAL; // under the purge lock, as the next one
 static mi_dear_t          purge_dear; // PG8: with what was given back by mistake before this interval
 static mi_trade_t         purge_trade;
-static int64_t            purge_cpu_before; // processor time of the process, in ms, when this interval began
-static mi_atomic(size_t)  purge_n_high;     // the most that was used in this interval, as frees and large blocks saw it
-static mi_atomic(size_t)  purge_n_most;     // PG6: ... and in the last two to four seconds
+static mi_busy_t          purge_busy;
+static mi_atomic(size_t)  purge_n_high; // the most that was used in this interval, as frees and large blocks saw it
+static mi_atomic(size_t)  purge_n_most; // PG6: ... and in the last two to four seconds
 static mi_atomic(bool)    purge_is_busy = mi_atomic_init(true); // PG6: in the last interval, and before the first
 
 // ---- how ---------------------------------------------------------------------------------------------------------------
@@ -282,10 +281,7 @@ static void purge_begin(size_t swing, int64_t last_ms, int64_t now) {
 
 // PG6: an interval is over; the first one begins with the process.
 static bool purge_was_busy(int64_t last, int64_t now) {
-  int64_t duration = now - last;
-  int64_t cpu = _mi_prim_cpu_time_ms(), before = purge_cpu_before;
-  bool    is_busy = (PURGE_BUSY * (cpu - before) >= duration && duration - (cpu - before) < PURGE_ASLEEP_MS);
-  purge_cpu_before = cpu;
+  bool is_busy = _mi_busy_was(&purge_busy, now - last, _mi_prim_cpu_time_ms());
   mi_store_relaxed(&purge_is_busy, is_busy || last == 0);
   return is_busy;
 }
@@ -312,6 +308,7 @@ static size_t purge_may_give(int64_t last, int64_t now, bool is_idle, size_t* sw
 void _mi_purge_round(bool is_idle) {
   size_t  swing;
   int64_t now = _mi_prim_clock_ms(), last = mi_load_relaxed(&purge_last_ms);
+  _mi_busy_look(&purge_busy, now);
   if (!is_idle && now - last < _mi_purge_interval()) return;
   // Of several threads one makes the round: for the next one nothing was free for long.
   if (!mi_cas_strong(&purge_last_ms, &last, now, relaxed, relaxed)) return;

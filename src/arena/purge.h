@@ -31,8 +31,8 @@
 //      In addition as much may stay as was needed again in this interval, up to a quarter of that.  If more is free, it goes back down to
 //      a MiB below this bound, not to half of it.
 //      There is no hold if it would end before the next round.  A hold for 12 MiB and more begins as soon as they were needed again,
-//      unless the program slept in the last interval.  Nothing is held for a program that sleeps for long, or most of the time, between
-//      two rounds: nobody would come by to end the hold.
+//      unless the program slept in the last interval (busy.h).  Nothing is held for a program that sleeps for long, or most of the time,
+//      between two rounds: nobody would come by to end the hold.
 // PG7  By the amount, parts of huge pages go back only when more than the allowance was free for a millisecond for each MiB of the
 //      excess.  That is the time that it takes to split them and to take them again by small pages.  A program that frees all of its
 //      blocks in any order frees whole chunks in the end; one that sleeps before that leaves the parts.
