@@ -11,7 +11,7 @@
 #include "support.h"
 
 // Where it is not the clock of the system that goes back, but this function in place of libc's.
-#if defined(__linux__) && defined(__LP64__) && !MI_TSAN && !MI_ASAN
+#if defined(__linux__) && defined(__LP64__) && !TEST_SANITIZED
 
   #include <sys/syscall.h>
   #include <sys/wait.h>

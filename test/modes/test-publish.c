@@ -108,7 +108,7 @@ static void work_ms(double ms) {
 // ---- the clock ------------------------------------------------------------------------------------------------------
 
 // Is it this function that the library calls in place of libc's?
-#if defined(__linux__) && defined(__LP64__) && !MI_TSAN && !MI_ASAN
+#if defined(__linux__) && defined(__LP64__) && !TEST_SANITIZED
 
   #include <sys/syscall.h>
 

@@ -26,6 +26,9 @@ int main(void) {
   CHECK(interval(&busy, &now, 100, 27, 10));
   CHECK(interval(&busy, &now, 1000, 40, 0));
   CHECK(!interval(&busy, &now, 1025, 41, 0));
+  CHECK(interval(&busy, &now, 1000, 100, 100));
+  CHECK(!interval(&busy, &now, 1000, 100, 99));
+  CHECK(!interval(&busy, &now, 1010, 101, 110));
   // It sleeps for most of an interval in which it came by often before.
   for (int i = 0; i < 50; i++) _mi_busy_look(&busy, ++now);
   CHECK(!interval(&busy, &now, 700, 700, 50));
