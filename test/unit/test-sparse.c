@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "heap/background.h"
 #include "heap/gaps.h"
 #include "heap/heap_stats.h"
 #include "heap/presence.h"
@@ -189,9 +190,11 @@ static void check_emptied_by_others(void) {
   pthread_join(thread, NULL);
   _mi_queue_note_left(theap);
   CHECK_FOR(theap->classes[cls].n_pages <= 2 * n_turn / n_per_page, "%u pages", theap->classes[cls].n_pages);
+  _mi_background_lock(); // no rounds: a thread that gets little processor time would share these pages after two (trim.h)
   fill_many(mi_heap_main(), n_many / 4);
   ask(theap, mi_heap_main(), &most_looks, &most_made);
   CHECK(n_gap_pages(theap) > 0 || !MI_GAPS);
+  _mi_background_unlock();
   free_many();
 }
 
@@ -216,6 +219,7 @@ static void check_all_maps(void) {
   size_t        most_made, n_maps = 0;
   while (n_maps < UINT16_MAX && _mi_gap_map_new(&maps[n_maps])) n_maps++;
   CHECK_FOR(n_maps > UINT16_MAX - 64 && n_maps < UINT16_MAX, "%zu maps", n_maps);
+  _mi_background_lock(); // as above
   fill_many(mi_heap_main(), n_many);
   ask(theap, mi_heap_main(), &most_looks, &most_made);
   CHECK_FOR(most_looks < 10, "%zu pages were looked at in vain", (size_t)most_looks);
@@ -223,6 +227,10 @@ static void check_all_maps(void) {
   CHECK(_mi_gap_map_none_left());
   while (n_maps > 0) _mi_gap_map_free(maps[--n_maps]);
   CHECK(!_mi_gap_map_none_left());
+  for (size_t i = 0; i < n_large; i++) mi_free(large[i]);
+  ask(theap, mi_heap_main(), &most_looks, &most_made);
+  CHECK(most_made > 0);
+  _mi_background_unlock();
   free_many();
 }
 
