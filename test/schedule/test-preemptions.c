@@ -106,13 +106,18 @@ static void look_at_pages(size_t size) {
   free_last(1);
 }
 
-// Blocks of 8 KiB in 40 pages, of which one each is in use.
-static void hold_sparse(void) {
-  allocate(336, 8 * KiB);
+// Makes blocks of 8 KiB, eight in a page, keeps the first one of each page, and holds the last of those.
+static void hold_firsts(size_t n) {
+  allocate(n, 8 * KiB);
   for (size_t i = n_blocks; i-- > 0;) {
     if ((uintptr_t)blocks[i].p % MI_SLICE_SIZE != 0) mi_free(blocks_take(i).p);
   }
   hold_last();
+}
+
+// Blocks of 8 KiB in 40 pages, of which one each is in use.
+static void hold_sparse(void) {
+  hold_firsts(336);
   owner = mi_load_relaxed(&_mi_page_at(held)->home);
   look_at_pages(2 * KiB);
 }
@@ -187,11 +192,7 @@ static void make_hollow(void) {
 
 // A block of each of three pages, of which one is held, in a pool that will not be quiet for much longer.
 static void hold_little(void) {
-  allocate(24, 8 * KiB);
-  for (size_t i = n_blocks; i-- > 0;) {
-    if ((uintptr_t)blocks[i].p % MI_SLICE_SIZE != 0) mi_free(blocks_take(i).p);
-  }
-  hold_last();
+  hold_firsts(24);
 }
 
 static void wait_for_quiet(void) {

@@ -8,6 +8,7 @@
 // it, and reports accesses to plain fields and to links of blocks that nothing orders.  A change makes an order weaker; that
 // it is found shows that the order is needed, and that the scenario can tell.  run.py makes changes of the pool's functions.
 #include "page.hpp"
+#include "search.hpp"
 
 // ---- scenarios ------------------------------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ static const change_t changes[] = {
 
 struct scenario_row_t {
   const char* name;
-  bool (*simulate)(rl::test_params& params);
+  simulate_t* simulate;
   bool        is_small;  // few enough interleavings to try all of them
   const char* must_fail; // the changes that this scenario finds
 };
@@ -214,19 +215,6 @@ static const scenario_row_t scenarios[] = {
     {"life", &rl::simulate<life>, false,
      "push=relaxed push=release take=relaxed share=relaxed adopt=relaxed adopt=acquire owns=relaxed"},
 };
-
-// All interleavings, or those in which threads are interrupted up to 4 times; then many at random, in which loads see
-// values that are older still.
-static bool holds(const scenario_row_t& scenario) {
-  rl::test_params search;
-  search.search_type = scenario.is_small ? rl::sched_full : rl::sched_bound;
-  search.context_bound = 4;
-  if (!scenario.simulate(search)) return false;
-  rl::test_params random;
-  random.search_type = rl::sched_random;
-  random.iteration_count = 300000;
-  return scenario.simulate(random);
-}
 
 static void list() {
   for (const scenario_row_t& scenario : scenarios) {
@@ -248,7 +236,8 @@ int main(int argc, char** argv) {
     if (std::strcmp(change.name, argv[2]) == 0) changed = change;
   }
   for (const scenario_row_t& scenario : scenarios) {
-    if (changed.name != nullptr && std::strcmp(scenario.name, argv[1]) == 0) return holds(scenario) ? 0 : 1;
+    if (changed.name != nullptr && std::strcmp(scenario.name, argv[1]) == 0)
+      return search_holds(scenario.simulate, scenario.is_small) ? 0 : 1;
   }
   return 2;
 }

@@ -2,11 +2,11 @@
 // Relacy's atomics, in small scenarios.  As page_word.cpp, but for the orders, which run.py changes.
 //
 //   words --list, words SCENARIO none      as there
-#include <relacy/relacy.hpp>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+
+#include "search.hpp"
 
 #undef assert
 
@@ -134,7 +134,7 @@ struct last : scenario<last> {
 
 struct scenario_row_t {
   const char* name;
-  bool (*simulate)(rl::test_params& params);
+  simulate_t* simulate;
 };
 
 static const scenario_row_t scenarios[] = {
@@ -143,22 +143,11 @@ static const scenario_row_t scenarios[] = {
     {"last", &rl::simulate<last>},
 };
 
-// All interleavings, and then many at random, in which loads see values that are older still.
-static bool holds(const scenario_row_t& scenario) {
-  rl::test_params search;
-  search.search_type = rl::sched_bound;
-  search.context_bound = 4;
-  if (!scenario.simulate(search)) return false;
-  rl::test_params random;
-  random.search_type = rl::sched_random;
-  random.iteration_count = 300000;
-  return scenario.simulate(random);
-}
-
 int main(int argc, char** argv) {
   for (const scenario_row_t& scenario : scenarios) {
     if (argc == 2) std::printf("%s none holds\n", scenario.name);
-    else if (argc == 3 && std::strcmp(scenario.name, argv[1]) == 0) return holds(scenario) ? 0 : 1;
+    else if (argc == 3 && std::strcmp(scenario.name, argv[1]) == 0)
+      return search_holds(scenario.simulate, false) ? 0 : 1;
   }
   return argc == 2 ? 0 : 2;
 }
