@@ -263,18 +263,19 @@ static bool gaps_share(mi_page_t* page, mi_page_state_t held) {
   return true;
 }
 
+// Shares a page that the caller holds, or deletes it if it has no blocks.  `theap` NULL: a round holds it.
+static void gaps_let_go(mi_theap_t* theap, mi_page_t* page, mi_page_state_t held) {
+  if (!gaps_share(page, held)) gaps_delete(theap, page);
+}
+
 bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
   mi_gaps_t* gaps = gaps_of(theap);
   gaps_mark_free(page, page->free);
   page->free = NULL;
   page->next = page->prev = NULL;
   gaps_map(page)->n_hollow = 0;
-  if (gaps == NULL) {
-    if (!gaps_share(page, MI_PAGE_OWNED)) gaps_delete(theap, page);
-  }
-  else {
-    _mi_gap_list_enter_page(gaps, gaps_map(page));
-  }
+  if (gaps == NULL) gaps_let_go(theap, page, MI_PAGE_OWNED);
+  else _mi_gap_list_enter_page(gaps, gaps_map(page));
   return gaps != NULL;
 }
 
@@ -292,7 +293,7 @@ mi_gap_map_t* _mi_gaps_claimed(mi_page_t* page) {
 }
 
 void _mi_gaps_share_claimed(mi_page_t* page) {
-  if (!gaps_share(page, MI_PAGE_CLAIMED)) gaps_delete(NULL, page);
+  gaps_let_go(NULL, page, MI_PAGE_CLAIMED);
 }
 
 void _mi_gaps_forget(mi_theap_t* theap) {
@@ -305,8 +306,7 @@ void _mi_gaps_release(mi_theap_t* theap) {
   _mi_gaps_forget(theap);
   for (mi_gap_map_t* next; map != NULL; map = next) {
     next = map->next;
-    mi_page_t* page = map->page;
-    if (!gaps_share(page, MI_PAGE_OWNED)) gaps_delete(theap, page);
+    gaps_let_go(theap, map->page, MI_PAGE_OWNED);
   }
 }
 
