@@ -129,6 +129,12 @@ set(mi_sources
   src/arena/subregion.c
   src/arena/give.c
   src/arena/purge.c
+  src/arena/purge_at_peak.c
+  src/arena/purge_by_amount.c
+  src/arena/purge_by_clock.c
+  src/arena/purge_keep.c
+  src/arena/hold.c
+  src/arena/swing.c
   src/arena/range.c
   src/arena/recall.c
   src/arena/trade.c

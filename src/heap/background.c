@@ -1,7 +1,10 @@
 // The library's own thread, and rounds without it.  Layer: heap.  See background.h.
 #include "background.h"
 
+#include "../arena/hold.h"
 #include "../arena/purge.h"
+#include "../arena/purge_by_amount.h"
+#include "../arena/purge_by_clock.h"
 #include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
@@ -85,7 +88,7 @@ static bool background_round(void) {
   if (!_mi_purge_has_thread()) is_idle = false; // a thread of the program makes the round, and is at work
   if (_mi_purge_interval() < 0) return false;
   if (_mi_hollow_round()) more = true;
-  _mi_purge_round(is_idle);
+  _mi_purge_by_clock(is_idle);
   return more || _mi_purge_has_more();
 }
 
@@ -128,7 +131,7 @@ static bool background_end(void) {
   _mi_purge_set_has_thread(false);
   _mi_warm_end_all();
   _mi_spare_drop_all();
-  _mi_purge_end_hold();
+  _mi_hold_end();
   _mi_purge_by_amount();
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
   mi_fence_seq_cst(); // whoever starts a thread sees that there is none of ours, or we see that thread

@@ -1,7 +1,7 @@
 // Calling the background from slow paths.  Layer: heap.
 #include "event.h"
 
-#include "../arena/purge.h"
+#include "../arena/purge_by_amount.h"
 
 mi_atomic(uint32_t) _mi_event_pending;
 mi_atomic(uint32_t) _mi_event_round;

@@ -2,6 +2,7 @@
 #include "grow.h"
 
 #include "../arena/purge.h"
+#include "../arena/purge_keep.h"
 
 // What n blocks above the limit of their class count for.
 static size_t grow_slices(size_t cls, size_t n) {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "../arena/purge.h"
+#include "../arena/purge_at_peak.h"
 #include "../support/message.h"
 #include "../support/stat.h"
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../arena/purge.h"
+#include "../arena/purge_keep.h"
 #include "../arena/space.h"
 #include "../prim/lock.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../arena/dense.h"
-#include "../arena/purge.h"
+#include "../arena/purge_at_peak.h"
 #include "../arena/recur.h"
 #include "../arena/shrink.h"
 #include "../base/probe.h"

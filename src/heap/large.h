@@ -5,7 +5,7 @@
 // L2  A block may start at an offset within its page (aligned-at allocation).
 // L3  A thread keeps blocks of up to 4 MiB of the main heap for its next requests of about that size: blocks that it has allocated and that
 //     any thread has freed (kept.h).  They are CLAIMED, so that a second free of one is noticed.  If the thread has ended, the thread that
-//     frees the block keeps it.  All threads together may keep only so much (arena/purge.h, PG2), and a round takes away blocks that were
+//     frees the block keeps it.  All threads together may keep only so much (arena/purge_keep.h, KP1), and a round takes away blocks that were
 //     not used since the round before (background.h).
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../arena/dense.h"
-#include "../arena/purge.h"
+#include "../arena/purge_at_peak.h"
 #include "../arena/recur.h"
 #include "../support/stat.h"
 #include "event.h"

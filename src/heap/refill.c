@@ -1,7 +1,7 @@
 // Finding free blocks: on the theap's pages, in gaps, on shared and spare pages, on new ones.  Layer: heap.
 #include "refill.h"
 
-#include "../arena/purge.h"
+#include "../arena/purge_at_peak.h"
 #include "../base/probe.h"
 #include "drain.h"
 #include "gaps.h"

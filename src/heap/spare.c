@@ -2,6 +2,7 @@
 #include "spare.h"
 
 #include "../arena/purge.h"
+#include "../arena/purge_keep.h"
 #include "../arena/space.h"
 #include "../support/stat.h"
 
@@ -45,7 +46,7 @@ static bool spare_may_keep(const mi_page_t* page) {
 // EP2, EP3
 static bool spare_allow(spare_class_t* spare, size_t n_slices) {
   uint32_t n_wanted = mi_load_relaxed(&spare->n_wanted);
-  return spare->n < mi_max(n_wanted, spare->n_wanted_before) && _mi_purge_wait(n_slices);
+  return spare->n < mi_max(n_wanted, spare->n_wanted_before) && _mi_purge_keep_waiting(n_slices);
 }
 
 bool _mi_spare_keep(mi_page_t* page) {
@@ -72,7 +73,7 @@ static mi_page_t* spare_pop(spare_class_t* spare, bool is_used) {
   mi_store_relaxed(&spare->first, page->next);
   if (--spare->n < spare->n_low) spare->n_low = spare->n;
   mi_store_relaxed(&spare_n_slices, mi_load_relaxed(&spare_n_slices) - page->n_slices);
-  _mi_purge_end_wait(page->n_slices, is_used);
+  _mi_purge_keep_end_wait(page->n_slices, is_used);
   return page;
 }
 
@@ -161,7 +162,7 @@ void _mi_spare_drop_unused(void) {
 }
 
 void _mi_spare_forget(void) {
-  _mi_purge_end_wait(mi_load_relaxed(&spare_n_slices), false);
+  _mi_purge_keep_end_wait(mi_load_relaxed(&spare_n_slices), false);
   mi_store_relaxed(&spare_n_slices, (size_t)0);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_store_relaxed(&spares[cls].first, (mi_page_t*)NULL);

@@ -179,8 +179,8 @@ static void takes_back(void) {
   CHECK(tasks_become(1));
 }
 
-// What stays then is bounded by the frees themselves, or goes as the program allocates again: 32 MiB if they were held (PG1, PG6),
-// two chunks of which parts were freed just before (PG7), and what bins and the C library have.
+// What stays then is bounded by the frees themselves, or goes as the program allocates again: 32 MiB if they were held (AM1, AM3),
+// two chunks of which parts were freed just before (AM4), and what bins and the C library have.
 static void switched_off(void) {
   other_t other;
   size_t  base = rss_now();

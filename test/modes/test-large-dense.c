@@ -174,7 +174,7 @@ static size_t buffer_size(rng_t* r) {
   return 4 * MiB + rng_below(r, 8 * MiB);
 }
 
-// Memory that a program needs again at once is held for it if it is busy (arena/purge.h, PG6): beside many others it is not.
+// Memory that a program needs again at once is held for it if it is busy (arena/hold.h, HD4): beside many others it is not.
 // `seconds` and `busy` were the time, and the processor's, when the faults began to be counted.
 static void check_ratio(const char* what, size_t ratio, double seconds, double busy) {
   bool is_busy = (cpu_seconds() - busy >= 0.6 * (now_seconds() - seconds));

@@ -136,7 +136,7 @@ static long rounds(size_t size, int n, bool leaves_no_access) {
 }
 
 // A hold is 10 ms for each MiB: who takes longer for a block on a busy machine has no more of it, nor has who waits most of the time
-// (purge.h, PG6).
+// (arena/hold.h, HD4).
 static bool was_quick(size_t size) {
   return slowest < (double)(size / MiB) * 0.005 && share >= 0.6;
 }

@@ -24,7 +24,7 @@ extern char __libc_single_threaded __attribute__((weak));
 // ---- what must hold afterwards ------------------------------------------------------------------------------------------
 
 // A page of each class may stay besides, since the last blocks that were freed are in bins, and parts of huge pages do not go at
-// once (PG7).
+// once (AM4).
 static void check_stays(const char* what, size_t base, size_t freed, size_t n_classes) {
   size_t share = (freed / 16 < 32 * MiB ? freed / 16 : 32 * MiB);
   char   text[80];
@@ -97,7 +97,7 @@ static void small_blocks(void) {
   check_stays("small blocks", base, freed, 1);
 }
 
-// What a part took again is held (PG6).  A hold ends after four seconds at most (RC4), and what was held goes with the next free.
+// What a part took again is held (AM3).  A hold ends after four seconds at most (RC4), and what was held goes with the next free.
 static void end_hold(void) {
   sleep_ms(hold_ms);
   mi_free(make(16 * MiB));
@@ -117,7 +117,7 @@ static void any_order(void) {
   check_stays("any order", base, freed, 64);
 }
 
-// To give back what it swings by may have become dear, so that what it used at most stays until the hold is over (PG8).
+// To give back what it swings by may have become dear, so that what it used at most stays until the hold is over (AM5).
 static void oscillation(void) {
   rng_t  rng = rng_make(seed + 2);
   size_t base = rss_now(), freed = 0, most = 0;

@@ -8,6 +8,7 @@
 #include "../modes/support.h"
 #include "arena/chunk.h"
 #include "arena/purge.h"
+#include "arena/purge_keep.h"
 #include "counted.h"
 #include "heap/event.h"
 #include "heap/fork.h"

@@ -1,8 +1,12 @@
-// Proves: what is free and backed stays within the allowance of purge.h, by the amount and by the clock; what is freed and taken
+// Proves: what is free and backed stays within the allowance (purge_by_amount.h), by the amount and by the clock; what is freed and taken
 // again and again is paid for once, and held for at most four seconds; what threads keep counts; a system that refuses is left alone for a while.
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/hold.h"
 #include "arena/purge.h"
+#include "arena/purge_by_amount.h"
+#include "arena/purge_by_clock.h"
+#include "arena/purge_keep.h"
 #include "mimalloc.h"
 
 enum { slices_per_mib = 16, min_slices = 16, max_slices = 512 };
@@ -37,8 +41,8 @@ static size_t purge_calls(void) {
 // Nothing is free and backed, and nothing is known of what was freed before.
 static void start_anew(long interval) {
   set_interval(0);
-  for (int i = 0; i < 64; i++) _mi_purge_round(true); // each forgets half
-  _mi_purge_end_hold();
+  for (int i = 0; i < 64; i++) _mi_purge_by_clock(true); // each forgets half
+  _mi_hold_end();
   _mi_purge_to(0);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   set_interval(interval);
@@ -82,7 +86,7 @@ static void check_share_of_all(void) {
   for (int i = 0; i < 8; i++) CHECK_EQ(most_of_share(), most); // it goes past it in one of them
 }
 
-// P1, P3: no more than 32 MiB and a quarter; what is taken again soon stays.  More when that has become dear (PG8).
+// AM1, AM2: no more than 32 MiB and a quarter; what is taken again soon stays.  More when that has become dear (AM5).
 static void check_again(void) {
   start_anew(never);
   for (int i = 0; i < 40; i++) {
@@ -101,7 +105,7 @@ static void check_again(void) {
   CHECK(_mi_purge_n_backed() >= 20 * slices_per_mib - min_slices);
 }
 
-// PG1: what a program took and freed again in the last interval stays, whatever was free when that began.
+// AM1: what a program took and freed again in the last interval stays, whatever was free when that began.
 static void check_swings(void) {
   enum { ms = 30, n_intervals = 12, n_swings = 5 };
   size_t n_calls = 0, n_regular = 0;
@@ -123,7 +127,7 @@ static void check_swings(void) {
   CHECK_FOR(n_calls <= n_regular / 4, "%zu calls in %zu intervals", n_calls, n_regular);
 }
 
-// PG1: a program that uses more than 32 MiB may swing by as much as it uses.
+// AM1: a program that uses more than 32 MiB may swing by as much as it uses.
 static void check_swings_of_large(void) {
   size_t   n = 48 * slices_per_mib, n_calls = 0;
   mi_run_t used = take(64 * slices_per_mib);
@@ -174,7 +178,7 @@ static void pause_asleep(double ms) {
   sleep_ms((unsigned)ms);
 }
 
-// PG6: a program that swings by more than it uses pays for that now and then only, also if it does so more slowly than rounds are
+// HD1, AM3: a program that swings by more than it uses pays for that now and then only, also if it does so more slowly than rounds are
 // made, and by as much as it used at most when it frees all.  That goes at the next free when the hold is over.  One that sleeps most of
 // the time has nothing held.
 static void check_hold_by_amount(void) {
@@ -198,24 +202,24 @@ static void check_hold_by_amount(void) {
   else CHECK_FOR(s.n_given > (size_t)s.n * n / 4, "asleep: %zu of %zu slices", s.n_given, (size_t)s.n * n);
 }
 
-// PG8: by now the time has paid for what was given back.
+// AM5: by now the time has paid for what was given back.
 static void pay(void) {
   sleep_ms(5000);
   start_anew(never);
 }
 
-// PG6: a hold begins, and it is not dear to give back.  Was the program busy enough for a hold?
+// HD3: a hold begins, and it is not dear to give back.  Was the program busy enough for a hold?
 static bool begin_hold(void) {
   pay();
-  _mi_purge_round(true);
+  _mi_purge_by_clock(true);
   double seconds = now_seconds(), busy = cpu_seconds();
   compute(4);
-  _mi_purge_round(true);
+  _mi_purge_by_clock(true);
   for (int i = 0; i < 2; i++) give_by_amount(take(42 * slices_per_mib));
   return cpu_seconds() - busy >= 0.6 * (now_seconds() - seconds);
 }
 
-// PG6: what is more than may stay goes back in small steps.  As much may stay as is four times in use, or what swings by
+// AM3: what is more than may stay goes back in small steps.  As much may stay as is four times in use, or what swings by
 // that needs between its blocks, and 32 MiB in any case, and a quarter of that where that was needed again.
 static void check_hold_amounts(void) {
   bool   is_busy = begin_hold();
@@ -244,7 +248,7 @@ static void check_hold_amounts(void) {
   CHECK_FOR(n_steps > 36 * slices_per_mib, "%zu of 44 MiB", n_steps);
   CHECK_FOR(n_beside >= 60 * slices_per_mib, "%zu of 60 MiB beside 30", n_beside);
   CHECK_FOR(n_eighth > 100 * slices_per_mib && n_eighth <= 2 * 90 * slices_per_mib, "%zu", n_eighth);
-  CHECK(may_keep); // PG2
+  CHECK(may_keep); // KP1
   CHECK(!may_keep_more);
 }
 
@@ -256,7 +260,7 @@ static void swing_in_parts(size_t n) {
   for (int i = 0; i < n_parts; i++) give_by_amount(runs[i]);
 }
 
-// PG8: in a program that swings by 200 MiB most goes back until that has cost a twentieth of the time, and then what it used at most
+// AM5: in a program that swings by 200 MiB most goes back until that has cost a twentieth of the time, and then what it used at most
 // stays.  As soon as it is paid for, and the hold is over, it goes.
 static void check_dear(void) {
   enum { n = 200 * slices_per_mib };
@@ -296,7 +300,7 @@ static double wait_for_turns(void) {
   double most = 0, last = now_seconds();
   for (int i = 0; i < 6; i++) {
     sleep_ms(8);
-    _mi_purge_round(false);
+    _mi_purge_by_clock(false);
     double now = now_seconds();
     if (now - last > most) most = now - last;
     last = now;
@@ -304,7 +308,7 @@ static double wait_for_turns(void) {
   return 1000 * most;
 }
 
-// PG6: what a program needs again at once is held before the first round that could see it, unless it slept (busy.h).
+// HD4: what a program needs again at once is held before the first round that could see it, unless it slept (busy.h).
 static void check_hold_early(void) {
   enum { is_asleep, waits, is_busy, n_kinds };
   size_t stays[n_kinds];
@@ -316,7 +320,7 @@ static void check_hold_early(void) {
     if (kind == waits) apart = wait_for_turns();
     seconds = now_seconds(), busy = cpu_seconds();
     if (kind == is_busy) compute(4);
-    _mi_purge_round(true);
+    _mi_purge_by_clock(true);
     seconds = now_seconds() - seconds, busy = cpu_seconds() - busy;
     for (int i = 0; i < 2; i++) give_by_amount(take(48 * slices_per_mib));
     stays[kind] = _mi_purge_n_backed();
@@ -336,18 +340,18 @@ static void check_clock(void) {
   give(half);
   give(other);
   CHECK(_mi_purge_has_more());
-  _mi_purge_round(false);
+  _mi_purge_by_clock(false);
   CHECK_EQ(_mi_purge_n_backed(), n); // the interval is not over
   set_interval(1);
   sleep_ms(3);
-  _mi_purge_round(false);
+  _mi_purge_by_clock(false);
   CHECK_EQ(_mi_purge_n_backed(), n); // it was not free at its beginning
   give(take(n / 2));
   sleep_ms(3);
-  _mi_purge_round(false);
+  _mi_purge_by_clock(false);
   CHECK_FOR(_mi_purge_n_backed() <= n / 2 && _mi_purge_n_backed() > 0, "%zu", _mi_purge_n_backed());
   sleep_ms(3);
-  _mi_purge_round(false);
+  _mi_purge_by_clock(false);
   CHECK_EQ(_mi_purge_n_backed(), 0);
   CHECK(!_mi_purge_has_more());
 }
@@ -401,7 +405,7 @@ static void check_backed_first(void) {
   _mi_purge_to(0);
 }
 
-// PG5
+// PG3
 static void check_retained(void) {
   start_anew(never);
   _mi_purge_set_has_thread(true);
@@ -420,7 +424,7 @@ static void check_retained(void) {
   _mi_purge_set_has_thread(false);
 }
 
-// PG2: what waits and is used again counts as freed, so more may stay.
+// KP2: what waits and is used again counts as freed, so more may stay.
 static void check_waiting(void) {
   start_anew(never);
   give(take(64 * slices_per_mib));
@@ -428,9 +432,9 @@ static void check_waiting(void) {
   CHECK(_mi_purge_keep(4 * slices_per_mib) && !_mi_purge_keep(1));
   _mi_purge_unkeep(4 * slices_per_mib);
   for (int i = 0; i < 64; i++) {
-    bool waits = _mi_purge_wait(min_slices);
+    bool waits = _mi_purge_keep_waiting(min_slices);
     CHECK(waits);
-    if (waits) _mi_purge_end_wait(min_slices, true);
+    if (waits) _mi_purge_keep_end_wait(min_slices, true);
   }
   CHECK_EQ(_mi_purge_n_backed(), 0);
   CHECK(_mi_purge_keep(8 * slices_per_mib) && !_mi_purge_keep(1));
@@ -494,7 +498,7 @@ static void check_refused_meanwhile(void) {
   double   start = now_seconds();
   _mi_prim_fail_nth(1, true);
   give_by_amount(run);
-  for (int i = 0; i < 20; i++) _mi_purge_round(true);
+  for (int i = 0; i < 20; i++) _mi_purge_by_clock(true);
   _mi_prim_fail_nth(0, false);
   CHECK_EQ(_mi_purge_n_backed(), 4 * min_slices);
   sleep_ms(250 + (int)(2000 * (now_seconds() - start)));
@@ -506,11 +510,11 @@ static void check_refused_meanwhile(void) {
 static void swing(size_t n) {
   mi_run_t run = take(n);
   sleep_ms(3);
-  _mi_purge_round(false);
+  _mi_purge_by_clock(false);
   give(run);
   for (int i = 0; i < 2; i++) {
     sleep_ms(3);
-    _mi_purge_round(false);
+    _mi_purge_by_clock(false);
   }
 }
 
@@ -522,24 +526,24 @@ static void check_hold(void) {
   swing(n);
   double start = now_seconds();
   swing(n);
-  _mi_purge_round(true); // nor does it go if all threads sleep
+  _mi_purge_by_clock(true); // nor does it go if all threads sleep
   size_t stays = _mi_purge_n_backed();
   CHECK_FOR(stays >= n || now_seconds() - start > 0.5, "%zu", stays);
   CHECK(_mi_purge_has_more() || stays == 0);
   while (_mi_purge_n_backed() > 0 && now_seconds() - start < 30) {
     sleep_ms(10);
-    _mi_purge_round(false);
+    _mi_purge_by_clock(false);
   }
   CHECK_EQ(_mi_purge_n_backed(), 0);
   swing(n); // not for the sake of this one, but at once
   swing(n);
-  _mi_purge_end_hold();
+  _mi_hold_end();
   CHECK_EQ(_mi_purge_n_backed(), 0);
   swing(n);
   swing(n);
   _mi_purge_set_has_thread(false);
   swing(1);
-  _mi_purge_round(true);
+  _mi_purge_by_clock(true);
   CHECK_EQ(_mi_purge_n_backed(), 0); // without a thread nothing is held
 }
 
@@ -561,7 +565,7 @@ static void check_hold_refused(void) {
   _mi_purge_set_has_thread(false);
 }
 
-// PG7: parts of chunks with huge pages do not go at once, whole ones do.
+// AM4: parts of chunks with huge pages do not go at once, whole ones do.
 static void check_parts(void) {
   enum { n_runs = 64 * slices_per_mib };
   static mi_run_t runs[n_runs];

@@ -10,7 +10,10 @@
 #include "arena/chunk.h"
 #include "arena/hole.h"
 #include "arena/place.h"
+#include "arena/hold.h"
 #include "arena/purge.h"
+#include "arena/purge_by_amount.h"
+#include "arena/purge_by_clock.h"
 #include "arena/shrink.h"
 #include "arena/slices.h"
 #include "mimalloc.h"
@@ -299,8 +302,8 @@ static void check_together(void) {
   enum { n_chunks = n_together, stays = 16 * MiB / MI_SLICE_SIZE };
   pthread_t threads[n_purgers];
   CHECK_EQ(take_chunks(n_chunks), n_chunks);
-  _mi_purge_round(true);
-  _mi_purge_end_hold(); // that these were needed again holds nothing
+  _mi_purge_by_clock(true);
+  _mi_hold_end(); // that these were needed again holds nothing
   for (size_t i = 0; i < n_chunks; i++) free_chunk(i);
   pthread_barrier_init(&purgers_begin, NULL, n_purgers + 1);
   for (size_t i = 0; i < n_purgers; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &purge_together, NULL), 0);

@@ -8,7 +8,7 @@
 #include "../check.h"
 #include "../modes/support.h"
 #include "../sink.h"
-#include "arena/purge.h"
+#include "arena/purge_by_clock.h"
 #include "arena/slices.h"
 #include "heap/heap.h"
 #include "heap/warm.h"
@@ -132,8 +132,8 @@ static void check_purge_rounds(void) {
     mi_free(p);
     mi_heap_collect(mi_heap_main(), false);
     CHECK(_mi_chunk_purgeable() > 0);
-    _mi_purge_round(true);
-    _mi_purge_round(true); // finds nothing
+    _mi_purge_by_clock(true);
+    _mi_purge_by_clock(true); // finds nothing
   }
   CHECK_EQ(get().arena_purges.total - before.arena_purges.total, 5);
 }

@@ -6,6 +6,7 @@
 #include "../modes/support.h"
 #include "arena/place.h"
 #include "arena/purge.h"
+#include "arena/purge_at_peak.h"
 #include "arena/trade.h"
 #include "heap/heap.h"
 #include "mimalloc.h"

@@ -68,7 +68,7 @@ static size_t _mi_prim_thread_watched(void) {
 static void _mi_purge_set_has_thread(bool) {}
 static void _mi_warm_end_all(void) {}
 static void _mi_spare_drop_all(void) {}
-static void _mi_purge_end_hold(void) {}
+static void _mi_hold_end(void) {}
 static void _mi_purge_by_amount(void) {}
 static void background_call(void) {}
 static void _mi_prim_thread_join(void) {}
