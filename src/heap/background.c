@@ -50,8 +50,8 @@ static void background_set_notes(void) {
   bool wants;
   do {
     wants = background_wants_notes();
-    if (wants) mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_NOTES);
-    else mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_NOTES);
+    if (wants) mi_fetch_or_acq_rel(&_mi_event_wanted, MI_EVENT_NOTES);
+    else mi_fetch_and_acq_rel(&_mi_event_wanted, ~MI_EVENT_NOTES);
   } while (wants != background_wants_notes());
 }
 
@@ -110,12 +110,12 @@ static bool background_has_work(void) {
 }
 
 static bool background_sleeps(void) {
-  return (mi_load_relaxed(&_mi_event_sleeps) & MI_EVENT_SLEEPS) != 0;
+  return (mi_load_relaxed(&_mi_event_wanted) & MI_EVENT_SLEEPS) != 0;
 }
 
 // Sleeps until a slow path calls, because there is nothing to do.
 static void background_sleep(uint32_t calls) {
-  mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_SLEEPS);
+  mi_fetch_or_acq_rel(&_mi_event_wanted, MI_EVENT_SLEEPS);
   mi_fence_seq_cst(); // whoever is the last thread and ends sees that we sleep, or we see that
   // A thread that adds work has no fence.  So we look again after a round: by then we see work of a thread that did not see us sleep.
   int64_t timeout = background_round_ms();
@@ -123,7 +123,7 @@ static void background_sleep(uint32_t calls) {
     _mi_prim_wait(&background_calls, calls, timeout);
     timeout = -1;
   }
-  mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_SLEEPS);
+  mi_fetch_and_acq_rel(&_mi_event_wanted, ~MI_EVENT_SLEEPS);
 }
 
 // The program has no other thread, so the library's thread ends.  False if the program gets another thread at this moment.
@@ -274,7 +274,7 @@ void _mi_background_after_fork(void) {
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
   _mi_purge_set_has_thread(false);
   background_tell(MI_BACKGROUND_CHILD);
-  mi_store_relaxed(&_mi_event_sleeps, 0u);
+  mi_store_relaxed(&_mi_event_wanted, 0u);
   background_set_notes();
 }
 

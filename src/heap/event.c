@@ -5,7 +5,7 @@
 
 mi_atomic(uint32_t) _mi_event_pending;
 mi_atomic(uint32_t) _mi_event_round;
-mi_atomic(uint32_t) _mi_event_sleeps;
+mi_atomic(uint32_t) _mi_event_wanted;
 
 // Set while the process is initialised.  NULL before, and for as long as that fails.
 static mi_atomic(mi_event_poll_fun*) event_poll;

@@ -3,7 +3,8 @@
 //   _mi_event_pending   reasons to look closer at each slow malloc: orphans of a fork (fork.h), sampling (sampler.h), a soft
 //                       limit on memory that was crossed (arena/limit.h), a request by a signal
 //   _mi_event_round     the number of the current round (background.h); a theap that has another one trims (trim.h)
-//   _mi_event_sleeps    the background thread sleeps without a timeout; or there is none, and somebody observes rounds: a bit each
+//   _mi_event_wanted    who wants to hear of work that slow paths have done, a bit each: the background thread, which sleeps without a
+//                       timeout; an observer of rounds, where there is no such thread
 //
 // EV1  Rounds lie above slow paths in the order of layers: background.c registers the one function that slow paths call.
 #pragma once
@@ -40,10 +41,10 @@ void _mi_event_set_limit(bool is_crossed);
 void _mi_event_after_fork(uint32_t n_sampling, bool has_orphans);
 
 extern mi_atomic(uint32_t) _mi_event_round;
-extern mi_atomic(uint32_t) _mi_event_sleeps;
+extern mi_atomic(uint32_t) _mi_event_wanted;
 
-#define MI_EVENT_SLEEPS 1u // the thread changes it
-#define MI_EVENT_NOTES  2u // work is to be noted, as there is no thread
+#define MI_EVENT_SLEEPS 1u // the thread sleeps, and changes this
+#define MI_EVENT_NOTES  2u // somebody observes rounds, and there is no thread
 
 // `wake`: a round is wanted although little memory is in use.
 typedef void mi_event_poll_fun(bool wake);
@@ -68,5 +69,5 @@ void _mi_event_freed(void);
 
 // A slow path has done some work, after which a round may be due.
 static inline void _mi_event_note(void) {
-  if (mi_unlikely(mi_load_relaxed(&_mi_event_sleeps) != 0)) _mi_event_poll();
+  if (mi_unlikely(mi_load_relaxed(&_mi_event_wanted) != 0)) _mi_event_poll();
 }

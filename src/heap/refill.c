@@ -58,11 +58,8 @@ static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
   return n + n_more >= REFILL_HUGE_FROM;
 }
 
-static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
-  if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
-  _mi_trim_wide(theap, cls);
+static mi_page_t* refill_make_page(mi_theap_t* theap, size_t cls) {
   mi_heap_t* heap = _mi_theap_heap(theap);
-  if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
   mi_page_t* page = _mi_page_new(cls, cls << MI_BIN_SHIFT, refill_will_fill(theap, cls), mi_load_relaxed(&heap->arena));
   if (page == NULL) return NULL;
   if (!_mi_heap_add_page(heap, page)) {
@@ -71,9 +68,18 @@ static mi_page_t* refill_new_page(mi_theap_t* theap, size_t cls) {
   }
   _mi_page_set_home(page, theap);
   theap->classes[cls].n_pages++;
-  bool is_zero = _mi_page_has(page, MI_PAGE_IS_ZERO);
-  _mi_written_note(&theap->written, page, is_zero);
-  if (!is_zero) return page;
+  _mi_written_note(&theap->written, page, _mi_page_has(page, MI_PAGE_IS_ZERO));
+  return page;
+}
+
+// A new page in exchange for other memory, as far as there is any: what the theap keeps and does not need, spare pages, and, if the page is
+// not backed yet, memory that is free and backed.
+static mi_page_t* refill_exchange(mi_theap_t* theap, size_t cls) {
+  if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
+  _mi_trim_wide(theap, cls);
+  if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
+  mi_page_t* page = refill_make_page(theap, cls);
+  if (page == NULL || !_mi_page_has(page, MI_PAGE_IS_ZERO)) return page;
   if (_mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
   _mi_purge_at_peak();
   return page;
@@ -88,7 +94,7 @@ static mi_page_t* refill_search(mi_theap_t* theap, size_t cls, mi_chain_t* chain
   if (page == NULL && (page = _mi_queue_refreed(theap, cls)) != NULL) return page;
   if (page == NULL) {
     *chain = _mi_sparse_take_shared(theap, cls);
-    if (chain->first == NULL) page = refill_new_page(theap, cls);
+    if (chain->first == NULL) page = refill_exchange(theap, cls);
   }
   if (page == NULL) return NULL;
   _mi_queue_add(theap, page);

@@ -36,7 +36,7 @@ static uint32_t n_rounds(void) {
 }
 
 static bool sleeps(void) {
-  return mi_load_relaxed(&_mi_event_sleeps);
+  return mi_load_relaxed(&_mi_event_wanted);
 }
 
 static bool sleeps_soon(void) {

@@ -51,10 +51,10 @@ int main(void) {
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours
   mi_free(mi_malloc(1));
   _mi_event_register(&poll);
-  mi_store_relaxed(&_mi_event_sleeps, true);
+  mi_store_relaxed(&_mi_event_wanted, true);
   pthread_create(&thread, NULL, &end_early, NULL);
   pthread_join(thread, NULL);
-  mi_store_relaxed(&_mi_event_sleeps, false);
+  mi_store_relaxed(&_mi_event_wanted, false);
   CHECK_FOR(n_polls > 8, "%d polls", n_polls);
   CHECK_EQ(n_locked, 0);
   for (size_t i = 0; i < n_blocks; i++) CHECK(blocks[i] != NULL);

@@ -178,7 +178,7 @@ static void check_looks(void) {
   pthread_create(&thread, NULL, &malloc_theirs, NULL);
   pthread_join(thread, NULL);
   _mi_event_register(&count_call);
-  mi_store_relaxed(&_mi_event_sleeps, true);
+  mi_store_relaxed(&_mi_event_wanted, true);
   mi_collect(true);
   free_looks();
   CHECK(make_page(&list, true) && n_waiting() == 0);
@@ -201,7 +201,7 @@ static void check_looks(void) {
   }
   free_list(list);
   for (size_t i = 0; i < COUNT_OF(theirs); i++) mi_free(theirs[i]);
-  mi_store_relaxed(&_mi_event_sleeps, false);
+  mi_store_relaxed(&_mi_event_wanted, false);
   mi_collect(true);
 }
 

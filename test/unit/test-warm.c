@@ -248,9 +248,9 @@ static void check_told(void) {
   pthread_join(thread, NULL);
   CHECK(n_warm_slices() > 0 || !may_leave);
   _mi_event_register(&on_poll);
-  mi_store_relaxed(&_mi_event_sleeps, true);
+  mi_store_relaxed(&_mi_event_wanted, true);
   _mi_warm_end_all();
-  mi_store_relaxed(&_mi_event_sleeps, false);
+  mi_store_relaxed(&_mi_event_wanted, false);
   CHECK_EQ(n_warm_slices(), 0);
   CHECK_FOR(n_polls > 0 && n_polls_locked == 0, "%d calls, %d under the lock", n_polls, n_polls_locked);
 }

@@ -68,8 +68,8 @@ SEEDED = {
     },
     'words': {
         'noted-once': ('observe', [('} while (wants != background_wants_notes());', '} while (false);')]),
-        'noted-by-a-store': ('late_end', [('mi_fetch_and_acq_rel(&_mi_event_sleeps, ~MI_EVENT_NOTES)',
-                                           'mi_store_relaxed(&_mi_event_sleeps, 0u)')]),
+        'noted-by-a-store': ('late_end', [('mi_fetch_and_acq_rel(&_mi_event_wanted, ~MI_EVENT_NOTES)',
+                                           'mi_store_relaxed(&_mi_event_wanted, 0u)')]),
         'last-taken-back': ('last', [('if (is_last) mi_store_release(&background_must_end, true);',
                                       'mi_store_release(&background_must_end, is_last);')]),
         'told-without-fence': ('last', [('  mi_fence_seq_cst();\n', '')]),

@@ -38,14 +38,14 @@ struct observer_word_t {
 };
 
 struct world_t {
-  rl::atomic<uint32_t> state, sleeps;
+  rl::atomic<uint32_t> state, wanted;
   observer_word_t      observer;
   rl::atomic<bool>     must_end, main_ended;
   rl::atomic<size_t>   n_watched;
 
   void make() {
     state.store(BACKGROUND_RUNS, rl::mo_relaxed, $);
-    sleeps.store(0, rl::mo_relaxed, $);
+    wanted.store(0, rl::mo_relaxed, $);
     observer.store(nullptr, rl::mo_relaxed, $);
     must_end.store(false, rl::mo_relaxed, $);
     main_ended.store(false, rl::mo_relaxed, $);
@@ -58,7 +58,7 @@ static world_t* world;
 #define background_state       world->state
 #define background_observer    world->observer
 #define background_must_end    world->must_end
-#define _mi_event_sleeps       world->sleeps
+#define _mi_event_wanted       world->wanted
 #define thread_exit_main_ended world->main_ended
 
 static size_t _mi_prim_thread_watched(void) {
@@ -102,7 +102,7 @@ struct observe : scenario<observe> {
     if (i == 0) background_end();
     else _mi_background_observe(&observe_round);
   }
-  void after() { RL_ASSERT(mi_load_relaxed(&world->sleeps) == MI_EVENT_NOTES); }
+  void after() { RL_ASSERT(mi_load_relaxed(&world->wanted) == MI_EVENT_NOTES); }
 };
 
 // It is late in ending, and the next one sleeps already.
@@ -111,7 +111,7 @@ struct late_end : scenario<late_end> {
     uint32_t state = BACKGROUND_NONE;
     if (i == 0) background_end();
     else if (mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed))
-      mi_fetch_or_acq_rel(&_mi_event_sleeps, MI_EVENT_SLEEPS);
+      mi_fetch_or_acq_rel(&_mi_event_wanted, MI_EVENT_SLEEPS);
   }
   void after() { RL_ASSERT(background_sleeps() == (mi_load_relaxed(&background_state) == BACKGROUND_RUNS)); }
 };
