@@ -39,7 +39,7 @@ void _mi_gap_list_pull(mi_gaps_t* gaps, mi_gap_t* gap, size_t n) {
 // Does a block of n units fit into the gap where it is aligned?
 static bool gap_list_try(mi_gap_place_t* place, mi_gap_t* gap, size_t n, size_t align) {
   place->gap = gap;
-  place->map = _mi_gap_map_at(_mi_page_at(gap)->extended);
+  place->map = _mi_gap_map_at(_mi_page_at(gap)->gap_map);
   place->first = _mi_gap_map_unit(gap);
   place->n = _mi_gap_map_length(place->map, place->first);
   place->at = mi_align_up(place->first, align);

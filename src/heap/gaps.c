@@ -16,12 +16,12 @@ static mi_slab_t gaps_slab; // under the lock of the maps
 // ---- runs -----------------------------------------------------------------------------------------------------------
 
 static mi_gap_map_t* gaps_map(const mi_page_t* page) {
-  return _mi_gap_map_at(page->extended);
+  return _mi_gap_map_at(page->gap_map);
 }
 
 // The same for those who do not own the page, which may become an ordinary one meanwhile; NULL if it has.
 static mi_may_race const mi_gap_map_t* gaps_seen_map(const mi_page_t* page) {
-  size_t i = page->extended;
+  size_t i = page->gap_map;
   return _mi_gap_map_is(i) ? _mi_gap_map_at(i) : NULL;
 }
 
@@ -52,7 +52,7 @@ mi_chain_t _mi_gaps_chain(const mi_page_t* page) {
 bool _mi_gaps_is_valid(const mi_page_t* page) {
   size_t n = 0, size;
   bool   is_shared = (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED);
-  if (!_mi_gap_map_is(page->extended) || gaps_map(page)->page != page) return false;
+  if (!_mi_gap_map_is(page->gap_map) || gaps_map(page)->page != page) return false;
   for (size_t at = 0; _mi_gaps_next(page, &at, &size); at++) n++;
   return (page->free == NULL || is_shared) && _mi_page_block_size(page) == 0 &&
          _mi_gap_map_has(gaps_map(page)->starts, 0) && n == _mi_page_used(page);
@@ -136,7 +136,7 @@ void _mi_gaps_lose(mi_page_t* page) {
 }
 
 void _mi_gaps_unmake(mi_page_t* page) {
-  size_t i = page->extended;
+  size_t i = page->gap_map;
   _mi_gaps_lose(page);
   _mi_gap_map_free(i);
 }
@@ -182,7 +182,7 @@ static void gaps_make(mi_page_t* page, size_t i) {
   map->page = page;
   gaps_mark(map, page);
   page->free = NULL;
-  page->extended = (uint16_t)i;
+  page->gap_map = (uint16_t)i;
   _mi_page_clear(page, MI_PAGE_IS_ZERO);
   _mi_page_set_bin(page, MI_NO_SLOTS_OFFSET);
   mi_store_release(&page->kind, (uint8_t)MI_PAGE_GAPS);

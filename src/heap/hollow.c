@@ -32,7 +32,7 @@ static bool hollow_wants_blocks(const mi_page_t* page, size_t n_free) {
 
 // HO3
 static bool hollow_wants_gaps(const mi_page_t* page, size_t n_free) {
-  size_t n_then = _mi_gap_map_at(page->extended)->n_hollow, n_used = page->capacity - n_free;
+  size_t n_then = _mi_gap_map_at(page->gap_map)->n_hollow, n_used = page->capacity - n_free;
   return n_then == 0 || n_used < n_then - n_then / 4;
 }
 

@@ -24,9 +24,8 @@ static mi_always_inline size_t kept_list(size_t n) {
   return shift * 8 + (n >> shift) - 8;
 }
 
-// `extended` of a page that is kept: it was at the last round.
 static mi_always_inline void kept_link(mi_kept_t* kept, mi_page_t* page, size_t i) {
-  page->extended = false;
+  page->was_seen_kept = false;
   page->next = kept->lists[i];
   kept->lists[i] = page;
   mi_store_relaxed(&kept->nonempty, mi_load_relaxed(&kept->nonempty) | (uint64_t)1 << i);
@@ -164,14 +163,14 @@ mi_page_t* _mi_kept_missed(mi_kept_t* kept, size_t n) {
 // Takes from a list what is to go, and puts it in front of `pages`.
 static mi_page_t* kept_take_list(mi_kept_t* kept, size_t i, bool any, mi_page_t* pages) {
   for (mi_page_t **at = &kept->lists[i], *page; (page = *at) != NULL;) {
-    if (any || page->extended) {
+    if (any || page->was_seen_kept) {
       *at = page->next;
       page->next = pages;
       pages = page;
       kept_add_room(kept, page->n_slices);
     }
     else {
-      page->extended = true;
+      page->was_seen_kept = true;
       at = &page->next;
     }
   }

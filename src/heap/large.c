@@ -243,8 +243,7 @@ void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t 
 }
 
 static bool large_may_keep(const mi_page_t* page) {
-  return !MI_TRACK && page->n_slices >= MI_KEPT_SLICES_MIN && page->n_slices <= MI_KEPT_SLICES_MAX &&
-         page->capacity == 1 &&
+  return !MI_TRACK && page->n_slices >= MI_KEPT_SLICES_MIN && page->n_slices <= MI_KEPT_SLICES_MAX && page->is_plain &&
          !_mi_page_has(page, MI_PAGE_REMAPPED | MI_PAGE_IN_HEAP | MI_PAGE_GUARDED | MI_PAGE_MAPPED | MI_PAGE_SAMPLED);
 }
 
@@ -263,7 +262,7 @@ static mi_always_inline bool large_claim(mi_page_t* page) {
   uint64_t claimed = _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
-  MI_PROBE2(large_free, page->free, page->n_slices);
+  MI_PROBE2(large_free, page->block, page->n_slices);
   if (MI_TRACK) mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
   return true;
 }

@@ -56,7 +56,7 @@ static void* resize_mapped(mi_page_t* page, size_t n) {
   bool ok = _mi_mapped_resize(page, n * MI_SLICE_SIZE);
   bool is_shrinking = (n < page->n_slices);
   if (ok) {
-    page->free = (mi_block_t*)(void*)(_mi_page_large_start(page) + offset);
+    page->block = _mi_page_large_start(page) + offset;
     resize_set_slices(page, n);
   }
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));

@@ -306,14 +306,14 @@ static void page_reset_large(mi_page_t* page, size_t region, size_t n_slices, ch
   page->region = (uint8_t)region;
   page->cls = MI_CLASS_NONE;
   page->n_slices = (uint32_t)n_slices;
-  page->free = (mi_block_t*)(void*)block;
+  page->block = block;
 }
 
 mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags) {
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   char*      start = _mi_region_slice_start(run.region, run.slice);
   page_reset_large(page, _mi_region_index(run.region), run.n_slices, start + offset);
-  page->capacity = (offset == 0);
+  page->is_plain = (offset == 0);
   _mi_page_set(page, flags);
   mi_page_t* interior = page_large_interior(page);
   if (interior != NULL) {

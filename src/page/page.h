@@ -40,15 +40,23 @@ typedef enum mi_page_kind_e {
   MI_PAGE_GAPS      // a page of one slice with blocks of several classes (heap/gaps.h)
 } mi_page_kind_t;
 
+// Fields that share their place belong to different kinds and states of a page:
+//
+//   BLOCKS   free     pool if SHARED   next      prev    extended          capacity
+//   GAPS     free     pool if SHARED   next      prev    gap_map           capacity (heap/gaps.h, GP4)
+//   LARGE    block                     keeper    asked   was_seen_kept     is_plain
+//            block, GUARDED            guard     asked
+//            block, kept or deleted    next              was_seen_kept     is_plain
 typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_atomic(mi_theap_t*) home; // P3
   mi_page_word_t         word;
   union {
-    mi_block_t* free; // blocks freed by the owner; LARGE: the block
-    mi_pool_t*  pool; // SHARED: in which it is
+    mi_block_t* free;  // blocks freed by the owner; of GAPS only on the way to its map
+    mi_pool_t*  pool;  // SHARED: in which it is
+    char*       block; // LARGE
   };
   union {
-    struct mi_page_s* next;   // in a queue of its owner or in a pool
+    struct mi_page_s* next;   // in a queue of its owner, in a pool, or in another list of those who hold the page
     mi_guard_t*       guard;  // LARGE, GUARDED: what is known of the block (heap/guard.h)
     mi_theap_t*       keeper; // other LARGE, in use: who keeps it when it is free (heap/large.h, L3)
   };
@@ -59,9 +67,16 @@ typedef struct mi_aligned(MI_DESCRIPTOR_SIZE) mi_page_s {
   mi_atomic(uint16_t)
       bin_offset;           // of its class's bin or return bin (heap/counted.h) in any theap, or a drain (heap/drain.h)
   mi_atomic(uint16_t) used; // written by the holder; statistics read it
-  uint16_t            extended; // GAPS: the number of its map; LARGE: what heap/kept.h remembers of it
-  uint16_t            capacity; // LARGE: 1 if the block begins where its slices do, and has no mapping of its own
-  mi_atomic(uint8_t)  kind;     // mi_page_kind_t
+  union {
+    uint16_t extended;      // P2
+    uint16_t gap_map;       // GAPS: the number of its map (heap/gap_map.h)
+    uint16_t was_seen_kept; // LARGE, kept: it was at the last round (heap/kept.h, KE5)
+  };
+  union {
+    uint16_t capacity; // P1
+    uint16_t is_plain; // LARGE: the block begins where its slices do, and has no mapping of its own
+  };
+  mi_atomic(uint8_t)  kind; // mi_page_kind_t
   uint8_t             cls;
   uint8_t             region;
   mi_atomic(uint8_t)  flags; // written by the holder
@@ -288,7 +303,7 @@ static inline char* _mi_page_large_start(const mi_page_t* page) {
 }
 
 static inline char* _mi_page_large_block(const mi_page_t* page) {
-  return (char*)page->free;
+  return page->block;
 }
 
 // The usable bytes of a large block.

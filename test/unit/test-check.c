@@ -208,7 +208,7 @@ static void damage_descriptors(void) {
   DAMAGE(multi->kind, MI_PAGE_NONE, "a slice of no page");
   case_is_global = false;
   DAMAGE(single->cls, 3, "fits no large block");
-  DAMAGE(single->free, (uintptr_t)blocks[0], "fits no large block");
+  DAMAGE(single->block, (uintptr_t)blocks[0], "fits no large block");
   DAMAGE(single->home, (uintptr_t)theap, "fits no large block");
   DAMAGE(single->n_slices, single->n_slices + 1, "A1");
   if (!MI_HARDENED && !MI_TRACK) { // where it is not guarded

@@ -29,7 +29,7 @@ static void look_at_lists(const mi_gaps_t* gaps, found_t* found) {
     const mi_gap_t* prev = NULL;
     found->n_wrong += (((gaps->nonempty >> list) & 1) != 0) != (gaps->lists[list] != NULL);
     for (const mi_gap_t* gap = gaps->lists[list]; gap != NULL; prev = gap, gap = gap->next) {
-      const mi_gap_map_t* map = _mi_gap_map_at(_mi_page_at(gap)->extended);
+      const mi_gap_map_t* map = _mi_gap_map_at(_mi_page_at(gap)->gap_map);
       size_t              i = _mi_gap_map_unit(gap), n = _mi_gap_map_length(map, i);
       bool                is_gap =
           _mi_gap_map_has(map->starts, i) && !_mi_gap_map_has(map->blocks, i) && !_mi_gap_map_is_loose(map, i);

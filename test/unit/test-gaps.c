@@ -165,7 +165,7 @@ static size_t gap_units(void) {
 }
 
 static bool is_loose(const void* p) {
-  return _mi_page_of(p) == page && _mi_gap_map_is_loose(_mi_gap_map_at(page->extended), _mi_gap_map_unit(p));
+  return _mi_page_of(p) == page && _mi_gap_map_is_loose(_mi_gap_map_at(page->gap_map), _mi_gap_map_unit(p));
 }
 
 // A request for blocks of so many bytes that gaps are asked for.

@@ -16,7 +16,7 @@ static mi_page_t pages[n_pages]; // of which the set knows the size and its own 
 static mi_page_t* page_of(size_t i, size_t n_slices) {
   memset((void*)&pages[i], 0, sizeof(pages[i]));
   pages[i].n_slices = (uint32_t)n_slices;
-  pages[i].extended = 1; // as the last use left it
+  pages[i].was_seen_kept = 1; // as the last use left it
   return &pages[i];
 }
 
