@@ -12,9 +12,7 @@
 static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n) {
   char*  start = _mi_region_slice_start(region, slice);
   size_t size = n * MI_SLICE_SIZE;
-  if (region->commit == NULL && _mi_option_get_fast(mi_option_purge_decommits) == 0 &&
-      _mi_prim_discard(start, size) == 0)
-    return MI_CHUNK_HOLDS_STALE;
+  if (region->commit == NULL && _mi_region_discard(start, size)) return MI_CHUNK_HOLDS_STALE;
   if (region->uncommitted != NULL) {
     bool ok = _mi_commit_undo(region, slice, n);
     if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;

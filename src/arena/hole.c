@@ -1,8 +1,6 @@
 // Holes in huge-page chunks: parts of them that went back to the system.  Layer: arena.
 #include "hole.h"
 
-#include "../support/option.h"
-
 // Each chunk that has some costs up to two of the kernel's mappings, of which a process may have 65530; in secure full builds
 // guard pages and guarded blocks need most of those.
 #define HOLE_CHUNKS_MAX (MI_PRIM_VIRTUAL ? 4096 : 1)
@@ -108,8 +106,7 @@ bool _mi_hole_give(mi_region_t* region, size_t slice, void* start, size_t size) 
   _mi_lock_acquire(&_mi_region_purge_lock);
   hole_set(region, slice / MI_CHUNK_SLICES, true);
   if ((chunk->has_holes & HOLE_HAS) != 0) chunk->has_holes |= HOLE_INSIDE;
-  bool decommits = (_mi_option_get_fast(mi_option_purge_decommits) != 0);
-  int  err = (decommits ? _mi_prim_purge(start, size) : _mi_prim_discard(start, size));
+  bool ok = _mi_region_discard(start, size) || _mi_prim_purge(start, size) == 0;
   _mi_lock_release(&_mi_region_purge_lock);
-  return err == 0;
+  return ok;
 }

@@ -45,6 +45,10 @@ bool _mi_region_may_be_huge(void) {
          _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
+bool _mi_region_discard(void* start, size_t size) {
+  return _mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0;
+}
+
 // ---- finding --------------------------------------------------------------------------------------------------------
 
 static bool region_has(size_t i, const void* p) {

@@ -209,6 +209,10 @@ static inline bool _mi_region_fits_huge(size_t os_page_size) {
 // May there be huge-page chunks?  Only if their memory asks for huge OS pages.
 bool _mi_region_may_be_huge(void);
 
+// Gives back what nobody needs of memory that the program does not commit itself, in the way that it prefers: with option purge_decommits=0
+// the system may take it when it is short of memory.  False if that is not so, or if the system cannot: the caller gives it back at once.
+bool _mi_region_discard(void* start, size_t size);
+
 static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }
