@@ -18,15 +18,15 @@
 
 // Adds a theap to those of its thread, or to the retired ones, and takes it out.
 static void attach_link(mi_theap_t** list, mi_theap_t* theap) {
-  theap->thread_next = *list;
-  theap->thread_at = list;
-  if (*list != NULL) (*list)->thread_at = &theap->thread_next;
+  theap->in_thread.next = *list;
+  theap->in_thread.at = list;
+  if (*list != NULL) (*list)->in_thread.at = &theap->in_thread.next;
   *list = theap;
 }
 
 static void attach_unlink(mi_theap_t* theap) {
-  *theap->thread_at = theap->thread_next;
-  if (theap->thread_next != NULL) theap->thread_next->thread_at = theap->thread_at;
+  *theap->in_thread.at = theap->in_thread.next;
+  if (theap->in_thread.next != NULL) theap->in_thread.next->in_thread.at = theap->in_thread.at;
 }
 
 // ---- attaching --------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ mi_theap_t* _mi_attach(mi_theap_t* backing, mi_heap_t* heap) {
   if (!_mi_directory_reserve(&backing->directory)) return NULL;
   theap = _mi_attach_new(heap, backing);
   if (theap == NULL) return NULL;
-  attach_link(&backing->thread_next, theap);
+  attach_link(&backing->in_thread.next, theap);
   _mi_directory_add(&backing->directory, id, theap);
   _mi_attach_remember(backing, id, theap);
   return theap;
@@ -85,8 +85,8 @@ mi_theap_t* _mi_attach(mi_theap_t* backing, mi_heap_t* heap) {
 
 static void attach_set_vacant(mi_theap_t* theap) {
   mi_store_relaxed(&theap->thread, (mi_theap_t*)NULL);
-  theap->thread_next = NULL;
-  theap->thread_at = NULL;
+  theap->in_thread.next = NULL;
+  theap->in_thread.at = NULL;
   mi_store_relaxed(&theap->is_live, false);
   mi_store_relaxed(&theap->is_late, false);
   theap->is_orphan = false;
@@ -133,7 +133,7 @@ void _mi_attach_release(mi_theap_t* theap) {
 static bool attach_end_one(mi_theap_t* backing, bool any) {
   _mi_lock_acquire(&_mi_registry_lock);
   mi_theap_t* theap = backing->retired;
-  if (theap == NULL && any) theap = backing->thread_next;
+  if (theap == NULL && any) theap = backing->in_thread.next;
   if (theap != NULL) {
     _mi_attach_release(theap);
     _mi_attach_end(theap);

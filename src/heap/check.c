@@ -147,9 +147,9 @@ static void check_batch(mi_check_t* c, const mi_theap_t* theap, const mi_batch_t
 
 // Is what is said to point to the theap a link that leads there?
 static bool check_is_in_list(const mi_theap_t* thread, const mi_theap_t* theap) {
-  mi_theap_t* const* at = theap->thread_at;
-  bool               is_first = (at == &thread->thread_next || at == &thread->retired);
-  const char*        before = (const char*)at - offsetof(mi_theap_t, thread_next);
+  mi_theap_t* const* at = theap->in_thread.at;
+  bool               is_first = (at == &thread->in_thread.next || at == &thread->retired);
+  const char*        before = (const char*)at - offsetof(mi_theap_t, in_thread.next);
   return (is_first || _mi_check_page_is_theap((const mi_theap_t*)(const void*)before)) && *at == theap;
 }
 
@@ -203,7 +203,7 @@ static void check_heap(mi_check_t* c, const mi_heap_t* heap) {
   const mi_page_t* last;
   check_list_t     list = {MI_CHECK_HEAP, false, 0, NULL, heap, NULL};
   if (!_mi_check_page_wants(c, heap)) return;
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) {
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->in_heap.next) {
     bool is_own = (_mi_theap_heap(theap) == heap);
     if (!MI_CHECK(c, is_own, "Q3: a heap with a theap that is not its own", theap, NULL)) break;
   }

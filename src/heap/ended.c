@@ -15,27 +15,27 @@ static mi_theap_t* ended_last;
 static mi_theap_t* ended_paused; // E3
 
 static void ended_enqueue(mi_theap_t* theap) {
-  theap->ended_next = NULL;
-  theap->ended_prev = ended_last;
-  if (ended_last != NULL) ended_last->ended_next = theap;
+  theap->watch.next = NULL;
+  theap->watch.prev = ended_last;
+  if (ended_last != NULL) ended_last->watch.next = theap;
   else ended_first = theap;
   ended_last = theap;
 }
 
 static void ended_remove(mi_theap_t* theap) {
-  if (theap->ended_prev != NULL) theap->ended_prev->ended_next = theap->ended_next;
-  else ended_first = theap->ended_next;
-  if (theap->ended_next != NULL) theap->ended_next->ended_prev = theap->ended_prev;
-  else ended_last = theap->ended_prev;
+  if (theap->watch.prev != NULL) theap->watch.prev->watch.next = theap->watch.next;
+  else ended_first = theap->watch.next;
+  if (theap->watch.next != NULL) theap->watch.next->watch.prev = theap->watch.prev;
+  else ended_last = theap->watch.prev;
 }
 
 // The next one, off the queue, if its thread has ended.
 static mi_theap_t* ended_take_next(void) {
   _mi_lock_acquire(&ended_lock);
   mi_theap_t* theap = ended_first;
-  bool        has_ended = (theap != NULL && _mi_prim_thread_has_ended(&theap->life));
+  bool        has_ended = (theap != NULL && _mi_prim_thread_has_ended(&theap->watch.life));
   if (theap != NULL) ended_remove(theap);
-  if (has_ended) theap->is_watched = false;
+  if (has_ended) theap->watch.is_watched = false;
   else if (theap != NULL) ended_enqueue(theap);
   _mi_lock_release(&ended_lock);
   return has_ended ? theap : NULL;
@@ -47,52 +47,52 @@ void _mi_ended_watch(mi_theap_t* theap) {
     if (ended != NULL) _mi_attach_end_thread(ended);
   }
   if (_mi_registry_is_last(theap) && _mi_prim_is_unloadable()) return; // E4
-  if (_mi_prim_thread_life_begin(&theap->life) != 0) return;
+  if (_mi_prim_thread_life_begin(&theap->watch.life) != 0) return;
   _mi_lock_acquire(&ended_lock);
-  theap->is_watched = true;
+  theap->watch.is_watched = true;
   ended_enqueue(theap);
   _mi_lock_release(&ended_lock);
 }
 
 void _mi_ended_unwatch(mi_theap_t* theap) {
-  if (mi_likely(!theap->is_watched)) return;
+  if (mi_likely(!theap->watch.is_watched)) return;
   _mi_lock_acquire(&ended_lock);
   ended_remove(theap);
-  theap->is_watched = false;
+  theap->watch.is_watched = false;
   bool is_paused = (theap == ended_paused);
   if (is_paused) ended_paused = NULL;
   _mi_lock_release(&ended_lock);
-  if (!is_paused) _mi_prim_thread_life_end(&theap->life);
+  if (!is_paused) _mi_prim_thread_life_end(&theap->watch.life);
 }
 
 // ---- fork -----------------------------------------------------------------------------------------------------------
 
 void _mi_ended_after_fork(mi_theap_t* mine) {
-  bool is_watched = (mine != NULL && mine->is_watched);
+  bool is_watched = (mine != NULL && mine->watch.is_watched);
   for (mi_theap_t* theap; (theap = ended_first) != NULL;) {
     ended_remove(theap);
-    theap->is_watched = false;
-    if (theap != mine) memset(&theap->life, 0, sizeof(theap->life));
+    theap->watch.is_watched = false;
+    if (theap != mine) memset(&theap->watch.life, 0, sizeof(theap->watch.life));
   }
   if (!is_watched) return;
-  mine->is_watched = true;
+  mine->watch.is_watched = true;
   ended_enqueue(mine);
 }
 
 void _mi_ended_lock(void) {
   _mi_lock_acquire(&ended_lock);
   mi_theap_t* mine = _mi_theap_backing();
-  if (mine == NULL || !mine->is_watched) return;
-  _mi_prim_thread_life_end(&mine->life);
+  if (mine == NULL || !mine->watch.is_watched) return;
+  _mi_prim_thread_life_end(&mine->watch.life);
   ended_paused = mine;
 }
 
 void _mi_ended_unlock(void) {
   mi_theap_t* mine = ended_paused;
   ended_paused = NULL;
-  if (mine != NULL && _mi_prim_thread_life_begin(&mine->life) != 0) { // else it would be taken for ended
+  if (mine != NULL && _mi_prim_thread_life_begin(&mine->watch.life) != 0) { // else it would be taken for ended
     ended_remove(mine);
-    mine->is_watched = false;
+    mine->watch.is_watched = false;
   }
   _mi_lock_release(&ended_lock);
 }

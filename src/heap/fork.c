@@ -108,7 +108,7 @@ void _mi_fork_unlock_all(void) {
 // A life is over while its thread forks (E3), which takes a lock.
 static bool fork_is_lone(void) {
   const mi_theap_t* mine = _mi_theap_backing();
-  return fork_n_lone > 0 || (_mi_prim_thread_is_alone() && (mine == NULL || !mine->is_watched));
+  return fork_n_lone > 0 || (_mi_prim_thread_is_alone() && (mine == NULL || !mine->watch.is_watched));
 }
 
 static void fork_prepare(void) {
@@ -262,7 +262,7 @@ static void fork_forget_kept(mi_theap_t* theap, void* mine) {
 }
 
 static void fork_add_kept(mi_theap_t* theap, void* sum) {
-  *(size_t*)sum += mi_load_relaxed(&theap->kept.n_allowed) + theap->n_grown_slices;
+  *(size_t*)sum += mi_load_relaxed(&theap->kept.n_allowed) + theap->grown.n_slices;
 }
 
 // Threads that are lost may have been changing these numbers.

@@ -27,9 +27,9 @@ static void free_overflowed(mi_theap_t* theap, mi_page_t* page) {
 
 // Counts n more frees past the bins.
 static mi_always_inline void free_look(mi_theap_t* theap, size_t n) {
-  theap->n_slow_frees += (uint32_t)n;
-  if (mi_likely(theap->n_slow_frees < MI_FREES_PER_LOOK)) return;
-  theap->n_slow_frees = 0;
+  theap->trim.n_slow_frees += (uint32_t)n;
+  if (mi_likely(theap->trim.n_slow_frees < MI_FREES_PER_LOOK)) return;
+  theap->trim.n_slow_frees = 0;
   _mi_trim_some(theap);
 }
 

@@ -11,14 +11,14 @@ static size_t grow_slices(size_t cls, size_t n) {
 
 // May the bins of the theap, of this class and those like it, count for so much more?
 static bool grow_may(const mi_theap_t* theap, size_t cls, size_t n_slices) {
-  if (_mi_grow_is_alone(cls)) return theap->n_grown_alone + n_slices <= MI_GROW_ALONE_SLICES;
-  return theap->n_grown_slices - theap->n_grown_alone + n_slices <= MI_GROW_SLICES;
+  if (_mi_grow_is_alone(cls)) return theap->grown.n_alone + n_slices <= MI_GROW_ALONE_SLICES;
+  return theap->grown.n_slices - theap->grown.n_alone + n_slices <= MI_GROW_SLICES;
 }
 
 // The bins of the theap count for n slices more.
 static void grow_count(mi_theap_t* theap, size_t cls, size_t n_slices) {
-  theap->n_grown_slices += n_slices;
-  if (_mi_grow_is_alone(cls)) theap->n_grown_alone += n_slices;
+  theap->grown.n_slices += n_slices;
+  if (_mi_grow_is_alone(cls)) theap->grown.n_alone += n_slices;
 }
 
 void _mi_grow_bin(mi_theap_t* theap, size_t cls) {

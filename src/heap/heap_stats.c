@@ -94,7 +94,7 @@ static mi_may_race void stats_take_off_theap(mi_heap_stats_t* stats, const mi_th
 // Its blocks are of the main heap, whichever heap the thread has that freed them.
 static mi_may_race void stats_take_off_quarantine(mi_heap_stats_t* stats, const mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    const mi_block_t* block = theap->quarantine[i];
+    const mi_block_t* block = theap->quarantine.blocks[i];
     if (block != NULL) stats_take_off_page(stats, _mi_page_at(block), 1);
   }
 }

@@ -63,7 +63,7 @@ void _mi_outbox_push(mi_page_t* page, mi_block_t* block) {
 static void outbox_close(mi_theap_t* theap, mi_batch_t* batch) {
   mi_page_t* page = batch->page;
   batch->page = NULL;
-  theap->n_slow_frees += batch->count - 1; // the one that closes it is counted by itself
+  theap->trim.n_slow_frees += batch->count - 1; // the one that closes it is counted by itself
   outbox_push(theap, page, batch->first, batch->last, batch->count);
 }
 

@@ -2,7 +2,7 @@
 #include "quarantine.h"
 
 mi_cold void _mi_quarantine_seed(mi_theap_t* thread) {
-  thread->quarantine_random = _mi_block_random(thread) | 1;
+  thread->quarantine.random = _mi_block_random(thread) | 1;
 }
 
 void _mi_quarantine_free(mi_page_t* slice, void* p) {
@@ -18,8 +18,8 @@ void _mi_quarantine_free(mi_page_t* slice, void* p) {
 void _mi_quarantine_flush(mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
     _mi_presence_enter(theap);
-    mi_block_t* block = theap->quarantine[i];
-    theap->quarantine[i] = NULL;
+    mi_block_t* block = theap->quarantine.blocks[i];
+    theap->quarantine.blocks[i] = NULL;
     _mi_presence_leave(theap);
     if (block != NULL) quarantine_let_go(theap, block);
   }
@@ -27,8 +27,8 @@ void _mi_quarantine_flush(mi_theap_t* theap) {
 
 void _mi_quarantine_take_back(mi_theap_t* theap) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    mi_block_t* block = theap->quarantine[i];
-    theap->quarantine[i] = NULL;
+    mi_block_t* block = theap->quarantine.blocks[i];
+    theap->quarantine.blocks[i] = NULL;
     if (block == NULL) continue;
     mi_page_t* slice = _mi_page_at(block);
     quarantine_check(slice, block);

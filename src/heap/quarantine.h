@@ -36,18 +36,18 @@ static mi_always_inline void quarantine_let_go(mi_theap_t* thread, mi_block_t* b
 
 // The place that the next block takes.
 static mi_always_inline mi_block_t** quarantine_place(mi_theap_t* thread) {
-  return &thread->quarantine[thread->quarantine_random >> 32 & (MI_QUARANTINE_SIZE - 1)];
+  return &thread->quarantine.blocks[thread->quarantine.random >> 32 & (MI_QUARANTINE_SIZE - 1)];
 }
 
 // The block waits, and the one that was in its place goes on.  Then another place is chosen, of a thread's own sequence of numbers
 // (D. Knuth's MMIX).  What waits there is likely not in the cache any more: it will be when it is needed.
 static mi_always_inline void _mi_quarantine_swap(mi_theap_t* thread, void* p) {
   _mi_trim_enter(thread);
-  if (mi_unlikely(thread->quarantine_random == 0)) _mi_quarantine_seed(thread);
+  if (mi_unlikely(thread->quarantine.random == 0)) _mi_quarantine_seed(thread);
   mi_block_t** place = quarantine_place(thread);
   mi_block_t*  block = *place;
   *place = (mi_block_t*)p;
-  thread->quarantine_random = thread->quarantine_random * 6364136223846793005u + 1442695040888963407u;
+  thread->quarantine.random = thread->quarantine.random * 6364136223846793005u + 1442695040888963407u;
   mi_prefetch_w(*quarantine_place(thread));
   _mi_presence_leave(thread);
   if (mi_likely(block != NULL)) quarantine_let_go(thread, block);

@@ -69,10 +69,10 @@ void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
 }
 
 void _mi_queue_note_left_any(mi_theap_t* theap) {
-  mi_store_relaxed(&theap->has_left, false);
+  mi_store_relaxed(&theap->left.any, false);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     mi_class_state_t* state = &theap->classes[cls];
-    state->n_pages -= (uint32_t)mi_min(state->n_pages, mi_exchange_relaxed(&theap->n_left[cls], 0u));
+    state->n_pages -= (uint32_t)mi_min(state->n_pages, mi_exchange_relaxed(&theap->left.n[cls], 0u));
   }
 }
 
@@ -199,7 +199,7 @@ void _mi_queue_release(mi_theap_t* theap, size_t cls, size_t* n) {
   for (; *n > 0 && state->full.first != NULL; (*n)--) queue_release_page(theap, &state->full, state->full.first);
   if (*n == 0) return;
   state->n_pages = state->n_fills = 0;
-  mi_store_relaxed(&theap->n_left[cls], 0u);
+  mi_store_relaxed(&theap->left.n[cls], 0u);
 }
 
 void _mi_queue_release_all(mi_theap_t* theap) {

@@ -42,7 +42,7 @@ void _mi_queue_is_empty(mi_theap_t* theap, mi_page_t* page);
 mi_cold void _mi_queue_note_left_any(mi_theap_t* theap);
 
 static inline void _mi_queue_note_left(mi_theap_t* theap) {
-  if (mi_unlikely(mi_load_relaxed(&theap->has_left))) _mi_queue_note_left_any(theap);
+  if (mi_unlikely(mi_load_relaxed(&theap->left.any))) _mi_queue_note_left_any(theap);
 }
 
 // Its home loses an empty page that the caller has claimed.  `theap` NULL: a thread without one.

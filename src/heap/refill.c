@@ -75,7 +75,7 @@ static mi_page_t* refill_make_page(mi_theap_t* theap, size_t cls) {
 // A new page in exchange for other memory, as far as there is any: what the theap keeps and does not need, spare pages, and, if the page is
 // not backed yet, memory that is free and backed.
 static mi_page_t* refill_exchange(mi_theap_t* theap, size_t cls) {
-  if (theap->n_grown_slices > 0) _mi_trim_grown(theap);
+  if (theap->grown.n_slices > 0) _mi_trim_grown(theap);
   _mi_trim_wide(theap, cls);
   if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
   mi_page_t* page = refill_make_page(theap, cls);

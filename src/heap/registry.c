@@ -38,7 +38,7 @@ void _mi_registry_visit(void (*visit)(mi_theap_t* theap, void* arg), void* arg) 
 }
 
 static void registry_visit_list(mi_theap_t* theap, void (*visit)(mi_theap_t* theap)) {
-  for (; theap != NULL; theap = theap->thread_next) visit(theap);
+  for (; theap != NULL; theap = theap->in_thread.next) visit(theap);
 }
 
 void _mi_registry_visit_own(void (*visit)(mi_theap_t* theap)) {

@@ -106,9 +106,9 @@ static void sparse_make_of(mi_theap_t* theap, size_t cls, size_t* n, size_t* n_l
 static void sparse_make(mi_theap_t* theap, size_t for_cls, size_t n) {
   size_t n_looks = SPARSE_LOOKS;
   for (size_t i = 0; i < MI_CLASS_COUNT && n > 0 && n_looks > 0; i++) {
-    theap->sparse_cls = (theap->sparse_cls + 1) % MI_CLASS_COUNT;
-    if (theap->sparse_cls != for_cls && _mi_gaps_fits(theap->sparse_cls))
-      sparse_make_of(theap, theap->sparse_cls, &n, &n_looks);
+    theap->sparse.made_cls = (theap->sparse.made_cls + 1) % MI_CLASS_COUNT;
+    if (theap->sparse.made_cls != for_cls && _mi_gaps_fits(theap->sparse.made_cls))
+      sparse_make_of(theap, theap->sparse.made_cls, &n, &n_looks);
   }
   size_t n_looked = SPARSE_LOOKS - n_looks,
          n_left = theap->sparse.n_to_make - mi_min(theap->sparse.n_to_make, n_looked);
@@ -168,7 +168,7 @@ static void sparse_look(mi_theap_t* theap, size_t cls) {
   _mi_gaps_collect(theap, SPARSE_PAGES);
   bool   has_more = sparse_has_more(theap);
   size_t n_pages = sparse_n_pages(theap);
-  theap->n_to_look = (uint32_t)(has_more ? 0 : mi_max(SPARSE_PERIOD_ELSE, n_pages / SPARSE_PERIOD_SHARE));
+  theap->sparse.n_to_look = (uint32_t)(has_more ? 0 : mi_max(SPARSE_PERIOD_ELSE, n_pages / SPARSE_PERIOD_SHARE));
   if (theap->sparse.n_to_make > 0)
     sparse_make(theap, cls, mi_clamp(n_pages / SPARSE_PAGES_SHARE, SPARSE_PAGES, SPARSE_PAGES_MOST));
   if (sparse_n_queued(theap) <= SPARSE_COUNTS) theap->sparse.n_to_make = 0; // they are counted again at once
@@ -191,8 +191,8 @@ mi_chain_t _mi_sparse_take(mi_theap_t* theap, size_t cls) {
   chain = sparse_take_own(theap, cls);
   if (chain.first != NULL) return chain;
   if (theap->gaps != NULL) theap->gaps->n_quiet = 0; // gaps.h, GP7
-  if (++theap->n_page_requests < mi_max(SPARSE_PERIOD, theap->n_to_look)) return chain;
-  theap->n_page_requests = 0;
+  if (++theap->sparse.n_requests < mi_max(SPARSE_PERIOD, theap->sparse.n_to_look)) return chain;
+  theap->sparse.n_requests = 0;
   sparse_look(theap, cls);
   return sparse_take_own(theap, cls);
 }
@@ -212,8 +212,8 @@ mi_chain_t _mi_sparse_take_shared(mi_theap_t* theap, size_t cls) {
     if ((page = _mi_pool_adopt(MI_POOL_GAPS, theap)) == NULL) break;
     if (_mi_gaps_adopt(theap, page)) chain = _mi_gaps_take(theap, cls);
   }
-  if (chain.first != NULL || ++theap->n_page_misses < SPARSE_PERIOD) return chain;
-  theap->n_page_misses = 0;
+  if (chain.first != NULL || ++theap->sparse.n_misses < SPARSE_PERIOD) return chain;
+  theap->sparse.n_misses = 0;
   sparse_look_at_shared(theap, cls);
   return sparse_take_own(theap, cls);
 }

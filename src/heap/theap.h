@@ -16,7 +16,7 @@
 // H6  `thread` is the backing theap of the thread that has this one (its own address in a backing theap): the identity of
 //     that thread.  NULL while no thread has it.  So a thread that finds its own backing theap there has the theap, and no other does.
 // H7  Outside of slow paths, slots + (blocks in the bin) is the bin's `total`.
-// H8  A thread that gives back or takes over a page whose home is another theap counts it in that theap's `n_left`.  The thread of that
+// H8  A thread that gives back or takes over a page whose home is another theap counts it in that theap's `left`.  The thread of that
 //     theap subtracts it from `n_pages` now and then: otherwise a theap whose pages others empty would seem to have all that it ever made.
 #pragma once
 
@@ -118,14 +118,70 @@ typedef enum mi_theap_count_e {
   MI_THEAP_COUNTS
 } mi_theap_count_t;
 
-// How far a theap is with a look at its pages (sparse.h, SP5).
+// When bins and pages of unused classes are looked at (trim.h).
+typedef struct mi_theap_trim_s {
+  uint32_t round;        // the last one in which it was trimmed as a whole
+  uint32_t n_slow_frees; // counts to the next look at unused bins
+  uint32_t n_looks;      // at unused bins: they tell which bins are next
+  uint32_t next_grown;   // class at which the next look at grown bins begins
+  uint32_t wide_classes; // a bit for each wide class of which it ever made a page (TI3)
+} mi_theap_trim_t;
+
+// What grown bins count for (grow.h).
+typedef struct mi_theap_grown_s {
+  size_t n_slices;
+  size_t n_alone; // of these, those of blocks that have a page each
+} mi_theap_grown_t;
+
+// How far a theap is with a look at its pages (sparse.h, SP5), and when it begins with the next.
 typedef struct mi_sparse_s {
-  size_t   n_free;    // free bytes that were counted so far
-  uint32_t cls;       // class at which counting goes on
-  uint32_t n_left;    // pages of that class that are still to be counted
-  uint32_t n_to_make; // pages to be looked at before they are counted again
-  bool     is_begun;  // counting the pages of the class has begun
+  size_t   n_free;     // free bytes that were counted so far
+  uint32_t cls;        // class at which counting goes on
+  uint32_t n_left;     // pages of that class that are still to be counted
+  uint32_t n_to_make;  // pages to be looked at before they are counted again
+  bool     is_begun;   // counting the pages of the class has begun
+  uint32_t n_requests; // for a page, since it last looked at its pages
+  uint32_t n_to_look;  // at so many requests it looks at its pages
+  uint32_t made_cls;   // the class of which it last made gap pages
+  uint32_t n_misses;   // requests that no page had room for, since it last looked at shared pages
 } mi_sparse_t;
+
+// Whether the thread of a backing theap has ended without saying so (ended.h).
+typedef struct mi_theap_watch_s {
+  mi_prim_life_t life;
+  mi_theap_t*    next;
+  mi_theap_t*    prev;
+  bool           is_watched; // this holds, and what is above is in use
+} mi_theap_watch_t;
+
+// A place in a list.
+typedef struct mi_theap_link_s {
+  mi_theap_t*  next;
+  mi_theap_t** at; // what points to the theap
+} mi_theap_link_t;
+
+// While no thread has the theap: among the warm ones (warm.h), or among the vacant ones of its heap (vacant.h).
+typedef struct mi_theap_warm_s {
+  mi_theap_t* next;
+  uint32_t    n_slices; // what it counts for
+} mi_theap_warm_t;
+
+typedef struct mi_theap_vacant_s {
+  uint64_t since;      // how many theaps had become vacant when it did (VA4)
+  uint64_t seen_round; // the vacant round in which it was last not vacant, or seen to be a home
+} mi_theap_vacant_t;
+
+// The blocks that a thread has freed and that may not be used again yet (quarantine.h).
+typedef struct mi_theap_quarantine_s {
+  mi_block_t* blocks[MI_QUARANTINE_SIZE];
+  uint64_t    random;
+} mi_theap_quarantine_t;
+
+// H8: pages of which it is the home, and that other threads gave back or took over.
+typedef struct mi_theap_left_s {
+  mi_atomic(bool)     any;
+  mi_atomic(uint32_t) n[MI_CLASS_COUNT];
+} mi_theap_left_t;
 
 // The cache in which a thread first looks for its theap of a heap, by the lowest bits of the heap's id.
 typedef mi_directory_entry_t mi_theap_cached_t;
@@ -133,70 +189,63 @@ typedef mi_directory_entry_t mi_theap_cached_t;
 #define MI_THEAP_CACHE_SIZE 8 // a power of two
 
 struct mi_theap_s {
+  // Read by fast paths and by those who revoke it.
   mi_bin_t               bins[MI_CLASS_COUNT]; // first: the offset of a bin counts from here
   mi_atomic(mi_theap_t*) thread;               // H6
   mi_atomic(uint32_t)    presence;             // mi_presence_t
   mi_atomic(uint32_t)    revoked;              // mi_revoked_t
   mi_atomic(bool)        is_closed;            // its bins were closed by others; set under _mi_idle_lock
-  bool                   has_deleted;          // pages were given back since the last look at the purge policy
-  bool                   has_trimmed;          // ... and bins were looked at
-  bool                   was_emptied;    // a round has shared its pages since it last looked at shared ones (sparse.h)
-  uint32_t               round;          // of the last time that it was trimmed as a whole (trim.h)
-  uint32_t               n_slow_frees;   // counts to the next look at unused bins
-  uint32_t               n_trims;        // looks at unused bins: they tell which bins are next
-  uint32_t               next_grown;     // class at which the next look at grown bins begins
-  uint32_t               wide_classes;   // a bit for each wide class of which it ever made a page (trim.h, TI3)
-  size_t                 n_grown_slices; // slices that its grown bins count for (grow.h)
-  size_t                 n_grown_alone;  // of these, those of blocks that have a page each
-  uint32_t               n_slow;         // slow mallocs: the heartbeat of deferred frees; its own thread only
-  // Of a backing theap only:
-  mi_kept_t              kept;                       // large blocks that its thread freed last (large.h, L3)
-  mi_theap_cached_t      cache[MI_THEAP_CACHE_SIZE]; // of its own thread
-  mi_directory_t         directory;                  // the other theaps of the thread, except those that are retired
-  mi_subproc_t*          subproc;                    // written by its own thread, under the registry lock
-  mi_atomic(bool)        has_retired;                // `retired` is not empty
-  bool                   is_watched;                 // heap/ended.h: this and what follows
-  mi_prim_life_t         life;
-  mi_theap_t*            ended_next;
-  mi_theap_t*            ended_prev;
-  mi_theap_t*            retired; // first of the thread's theaps whose heap has ended
-  size_t                 number;  // how many theaps were made before it; 0 if it was made while its thread forks
-  // Under the registry lock.  An `at` is what points to the theap in the list that has it.
-  mi_atomic(mi_heap_t*)  heap;      // NULL: of none; read by its thread without the lock
-  mi_heap_t*             ended;     // the heap that it served until that heap ended (heap.h, Q8)
-  uint64_t               heap_id;   // of the heap for which its thread got it
-  mi_theap_t*            heap_next; // among the theaps of the heap
-  mi_theap_t**           heap_at;
-  mi_theap_t*      thread_next; // the other theaps of the thread, beginning with the backing theap; or the retired ones
-  mi_theap_t**     thread_at;
-  mi_theap_t*      next;         // in the registry
-  mi_theap_t*      warm_next;    // among the warm ones (warm.h)
-  uint32_t         n_warm;       // slices that it counts for while it is warm
-  uint64_t         vacant_since; // how many theaps had become vacant when it did (vacant.h, VA4)
-  uint64_t         seen_round;   // the vacant round in which it was last not vacant, or seen to be a home (vacant.c)
-  mi_atomic(bool)  is_live;      // a thread has it
-  mi_atomic(bool)  is_late;      // threads past their exit share it; read without the lock by rounds
-  bool             is_orphan;    // its thread did not survive a fork
-  mi_block_t*      quarantine[MI_QUARANTINE_SIZE]; // of a backing theap (heap/quarantine.h)
-  uint64_t         quarantine_random;
-  mi_class_state_t classes[MI_CLASS_COUNT];
-  mi_batch_t       outbox[MI_OUTBOX_SIZE];
-  mi_atomic(uint64_t) counts[MI_THEAP_COUNTS];
-  mi_bin_t            returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
-  uint16_t            return_offset;           // the offset from a bin to its return bin; 0: the theap is not counted
-  mi_bin_t            no_slots;                // always empty and without slots: the bin of gap pages (gaps.h)
-  mi_drain_t          drains[MI_DRAINS];       // by the lowest bits of the class
-  mi_sampler_t*       sampler;                 // of its own thread; NULL: it never needed one (heap/sampler.h)
-  mi_gaps_t*          gaps;                    // NULL: it never had any
-  const void*         wrong_free; // an address freed into a gap page that is no block: to be reported (gaps.h, GP6)
-  uint32_t            n_page_requests; // requests for a page since it last looked at its pages (sparse.h)
-  uint32_t            n_to_look;       // at so many requests it looks at its pages
-  uint32_t            sparse_cls;      // the class of which it last made gap pages
-  mi_sparse_t         sparse;          // how far it is with a look at its pages
-  uint32_t            n_page_misses;   // requests that no page had room for, since it last looked at shared pages
-  mi_written_t        written;         // which classes fill their pages of several slices
-  mi_atomic(bool)     has_left;        // H8
-  mi_atomic(uint32_t) n_left[MI_CLASS_COUNT];
+
+  // What its thread is to look at, and when (H2).
+  bool             has_deleted; // pages were given back since the last look at the purge policy
+  bool             has_trimmed; // ... and bins were looked at
+  bool             was_emptied; // a round has shared its pages since it last looked at shared ones (sparse.h)
+  mi_theap_trim_t  trim;
+  mi_theap_grown_t grown;
+  uint32_t         n_slow; // slow mallocs: the heartbeat of deferred frees; its own thread only
+
+  // Of a backing theap only: what belongs to its thread.
+  mi_kept_t         kept;                       // large blocks that it freed last (large.h, L3)
+  mi_theap_cached_t cache[MI_THEAP_CACHE_SIZE]; // of its own thread
+  mi_directory_t    directory;                  // the other theaps of the thread, except those that are retired
+  mi_subproc_t*     subproc;                    // written by its own thread, under the registry lock
+  mi_theap_watch_t  watch;
+  mi_theap_t*       retired; // first of the thread's theaps whose heap has ended
+  size_t            number;  // how many theaps were made before it; 0 if it was made while its thread forks
+
+  // Which heap and which thread have it, and in which lists it is: under the registry lock.
+  mi_atomic(mi_heap_t*) heap;      // NULL: of none; read by its thread without the lock
+  mi_heap_t*            ended;     // the heap that it served until that heap ended (heap.h, Q8)
+  uint64_t              heap_id;   // of the heap for which its thread got it
+  mi_theap_link_t       in_heap;   // among the theaps of the heap
+  mi_theap_link_t       in_thread; // among those of the thread, beginning with the backing theap; or the retired ones
+  mi_theap_t*           next;      // in the registry
+  mi_theap_warm_t       warm;
+  mi_theap_vacant_t     vacant;
+  mi_atomic(bool)       is_live;     // a thread has it
+  mi_atomic(bool)       is_late;     // threads past their exit share it; read without the lock by rounds
+  bool                  is_orphan;   // its thread did not survive a fork
+  mi_atomic(bool)       has_retired; // `retired` is not empty; without the lock
+
+  // What slow paths use of its classes and pages (H2).
+  mi_theap_quarantine_t quarantine; // of a backing theap
+  mi_class_state_t      classes[MI_CLASS_COUNT];
+  mi_batch_t            outbox[MI_OUTBOX_SIZE];
+  mi_atomic(uint64_t)   counts[MI_THEAP_COUNTS];
+
+  // Bins beside those of its classes.
+  mi_bin_t   returns[MI_CLASS_COUNT]; // where frees go while it is counted (counted.h)
+  uint16_t   return_offset;           // the offset from a bin to its return bin; 0: the theap is not counted
+  mi_bin_t   no_slots;                // always empty and without slots: the bin of gap pages (gaps.h)
+  mi_drain_t drains[MI_DRAINS];       // by the lowest bits of the class
+
+  // What few theaps need.
+  mi_sampler_t*   sampler;    // of its own thread; NULL: it never needed one (heap/sampler.h)
+  mi_gaps_t*      gaps;       // NULL: it never had any
+  const void*     wrong_free; // an address freed into a gap page that is no block: to be reported (gaps.h, GP6)
+  mi_sparse_t     sparse;
+  mi_written_t    written; // which classes fill their pages of several slices
+  mi_theap_left_t left;
 };
 
 // bin_offset of a page of a counted theap is larger by this than that of others (counted.h).
@@ -290,8 +339,8 @@ static inline void _mi_theap_count(mi_theap_t* theap, mi_theap_count_t what, siz
 
 // H8: a page of the class has another home from now on, or none.
 static inline void _mi_theap_count_left(mi_theap_t* home, size_t cls) {
-  mi_fetch_add_relaxed(&home->n_left[cls], 1u);
-  mi_store_relaxed(&home->has_left, true);
+  mi_fetch_add_relaxed(&home->left.n[cls], 1u);
+  mi_store_relaxed(&home->left.any, true);
 }
 
 // The heap that the theap serves.  That heap may end at any time, and the theap serves the main heap then (heap.h, Q8).

@@ -50,16 +50,16 @@ static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
 }
 
 void _mi_trim_some(mi_theap_t* theap) {
-  size_t first = theap->n_trims++ * TRIM_BINS;
+  size_t first = theap->trim.n_looks++ * TRIM_BINS;
   for (size_t i = 0; i < TRIM_BINS; i++) trim_bin(theap, (first + i) % MI_CLASS_COUNT);
-  trim_drain(theap, &theap->drains[theap->n_trims % MI_DRAINS]);
+  trim_drain(theap, &theap->drains[theap->trim.n_looks % MI_DRAINS]);
   _mi_trim_by_round(theap);
-  theap->has_trimmed = (theap->n_trims % TRIM_PER_POLL == 0);
+  theap->has_trimmed = (theap->trim.n_looks % TRIM_PER_POLL == 0);
 }
 
 void _mi_trim_grown(mi_theap_t* theap) {
   for (size_t i = 0; i < TRIM_GROWN; i++) {
-    size_t cls = theap->next_grown++ % MI_CLASS_COUNT;
+    size_t cls = theap->trim.next_grown++ % MI_CLASS_COUNT;
     if (theap->classes[cls].n_grown > 0) trim_bin(theap, cls);
   }
 }
@@ -72,9 +72,9 @@ static size_t trim_bin_bytes(const mi_theap_t* theap, size_t cls) {
 
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   size_t   n_idle = 0, n_held = 0;
-  uint32_t classes = theap->wide_classes;
+  uint32_t classes = theap->trim.wide_classes;
   if (for_cls < MI_CLASS_WIDE) return;
-  theap->wide_classes = classes | (uint32_t)1 << (for_cls - MI_CLASS_WIDE);
+  theap->trim.wide_classes = classes | (uint32_t)1 << (for_cls - MI_CLASS_WIDE);
   for (uint32_t rest = classes; rest != 0; rest &= rest - 1) {
     size_t cls = MI_CLASS_WIDE + mi_ctz32(rest);
     n_held += theap->classes[cls].n_pages * _mi_size_class_info[cls].n_slices * MI_SLICE_SIZE;
@@ -87,8 +87,8 @@ void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
 
 mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads) {
   size_t n_idle = _mi_size_class_block(cls);
-  theap->wide_classes |= (uint32_t)1 << (cls - MI_CLASS_WIDE);
-  for (uint32_t rest = theap->wide_classes; rest != 0; rest &= rest - 1)
+  theap->trim.wide_classes |= (uint32_t)1 << (cls - MI_CLASS_WIDE);
+  for (uint32_t rest = theap->trim.wide_classes; rest != 0; rest &= rest - 1)
     n_idle += trim_bin_bytes(theap, MI_CLASS_WIDE + mi_ctz32(rest));
   return n_idle <= TRIM_WIDE_ALL / n_threads;
 }
@@ -111,7 +111,7 @@ static void trim_empty_bin(mi_theap_t* theap, size_t cls) {
 }
 
 void _mi_trim_for_run(mi_theap_t* theap) {
-  uint32_t classes = theap->wide_classes;
+  uint32_t classes = theap->trim.wide_classes;
   if (classes == 0) return;
   _mi_presence_enter(theap);
   for (; classes != 0; classes &= classes - 1) trim_empty_bin(theap, MI_CLASS_WIDE + mi_ctz32(classes));
@@ -144,5 +144,5 @@ mi_cold void _mi_trim_all(mi_theap_t* theap) {
     _mi_outbox_flush(theap); // a few blocks keep as many pages
   }
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) theap->classes[cls].slots_then = trim_slots(theap, cls);
-  theap->round = round;
+  theap->trim.round = round;
 }

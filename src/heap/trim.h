@@ -46,7 +46,7 @@ mi_cold void _mi_trim_all(mi_theap_t* theap);
 
 // TI2, if a round has begun since the thread last did that.
 static inline void _mi_trim_by_round(mi_theap_t* theap) {
-  if (mi_unlikely(theap->round != mi_load_relaxed(&_mi_event_round))) _mi_trim_all(theap);
+  if (mi_unlikely(theap->trim.round != mi_load_relaxed(&_mi_event_round))) _mi_trim_all(theap);
 }
 
 // Enters for a free.  A thread that a round has asked for trims at once: what it frees may never take it to a slow path.

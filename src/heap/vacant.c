@@ -27,23 +27,23 @@ static size_t         vacant_n_found;
 // ---- lists ----------------------------------------------------------------------------------------------------------
 
 void _mi_vacant_link(mi_theap_t** list, mi_theap_t* theap) {
-  theap->heap_next = *list;
-  theap->heap_at = list;
-  if (*list != NULL) (*list)->heap_at = &theap->heap_next;
+  theap->in_heap.next = *list;
+  theap->in_heap.at = list;
+  if (*list != NULL) (*list)->in_heap.at = &theap->in_heap.next;
   *list = theap;
 }
 
 void _mi_vacant_unlink(mi_theap_t* theap) {
-  *theap->heap_at = theap->heap_next;
-  if (theap->heap_next != NULL) theap->heap_next->heap_at = theap->heap_at;
-  theap->heap_next = NULL;
-  theap->heap_at = NULL;
+  *theap->in_heap.at = theap->in_heap.next;
+  if (theap->in_heap.next != NULL) theap->in_heap.next->in_heap.at = theap->in_heap.at;
+  theap->in_heap.next = NULL;
+  theap->in_heap.at = NULL;
 }
 
 void _mi_vacant_put(mi_theap_t* theap) {
   mi_heap_t* heap = _mi_theap_heap(theap);
-  theap->seen_round = vacant_round;
-  theap->vacant_since = ++vacant_n_put;
+  theap->vacant.seen_round = vacant_round;
+  theap->vacant.since = ++vacant_n_put;
   _mi_vacant_unlink(theap);
   _mi_vacant_link(&heap->vacant, theap);
 }
@@ -68,7 +68,7 @@ static void vacant_mark(void) {
   _mi_lock_acquire(&_mi_region_lock);
   for (mi_page_t* page; (page = _mi_walk_some(&vacant_walk, &n_steps)) != NULL;) {
     mi_theap_t* home = mi_load_relaxed(&page->home);
-    if (home != NULL) home->seen_round = vacant_round; // NULL: a large block
+    if (home != NULL) home->vacant.seen_round = vacant_round; // NULL: a large block
   }
   _mi_lock_release(&_mi_region_lock);
   if (n_steps == 0) return;
@@ -80,7 +80,7 @@ static void vacant_sort(void) {
   for (size_t i = 0; i < VACANT_THEAPS && vacant_next != NULL; i++) {
     mi_theap_t* theap = vacant_next;
     vacant_next = theap->next;
-    if (_mi_theap_is_live(theap) || theap->is_orphan || theap->seen_round == vacant_round) continue;
+    if (_mi_theap_is_live(theap) || theap->is_orphan || theap->vacant.seen_round == vacant_round) continue;
     if (_mi_theap_heap(theap) == NULL) continue;
     _mi_vacant_set_unused(theap);
     vacant_n_found++;
@@ -99,7 +99,7 @@ static void vacant_go_on(void) {
 // At most MI_VACANT_REST theaps have to be passed.
 static mi_theap_t* vacant_rested(mi_heap_t* heap) {
   mi_theap_t* theap = heap->vacant;
-  while (theap != NULL && vacant_n_put - theap->vacant_since < MI_VACANT_REST) theap = theap->heap_next;
+  while (theap != NULL && vacant_n_put - theap->vacant.since < MI_VACANT_REST) theap = theap->in_heap.next;
   return theap;
 }
 

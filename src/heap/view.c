@@ -70,7 +70,7 @@ static void view_mark_outbox(mi_view_t* view, const mi_theap_t* theap, mi_faults
 static void view_mark_quarantines(mi_view_t* view, mi_faults_t* faults) {
   for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     for (size_t i = 0; i < MI_QUARANTINE_SIZE && !theap->is_orphan; i++) {
-      const mi_block_t* block = theap->quarantine[i];
+      const mi_block_t* block = theap->quarantine.blocks[i];
       if (block != NULL && _mi_page_of(block) == view->page) view_mark(view, block, faults);
     }
   }
@@ -94,7 +94,7 @@ static bool view_mark_sorted(mi_view_t* view, uint64_t waiting, mi_faults_t* fau
 static void view_mark_theaps(mi_view_t* view, uint64_t waiting, mi_faults_t* faults) {
   if (view_mark_sorted(view, waiting, faults)) return;
   bool is_mains = !_mi_page_has(view->page, MI_PAGE_IN_HEAP);
-  for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->heap_next) {
+  for (const mi_theap_t* theap = view->heap->theaps; theap != NULL; theap = theap->in_heap.next) {
     if (theap->is_orphan) continue; // fork.c, F2
     for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
       if (cls == view->cls || view->has_gaps) view_mark_class(view, theap, cls, faults);

@@ -60,13 +60,13 @@ static mi_may_race void waiting_add_theap(const mi_theap_t* theap) {
 static void waiting_add_quarantines(void) {
   for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) {
     for (size_t i = 0; i < MI_QUARANTINE_SIZE && !theap->is_orphan; i++) {
-      if (theap->quarantine[i] != NULL) waiting_add(theap->quarantine[i]);
+      if (theap->quarantine.blocks[i] != NULL) waiting_add(theap->quarantine.blocks[i]);
     }
   }
 }
 
 static void waiting_collect_of(const mi_heap_t* heap) {
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->heap_next) waiting_add_theap(theap);
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->in_heap.next) waiting_add_theap(theap);
   if (MI_HARDENED && heap == &_mi_heap_main) waiting_add_quarantines();
 }
 
@@ -81,7 +81,7 @@ static void waiting_collect(const mi_heap_t* heap) {
 static bool waiting_is_worth(const mi_heap_t* heap) {
   if (heap == NULL) heap = &_mi_heap_main;
   size_t n = (MI_HARDENED && heap == &_mi_heap_main ? mi_load_relaxed(&_mi_registry_n_theaps) : 0);
-  for (const mi_theap_t* theap = heap->theaps; theap != NULL && n <= WAITING_THEAPS; theap = theap->heap_next) n++;
+  for (const mi_theap_t* theap = heap->theaps; theap != NULL && n <= WAITING_THEAPS; theap = theap->in_heap.next) n++;
   return MI_PRIM_VIRTUAL && !MI_TRACK && n > WAITING_THEAPS;
 }
 

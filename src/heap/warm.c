@@ -33,8 +33,8 @@ static size_t warm_slices(const mi_theap_t* theap) {
 static bool warm_push(mi_theap_t* theap, size_t n_slices) {
   if (warm_n_slices + n_slices > MI_WARM_SLICES || !_mi_purge_has_thread()) return false;
   _mi_attach_detach(theap);
-  theap->n_warm = (uint32_t)n_slices;
-  theap->warm_next = warm_first;
+  theap->warm.n_slices = (uint32_t)n_slices;
+  theap->warm.next = warm_first;
   warm_first = theap;
   warm_n_slices += n_slices;
   return true;
@@ -67,11 +67,11 @@ bool _mi_warm_leave(mi_theap_t* backing) {
 // False if it is not among them.
 static bool warm_unlink(mi_theap_t* theap) {
   mi_theap_t** at = &warm_first; // WA3: there are few
-  while (*at != NULL && *at != theap) at = &(*at)->warm_next;
+  while (*at != NULL && *at != theap) at = &(*at)->warm.next;
   if (*at == NULL) return false;
-  *at = theap->warm_next;
-  warm_n_slices -= theap->n_warm;
-  theap->n_warm = 0;
+  *at = theap->warm.next;
+  warm_n_slices -= theap->warm.n_slices;
+  theap->warm.n_slices = 0;
   return true;
 }
 

@@ -101,7 +101,7 @@ static void fork_now(void) {
 
 // The owner looks whether it has sparse pages, as it asks for one of another class.
 static void look_at_pages(size_t size) {
-  owner->n_page_requests = 1000;
+  owner->sparse.n_requests = 1000;
   allocate(1, size);
   free_last(1);
 }

@@ -339,7 +339,7 @@ static void make_gaps(void) {
     theap = mi_load_relaxed(&_mi_page_at(blocks[i].p)->home);
     if ((uintptr_t)blocks[i].p % MI_SLICE_SIZE != 0) free_block(i);
   }
-  theap->n_page_requests = 1000; // it is time to look
+  theap->sparse.n_requests = 1000; // it is time to look
   allocate(8, 4 * KiB);
 }
 

@@ -319,8 +319,8 @@ static void damage_theaps(void) {
   CHECK(dead->heap == heap && !_mi_theap_is_live(dead));
   DAMAGE(theap->thread, 0, "H6");
   DAMAGE(theap->thread, 0x4141414141414141, "H6");
-  DAMAGE(backing->thread_next, 0, "H6: a theap that its thread does not know");
-  DAMAGE(backing->thread_next, 0x4141414141414141, "H6: a theap that its thread does not know");
+  DAMAGE(backing->in_thread.next, 0, "H6: a theap that its thread does not know");
+  DAMAGE(backing->in_thread.next, 0x4141414141414141, "H6: a theap that its thread does not know");
   DAMAGE(theap->is_live, 0, "a theap that no thread has is not empty");
   DAMAGE(dead->bins[5].head, (uintptr_t)blocks[0], "a theap that no thread has is not empty");
   DAMAGE(dead->thread, (uintptr_t)backing, "H6: a theap of a thread that is gone");

@@ -20,11 +20,11 @@ static int start(void* arg) {
 // Each start looks at two; what it releases, a later one may have.
 static bool is_released(const mi_theap_t* theap) {
   thrd_t thread;
-  for (int i = 0; i < 8 && theap->is_watched; i++) {
+  for (int i = 0; i < 8 && theap->watch.is_watched; i++) {
     CHECK_EQ(thrd_create(&thread, &start, NULL), thrd_success);
     CHECK_EQ(thrd_join(thread, NULL), thrd_success);
   }
-  return !theap->is_watched;
+  return !theap->watch.is_watched;
 }
 
 // The main thread has ended, all of it.
@@ -39,7 +39,7 @@ static bool main_is_gone(void) {
 static void* wait_for_main(void* theap) {
   for (int i = 0; i < 12000 && !main_is_gone(); i++) sleep_ms(5);
   CHECK(main_is_gone());
-  CHECK(!((mi_theap_t*)theap)->is_watched);
+  CHECK(!((mi_theap_t*)theap)->watch.is_watched);
   fflush(stdout);
   _exit(check_result());
   return NULL;
@@ -51,7 +51,7 @@ static int fork_and_end(void* theap) {
   bool      is_child = false;
   void*     block = mi_malloc(100);
   *(mi_theap_t**)theap = _mi_theap_backing();
-  CHECK(_mi_theap_backing()->is_watched);
+  CHECK(_mi_theap_backing()->watch.is_watched);
   for (int i = 0; i < 2; i++) {
     fflush(stdout);
     pid_t pid = fork();
@@ -62,7 +62,7 @@ static int fork_and_end(void* theap) {
     is_child = true;
     alarm(200);
   }
-  CHECK(_mi_theap_backing()->is_watched);
+  CHECK(_mi_theap_backing()->watch.is_watched);
   mi_free(block);
   if (is_child) CHECK_EQ(pthread_create(&thread, NULL, &wait_for_main, _mi_theap_backing()), 0);
   return 0;

@@ -45,8 +45,8 @@ static void check_bounds(mi_theap_t* theap) {
     CHECK(_mi_grow_limit(theap, cls) <= _mi_grow_limit_max(cls));
     CHECK(theap->bins[cls].limit <= (int32_t)_mi_grow_limit(theap, cls));
   }
-  CHECK_EQ(theap->n_grown_slices, n_slices);
-  CHECK_EQ(theap->n_grown_alone, n_alone);
+  CHECK_EQ(theap->grown.n_slices, n_slices);
+  CHECK_EQ(theap->grown.n_alone, n_alone);
   CHECK(n_slices - n_alone <= MI_GROW_SLICES && n_alone <= MI_GROW_ALONE_SLICES);
 }
 
@@ -73,7 +73,7 @@ static void check_batches(size_t n, size_t size) {
   check_bounds(_mi_theap_default);
   CHECK(mi_heap_check(NULL));
   mi_collect(true);
-  CHECK_EQ(_mi_theap_default->n_grown_slices, 0);
+  CHECK_EQ(_mi_theap_default->grown.n_slices, 0);
   CHECK_EQ(n_kept(), 0);
   check_bounds(_mi_theap_default);
 }
@@ -131,7 +131,7 @@ static void check_thread(bool sleeps) {
     sleep_ms(20);
   }
   mi_theap_t* theap = mi_load_relaxed(&sleeper);
-  if (sleeps) CHECK_EQ(theap->n_grown_slices, 0);
+  if (sleeps) CHECK_EQ(theap->grown.n_slices, 0);
   if (sleeps) CHECK_EQ(n_kept(), 0);
   mi_store_release(&step, 2u);
   pthread_join(thread, NULL);

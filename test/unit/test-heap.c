@@ -131,7 +131,7 @@ static void check_delete(void) {
   mi_heap_delete(heap);
   CHECK(!_mi_heap_is_live(heap) && heap->pages == NULL && heap->n_pages == 0 && heap->theaps == NULL);
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) CHECK(mi_load_relaxed(&heap->pool.first[cls]) == NULL);
-  CHECK(_mi_theap_backing()->thread_next == NULL);
+  CHECK(_mi_theap_backing()->in_thread.next == NULL);
   CHECK(mi_heap_check(NULL));
   check_and_free(&mine);
   check_and_free(&theirs);
@@ -152,7 +152,7 @@ static void check_destroy(void) {
   CHECK_EQ(page_count(), 0);
   CHECK_EQ(_mi_pool_count().current, n_shared);
   CHECK_EQ(mi_load_relaxed(&_mi_stat_live.malloc_huge.current), n_huge);
-  CHECK(mine.heap->pages == NULL && mine.heap->theaps == NULL && _mi_theap_backing()->thread_next == NULL);
+  CHECK(mine.heap->pages == NULL && mine.heap->theaps == NULL && _mi_theap_backing()->in_thread.next == NULL);
   CHECK(mi_heap_check(NULL));
 }
 
@@ -176,7 +176,7 @@ static void* use_while_ended(void* arg) {
     memset(s->blocks[i], 1, sizes[i]);
   }
   mi_collect(false);
-  CHECK(_mi_theap_default == backing && backing->thread_next == NULL);
+  CHECK(_mi_theap_default == backing && backing->in_thread.next == NULL);
   for (size_t i = 1; i < n_sizes; i++) mi_free(s->blocks[i]);
   pthread_barrier_wait(&s->barrier);
   return NULL;

@@ -12,14 +12,14 @@
 
 static bool waits(const void* p) {
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    if (_mi_theap_backing()->quarantine[i] == p) return true;
+    if (_mi_theap_backing()->quarantine.blocks[i] == p) return true;
   }
   return false;
 }
 
 static size_t n_waiting(void) {
   size_t n = 0;
-  for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) n += (_mi_theap_backing()->quarantine[i] != NULL);
+  for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) n += (_mi_theap_backing()->quarantine.blocks[i] != NULL);
   return n;
 }
 
@@ -75,7 +75,7 @@ static void check_bound(rng_t* r) {
     CHECK_EQ(waits(p), !is_own && block_size <= MI_QUARANTINE_BLOCK_MAX);
   }
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    void* p = _mi_theap_backing()->quarantine[i];
+    void* p = _mi_theap_backing()->quarantine.blocks[i];
     if (p != NULL) n_bytes += _mi_page_block_size(_mi_page_of(p));
   }
   CHECK_FOR(n_bytes <= 512 * KiB && n_waiting() > MI_QUARANTINE_SIZE / 2, "%zu bytes", n_bytes);

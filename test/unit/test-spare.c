@@ -25,7 +25,7 @@ static int64_t n_pages(void) {
 
 // Slices that wait; what else counts as kept is what bins have grown by (grow.h).
 static size_t n_waiting(void) {
-  return _mi_purge_n_backed() - _mi_chunk_purgeable() - _mi_theap_default->n_grown_slices;
+  return _mi_purge_n_backed() - _mi_chunk_purgeable() - _mi_theap_default->grown.n_slices;
 }
 
 static void malloc_all(size_t size) {
@@ -140,7 +140,7 @@ static void* malloc_theirs(void* arg) {
 // Does a free that is not taken by a bin, of a block of another thread, look whether memory is to go back to the system?
 static bool free_looks(void) {
   static size_t n_freed;
-  _mi_theap_default->n_slow_frees = 0; // it does not look for other reasons
+  _mi_theap_default->trim.n_slow_frees = 0; // it does not look for other reasons
   n_calls = 0;
   mi_free(theirs[n_freed]);
   theirs[n_freed] = NULL;

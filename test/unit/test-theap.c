@@ -35,7 +35,7 @@ static size_t in_bin(const mi_theap_t* theap, size_t cls) {
 static size_t in_quarantine(const mi_theap_t* theap, size_t cls) {
   size_t n = 0;
   for (size_t i = 0; i < MI_QUARANTINE_SIZE; i++) {
-    n += (theap->quarantine[i] != NULL && _mi_page_of(theap->quarantine[i])->cls == cls);
+    n += (theap->quarantine.blocks[i] != NULL && _mi_page_of(theap->quarantine.blocks[i])->cls == cls);
   }
   return n;
 }

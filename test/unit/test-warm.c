@@ -68,7 +68,7 @@ static size_t free_left(void) {
 
 static size_t n_warm_slices(void) {
   size_t n = 0;
-  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) n += theap->n_warm;
+  for (const mi_theap_t* theap = _mi_registry_first(); theap != NULL; theap = theap->next) n += theap->warm.n_slices;
   return n;
 }
 
@@ -131,7 +131,7 @@ static void check_more(size_t n_pages) {
   hoard = (hoard_t){.n_pages = n_pages};
   CHECK_EQ(pthread_create(&thread, NULL, &run_hoard, &hoard), 0);
   pthread_join(thread, NULL);
-  CHECK_EQ(hoard.theap->n_warm > 0, is_left);
+  CHECK_EQ(hoard.theap->warm.n_slices > 0, is_left);
   CHECK_EQ(n_warm_slices() > 0, is_left);
   CHECK_EQ(is_empty(hoard.theap), !is_left);
   for (size_t i = 0; i < COUNT_OF(hoard.blocks); i++) mi_free(hoard.blocks[i]);
@@ -150,7 +150,7 @@ static void check_all(void) {
   for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
   CHECK_FOR(n_warm_slices() <= MI_WARM_SLICES, "%zu slices", n_warm_slices());
   for (size_t i = 0; i < n_threads; i++) {
-    if (tasks[i].theap->n_warm > 0) n_warm++;
+    if (tasks[i].theap->warm.n_slices > 0) n_warm++;
     else CHECK(is_empty(tasks[i].theap));
   }
   CHECK_EQ(n_warm > 4, may_leave);
