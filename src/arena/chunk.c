@@ -348,20 +348,20 @@ void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_
   chunk_count_purgeable(region, bits & chunk->dirty_bits, false);
 }
 
-static void chunk_mark(mi_chunk_t* chunk, uint32_t bits, mi_chunk_hold_t hold) {
-  if (mi_likely(hold == MI_CHUNK_HOLDS_DIRTY)) {
+static void chunk_mark(mi_chunk_t* chunk, uint32_t bits, mi_contents_t contents) {
+  if (mi_likely(contents == MI_CONTENTS_DIRTY)) {
     chunk->dirty_bits |= bits;
   }
-  else if (hold != MI_CHUNK_HOLDS_AS_IT_IS) {
+  else if (contents != MI_CONTENTS_AS_BEFORE) {
     chunk->dirty_bits &= ~bits;
-    chunk->stale_bits = (hold == MI_CHUNK_HOLDS_STALE ? chunk->stale_bits | bits : chunk->stale_bits & ~bits);
+    chunk->stale_bits = (contents == MI_CONTENTS_STALE ? chunk->stale_bits | bits : chunk->stale_bits & ~bits);
   }
 }
 
-void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t hold) {
+void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_contents_t contents) {
   mi_chunk_t* chunk = &region->chunks[i];
   mi_assert_internal((chunk->free_bits & bits) == 0);
-  chunk_mark(chunk, bits, hold);
+  chunk_mark(chunk, bits, contents);
   chunk->free_bits |= bits;
   region->refused = 0;
   chunk_count_purgeable(region, bits & chunk->dirty_bits, true);

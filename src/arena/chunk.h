@@ -29,16 +29,16 @@ void _mi_chunk_set_freed(size_t n);
 
 // The contents of slices that are put back: unknown, and backed (DIRTY); zeros, and not backed (ZERO); unknown, but not backed (STALE);
 // or as they were before the slices were taken.
-typedef enum mi_chunk_hold_e {
-  MI_CHUNK_HOLDS_DIRTY,
-  MI_CHUNK_HOLDS_ZERO,
-  MI_CHUNK_HOLDS_STALE,
-  MI_CHUNK_HOLDS_AS_IT_IS
-} mi_chunk_hold_t;
+typedef enum mi_contents_e {
+  MI_CONTENTS_DIRTY,
+  MI_CONTENTS_ZERO,
+  MI_CONTENTS_STALE,
+  MI_CONTENTS_AS_BEFORE
+} mi_contents_t;
 
 // Are they not backed any more?
-static inline bool _mi_chunk_went_back(mi_chunk_hold_t hold) {
-  return hold == MI_CHUNK_HOLDS_ZERO || hold == MI_CHUNK_HOLDS_STALE;
+static inline bool _mi_chunk_went_back(mi_contents_t contents) {
+  return contents == MI_CONTENTS_ZERO || contents == MI_CONTENTS_STALE;
 }
 
 // Is all of it free, and was it ever used?
@@ -70,7 +70,7 @@ size_t _mi_chunk_find_slices(mi_region_t* region, size_t n, mi_chunk_kind_t kind
 // Takes the free slices `bits` of a chunk; a chunk that was wholly free gets that kind.
 void _mi_chunk_take(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_kind_t kind);
 
-void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_chunk_hold_t hold);
+void _mi_chunk_put(mi_region_t* region, size_t i, uint32_t bits, mi_contents_t contents);
 
 // The chunks from `end` on, which are free, were never handed out.
 mi_cold void _mi_chunk_use_less(mi_region_t* region, size_t end);

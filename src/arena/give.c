@@ -9,26 +9,26 @@
 
 // Gives the contents of slices back that were taken for it, without the arena lock.  What the system does with memory of
 // the program's is the program's choice of mapping; nor do we ask again there when it refuses.
-static mi_chunk_hold_t give_contents(mi_region_t* region, size_t slice, size_t n) {
+static mi_contents_t give_contents(mi_region_t* region, size_t slice, size_t n) {
   char*  start = _mi_region_slice_start(region, slice);
   size_t size = n * MI_SLICE_SIZE;
-  if (region->commit == NULL && _mi_region_discard(start, size)) return MI_CHUNK_HOLDS_STALE;
+  if (region->commit == NULL && _mi_region_discard(start, size)) return MI_CONTENTS_STALE;
   if (region->uncommitted != NULL) {
     bool ok = _mi_commit_undo(region, slice, n);
-    if (region->commit != NULL) return MI_CHUNK_HOLDS_STALE;
-    return ok ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_AS_IT_IS; // the next purge asks for what is still committed
+    if (region->commit != NULL) return MI_CONTENTS_STALE;
+    return ok ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE; // the next purge asks for what is still committed
   }
   bool is_given = (region->origin == MI_REGION_GIVEN);
   int  err = (is_given && MI_PRIM_PURGE_MAPS_ANEW ? _mi_prim_discard(start, size) : _mi_prim_purge(start, size));
-  if (is_given) return MI_CHUNK_HOLDS_STALE;
-  return err == 0 ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_AS_IT_IS;
+  if (is_given) return MI_CONTENTS_STALE;
+  return err == 0 ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE;
 }
 
 // False if the system refuses.
 static bool give_run(mi_region_t* region, size_t slice, size_t n) {
-  mi_chunk_hold_t hold = give_contents(region, slice, n);
-  _mi_slices_put(region, slice, n, hold);
-  return _mi_chunk_went_back(hold);
+  mi_contents_t contents = give_contents(region, slice, n);
+  _mi_slices_put(region, slice, n, contents);
+  return _mi_chunk_went_back(contents);
 }
 
 #define GIVE_BATCH 8 // chunks per system call: so much is missing from the arena meanwhile, and may be opened anew

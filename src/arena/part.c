@@ -21,7 +21,7 @@ bool _mi_part_open(mi_region_t* region, size_t n) {
     if (!_mi_space_open_slices(region, n)) return false;
   }
   size_t first = MI_CHUNK_SLICES - region->n_missing - n;
-  _mi_chunk_put(region, region->n_open - 1, mi_mask32(n) << first, MI_CHUNK_HOLDS_AS_IT_IS);
+  _mi_chunk_put(region, region->n_open - 1, mi_mask32(n) << first, MI_CONTENTS_AS_BEFORE);
   return true;
 }
 
@@ -29,7 +29,7 @@ bool _mi_part_close(mi_region_t* region) {
   uint32_t there = mi_mask32(MI_CHUNK_SLICES - region->n_missing);
   size_t   last = region->n_open - 1;
   if (region->chunks[last].free_bits != there || !_mi_space_close(region, last)) return false;
-  _mi_chunk_put(region, last, ~there, MI_CHUNK_HOLDS_AS_IT_IS);
+  _mi_chunk_put(region, last, ~there, MI_CONTENTS_AS_BEFORE);
   _mi_chunk_use_less(region, last);
   return true;
 }

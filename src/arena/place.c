@@ -47,16 +47,16 @@ bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t
   return is_zero;
 }
 
-mi_noinline void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+mi_noinline void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents) {
   for (size_t part; n > 0; slice += part, n -= part) {
     uint32_t bits = _mi_place_part(slice, n, &part);
-    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, bits, hold);
+    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, bits, contents);
   }
 }
 
-void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents) {
   place_count_taken(region, 0 - n);
-  _mi_place_put_given(region, slice, n, hold);
+  _mi_place_put_given(region, slice, n, contents);
 }
 
 // What a request of that kind takes in a region.

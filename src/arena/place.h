@@ -14,10 +14,10 @@ static inline uint32_t _mi_place_part(size_t slice, size_t n, size_t* n_part) {
 
 // Takes n slices that are free (true: they read as zero), and puts them back.
 bool _mi_place_take(mi_region_t* region, size_t slice, size_t n, mi_chunk_kind_t kind);
-void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents);
 
 // Puts back slices that were taken by way of their chunk to be purged (give.h), and that never counted as taken.
-void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+void _mi_place_put_given(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents);
 
 // The following take n slices, aligned to `align` slices, for that kind.
 

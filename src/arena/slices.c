@@ -20,7 +20,7 @@ static void slices_uncount(const mi_region_t* region, size_t n) {
 static mi_noinline size_t slices_count_fresh(mi_run_t* run, size_t n, size_t moved) {
   n *= MI_SLICE_SIZE;
   if (!_mi_region_is_counted(run->region) || _mi_limit_add(&_mi_limit_process, n, moved)) return 0;
-  _mi_place_put(run->region, run->slice, run->n_slices, MI_CHUNK_HOLDS_AS_IT_IS);
+  _mi_place_put(run->region, run->slice, run->n_slices, MI_CONTENTS_AS_BEFORE);
   run->region = NULL;
   return n;
 }
@@ -47,11 +47,11 @@ size_t _mi_slices_n_counted(void) {
   return n;
 }
 
-void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold) {
+void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents) {
   _mi_lock_acquire(&_mi_region_lock);
   size_t n_dirty = _mi_place_n_backed(region, slice, n), n_freed = _mi_chunk_freed();
-  if (_mi_chunk_went_back(hold)) slices_uncount(region, n_dirty);
-  _mi_place_put_given(region, slice, n, hold);
+  if (_mi_chunk_went_back(contents)) slices_uncount(region, n_dirty);
+  _mi_place_put_given(region, slice, n, contents);
   _mi_chunk_set_freed(n_freed); // they were free before
   _mi_lock_release(&_mi_region_lock);
 }
@@ -59,7 +59,7 @@ void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t
 // Slices that were taken and counted, but not used.  Caller holds the arena lock.
 static void slices_put_unused(mi_region_t* region, size_t slice, size_t n) {
   slices_uncount(region, n - _mi_place_n_backed(region, slice, n));
-  _mi_place_put(region, slice, n, MI_CHUNK_HOLDS_AS_IT_IS);
+  _mi_place_put(region, slice, n, MI_CONTENTS_AS_BEFORE);
 }
 
 // ---- requests -------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {
   _mi_lock_acquire(&_mi_region_lock);
   if (is_clean) slices_uncount(region, n);
-  _mi_place_put(region, slice, n, is_clean ? MI_CHUNK_HOLDS_ZERO : MI_CHUNK_HOLDS_DIRTY);
+  _mi_place_put(region, slice, n, is_clean ? MI_CONTENTS_ZERO : MI_CONTENTS_DIRTY);
   _mi_lock_release(&_mi_region_lock);
   if (mi_unlikely(mi_load_relaxed(&_mi_space_is_short)) && region->is_planned) slices_free_short(region);
 }

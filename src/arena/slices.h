@@ -34,4 +34,4 @@ size_t _mi_slices_skip_dirty(const mi_region_t* region, size_t slice, size_t n, 
 mi_cold size_t _mi_slices_n_counted(void);
 
 // Puts back slices that were taken for purging.
-void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_chunk_hold_t hold);
+void _mi_slices_put(mi_region_t* region, size_t slice, size_t n, mi_contents_t contents);

@@ -108,7 +108,7 @@ static void window_put(mi_region_t* region, size_t slice, size_t n) {
   for (size_t part; n > 0; slice += part, n -= part) {
     size_t at = slice % MI_CHUNK_SLICES;
     part = mi_min(n, MI_CHUNK_SLICES - at);
-    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, mi_mask32(part) << at, MI_CHUNK_HOLDS_ZERO);
+    _mi_chunk_put(region, slice / MI_CHUNK_SLICES, mi_mask32(part) << at, MI_CONTENTS_ZERO);
   }
 }
 

@@ -24,7 +24,7 @@ static inline bool _mi_bin_has_no_slots(int32_t slots) {
   return slots < MI_BIN_NO_SLOTS / 2;
 }
 
-// For a round that holds the theap.
+// For a round that has taken the theap.
 void        _mi_bin_close_all(mi_theap_t* theap);
 // The list of a closed bin of the class, for the caller to give back; NULL if it is empty or cannot be taken (BN1).
 mi_block_t* _mi_bin_take(mi_bin_t* bin, mi_bin_book_t* book, size_t cls);

@@ -41,7 +41,7 @@ static bool idle_may_close(void) {
 // One step for a theap that is `revoked` already.
 static void idle_step(mi_theap_t* theap, uint32_t revoked) {
   mi_revoked_t next = MI_THEAP_EMPTIED;
-  if (!_mi_presence_hold(theap, revoked)) return;
+  if (!_mi_presence_take(theap, revoked)) return;
   // Inside: it entered as it was asked, or is just going to find out.  It may open its bins at any time then, so that CLOSED
   // does not say that they are closed still.
   bool is_inside = (mi_load_acquire(&theap->presence) == MI_THEAP_INSIDE);

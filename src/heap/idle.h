@@ -1,7 +1,7 @@
 // Idle theaps: taking memory that a thread holds and does not use.  Layer: heap.
 //
 // ID1  A theap whose thread takes no slow path from one round to the next is idle.  The memory that it holds goes back in two further
-//      rounds, without the thread, whether the thread sleeps or computes: presence.h says how a round comes to hold the theap, bin.h how
+//      rounds, without the thread, whether the thread sleeps or computes: presence.h says how a round takes the theap, bin.h how
 //      its bins are taken.
 #pragma once
 

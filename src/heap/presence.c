@@ -1,4 +1,4 @@
-// Waiting for a round that holds a theap.  Layer: heap.
+// Waiting for a round that has taken a theap.  Layer: heap.
 #include "presence.h"
 
 #include "bin.h"
@@ -18,7 +18,7 @@ mi_cold void _mi_presence_wait(mi_theap_t* theap) {
     uint32_t revoked = mi_load_acquire(&theap->revoked);
     if (revoked == MI_THEAP_FREE) break;
     if (_mi_prim_is_ending()) mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_FREE); // no round is left
-    else if (revoked == MI_THEAP_HELD || revoked == MI_THEAP_AWAITED) presence_await(theap, revoked);
+    else if (revoked == MI_THEAP_TAKEN || revoked == MI_THEAP_AWAITED) presence_await(theap, revoked);
     else if (mi_cas_strong(&theap->revoked, &revoked, (uint32_t)MI_THEAP_FREE, acq_rel, relaxed)) break;
   }
   if (_mi_bin_are_closed(theap)) _mi_bin_settle_all(theap);

@@ -98,7 +98,7 @@ typedef enum mi_revoked_e {
   MI_THEAP_FREE,
   MI_THEAP_ASKED,   // a later round will take from it, unless its thread comes by
   MI_THEAP_CLOSED,  // the same; its bins have been closed
-  MI_THEAP_HELD,    // a round is at work in it
+  MI_THEAP_TAKEN,   // a round is at work in it
   MI_THEAP_AWAITED, // ... and its thread waits for the end of that
   MI_THEAP_EMPTIED  // a round has taken from it
 } mi_revoked_t;

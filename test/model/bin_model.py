@@ -126,7 +126,7 @@ def check_places(s):
         raise Violation('B2: slots does not count')
 
 
-# Where a round works at the theap: all between HELD and its end but the look at `inside`.
+# Where a round works at the theap: all between TAKEN and its end but the look at `inside`.
 ROUND_WORKS = ('close-slots', 'close-head', 'look', 'count', 'look-again')
 
 
@@ -137,11 +137,11 @@ def thread_enters(s, bug):
     if s.tpc == 'enter-load':
         if s.revoked == 'FREE':
             return [s.copy(tpc='inside')]
-        return [s.copy(tpc='enter-wait')] if s.revoked == 'HELD' else [s.copy(tpc='enter-cas', treg=s.revoked)]
+        return [s.copy(tpc='enter-wait')] if s.revoked == 'TAKEN' else [s.copy(tpc='enter-cas', treg=s.revoked)]
     if s.tpc == 'enter-wait':
-        return [s.copy(tpc='enter-held', inside=False)]
-    if s.tpc == 'enter-held':
-        if s.revoked == 'HELD':
+        return [s.copy(tpc='enter-taken', inside=False)]
+    if s.tpc == 'enter-taken':
+        if s.revoked == 'TAKEN':
             return []
         return [s.copy(tpc='enter-cas', treg=s.revoked) if bug == 'enters-late' else s.copy(tpc='enter')]
     if s.tpc == 'enter-cas':
@@ -238,8 +238,8 @@ def round_closes(s, bug):
     if s.rpc == 'idle' and s.revoked == 'FREE' and s.rounds > 0:
         return [s.copy(revoked='ASKED', rounds=s.rounds - 1)]
     if s.rpc == 'idle' and s.revoked in ('ASKED', 'CLOSED'):
-        return [s.copy(rpc='held', revoked='HELD', rwas=s.revoked)]
-    if s.rpc == 'held':
+        return [s.copy(rpc='taken', revoked='TAKEN', rwas=s.revoked)]
+    if s.rpc == 'taken':
         return [round_decides(s, bug)]
     if s.rpc == 'close-slots' and s.slots < NO_SLOTS / 2 and bug != 'closes-ticked':
         return [s.copy(rpc='idle', revoked='CLOSED', slots_taken=s.total, taken=NONE)]
@@ -280,7 +280,7 @@ def round_takes(s, bug):
         if s.rcur != NONE and s.rleft > 0:
             return [s.copy(rcur=link, rleft=s.rleft - 1) for link in links_read(s, s.rcur)]
         fits = (s.rcur == NONE and s.rleft == 0) or bug == 'no-count'
-        return [s.copy(rpc='look-again' if fits else 'idle', revoked='HELD' if fits else 'EMPTIED', rcur=NONE, rleft=0)]
+        return [s.copy(rpc='look-again' if fits else 'idle', revoked='TAKEN' if fits else 'EMPTIED', rcur=NONE, rleft=0)]
     if s.rpc == 'look-again':
         if bug != 'no-look-again' and not untouched(s, bug):
             return [s.copy(rpc='idle', revoked='EMPTIED')]

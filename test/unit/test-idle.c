@@ -119,8 +119,8 @@ static void check_held(mi_revoked_t next) {
   pthread_t thread;
   mi_store_relaxed(&n_entered, 0u);
   mi_store_relaxed(&theap->revoked, (uint32_t)MI_THEAP_ASKED);
-  CHECK(_mi_presence_hold(theap, MI_THEAP_ASKED));
-  CHECK(!_mi_presence_hold(theap, MI_THEAP_ASKED)); // one at a time
+  CHECK(_mi_presence_take(theap, MI_THEAP_ASKED));
+  CHECK(!_mi_presence_take(theap, MI_THEAP_ASKED)); // one at a time
   pthread_create(&thread, NULL, &enter, theap);
   sleep_ms(100);
   CHECK_EQ(mi_load_acquire(&n_entered), 0);

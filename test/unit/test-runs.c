@@ -42,7 +42,7 @@ static void fake_begin(size_t n_chunks, uint8_t group_shift) {
 }
 
 static void fake_put(size_t i, size_t n) {
-  for (; n > 0; n--, i++) _mi_chunk_put(&fake, i, UINT32_MAX, MI_CHUNK_HOLDS_ZERO);
+  for (; n > 0; n--, i++) _mi_chunk_put(&fake, i, UINT32_MAX, MI_CONTENTS_ZERO);
 }
 
 static void fake_take(size_t i, size_t n) {
