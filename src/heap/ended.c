@@ -33,7 +33,7 @@ static void ended_remove(mi_theap_t* theap) {
 static mi_theap_t* ended_take_next(void) {
   _mi_lock_acquire(&ended_lock);
   mi_theap_t* theap = ended_first;
-  bool        has_ended = (theap != NULL && _mi_prim_thread_has_ended(&theap->watch.life));
+  bool        has_ended = (theap != NULL && _mi_prim_thread_has_ended(&theap->watch.pulse));
   if (theap != NULL) ended_remove(theap);
   if (has_ended) theap->watch.is_watched = false;
   else if (theap != NULL) ended_enqueue(theap);
@@ -47,7 +47,7 @@ void _mi_ended_watch(mi_theap_t* theap) {
     if (ended != NULL) _mi_attach_end_thread(ended);
   }
   if (_mi_registry_is_last(theap) && _mi_prim_is_unloadable()) return; // E4
-  if (_mi_prim_thread_life_begin(&theap->watch.life) != 0) return;
+  if (_mi_prim_thread_pulse_begin(&theap->watch.pulse) != 0) return;
   _mi_lock_acquire(&ended_lock);
   theap->watch.is_watched = true;
   ended_enqueue(theap);
@@ -62,7 +62,7 @@ void _mi_ended_unwatch(mi_theap_t* theap) {
   bool is_paused = (theap == ended_paused);
   if (is_paused) ended_paused = NULL;
   _mi_lock_release(&ended_lock);
-  if (!is_paused) _mi_prim_thread_life_end(&theap->watch.life);
+  if (!is_paused) _mi_prim_thread_pulse_end(&theap->watch.pulse);
 }
 
 // ---- fork -----------------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ void _mi_ended_after_fork(mi_theap_t* mine) {
   for (mi_theap_t* theap; (theap = ended_first) != NULL;) {
     ended_remove(theap);
     theap->watch.is_watched = false;
-    if (theap != mine) memset(&theap->watch.life, 0, sizeof(theap->watch.life));
+    if (theap != mine) memset(&theap->watch.pulse, 0, sizeof(theap->watch.pulse));
   }
   if (!is_watched) return;
   mine->watch.is_watched = true;
@@ -83,14 +83,14 @@ void _mi_ended_lock(void) {
   _mi_lock_acquire(&ended_lock);
   mi_theap_t* mine = _mi_theap_backing();
   if (mine == NULL || !mine->watch.is_watched) return;
-  _mi_prim_thread_life_end(&mine->watch.life);
+  _mi_prim_thread_pulse_end(&mine->watch.pulse);
   ended_paused = mine;
 }
 
 void _mi_ended_unlock(void) {
   mi_theap_t* mine = ended_paused;
   ended_paused = NULL;
-  if (mine != NULL && _mi_prim_thread_life_begin(&mine->watch.life) != 0) { // else it would be taken for ended
+  if (mine != NULL && _mi_prim_thread_pulse_begin(&mine->watch.pulse) != 0) { // else it would be taken for ended
     ended_remove(mine);
     mine->watch.is_watched = false;
   }

@@ -105,7 +105,7 @@ void _mi_fork_unlock_all(void) {
   fork_unlock();
 }
 
-// A life is over while its thread forks (E3), which takes a lock.
+// A pulse has ended while its thread forks (E3), which takes a lock.
 static bool fork_is_lone(void) {
   const mi_theap_t* mine = _mi_theap_backing();
   return fork_n_lone > 0 || (_mi_prim_thread_is_alone() && (mine == NULL || !mine->watch.is_watched));

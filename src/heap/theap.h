@@ -148,10 +148,10 @@ typedef struct mi_sparse_s {
 
 // Whether the thread of a backing theap has ended without saying so (ended.h).
 typedef struct mi_theap_watch_s {
-  mi_prim_life_t life;
-  mi_theap_t*    next;
-  mi_theap_t*    prev;
-  bool           is_watched; // this holds, and what is above is in use
+  mi_prim_pulse_t pulse;
+  mi_theap_t*     next;
+  mi_theap_t*     prev;
+  bool            is_watched; // this holds, and what is above is in use
 } mi_theap_watch_t;
 
 // A place in a list.

@@ -25,11 +25,11 @@
 
 // ---- threads whose exit no key tells of ------------------------------------------------------------------------------
 
-mi_static_assert(sizeof(pthread_mutex_t) <= sizeof(mi_prim_life_t), "a life is a robust mutex");
+mi_static_assert(sizeof(pthread_mutex_t) <= sizeof(mi_prim_pulse_t), "a pulse is a robust mutex");
 
-int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
+int _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse) {
   pthread_mutexattr_t attr;
-  pthread_mutex_t*    mutex = (pthread_mutex_t*)(void*)life;
+  pthread_mutex_t*    mutex = (pthread_mutex_t*)(void*)pulse;
   int                 err = pthread_mutexattr_init(&attr);
   if (err != 0) return err;
   err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
@@ -39,8 +39,8 @@ int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
   return err;
 }
 
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
-  pthread_mutex_t* mutex = (pthread_mutex_t*)(void*)life;
+bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse) {
+  pthread_mutex_t* mutex = (pthread_mutex_t*)(void*)pulse;
   if (pthread_mutex_trylock(mutex) != EOWNERDEAD) return false;
   pthread_mutex_consistent(mutex);
   pthread_mutex_unlock(mutex);
@@ -48,9 +48,9 @@ bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
   return true;
 }
 
-void _mi_prim_thread_life_end(mi_prim_life_t* life) {
-  pthread_mutex_unlock((pthread_mutex_t*)(void*)life);
-  pthread_mutex_destroy((pthread_mutex_t*)(void*)life);
+void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse) {
+  pthread_mutex_unlock((pthread_mutex_t*)(void*)pulse);
+  pthread_mutex_destroy((pthread_mutex_t*)(void*)pulse);
 }
 
 // ---- threads of the program -------------------------------------------------------------------------------------------

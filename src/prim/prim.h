@@ -195,13 +195,14 @@ bool _mi_prim_thread_exit_is_armed(void);
 bool _mi_prim_thread_exit_is_sure(void);
 
 // For threads that `done` is not called for: a word that says whether its thread has ended.
-typedef union mi_prim_life_u {
+typedef union mi_prim_pulse_u {
   char   bytes[64];
   size_t align;
-} mi_prim_life_t;
-int  _mi_prim_thread_life_begin(mi_prim_life_t* life); // of the calling thread; zero at first, or of one that has ended
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life);  // true once only: the word can be used again then
-void _mi_prim_thread_life_end(mi_prim_life_t* life);   // by its thread: the word can be used again
+} mi_prim_pulse_t;
+// Of the calling thread; zero at first, or of one that has ended.
+int  _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse);
+bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse); // true once only: the word can be used again then
+void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse); // by its thread: the word can be used again
 
 // Handlers around fork.
 void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));

@@ -14,9 +14,9 @@ MI_PRIM_DEFAULT bool _mi_prim_thread_exit_is_armed(void)           { return true
 MI_PRIM_DEFAULT bool _mi_prim_thread_exit_is_sure(void)            { return true; }
 MI_PRIM_DEFAULT void _mi_prim_thread_exit_stop(void)               {}
 
-MI_PRIM_DEFAULT int  _mi_prim_thread_life_begin(mi_prim_life_t* life) { (void)life; return ENOTSUP; }
-MI_PRIM_DEFAULT bool _mi_prim_thread_has_ended(mi_prim_life_t* life)  { (void)life; return false; }
-MI_PRIM_DEFAULT void _mi_prim_thread_life_end(mi_prim_life_t* life)   { (void)life; }
+MI_PRIM_DEFAULT int  _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse) { (void)pulse; return ENOTSUP; }
+MI_PRIM_DEFAULT bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse)  { (void)pulse; return false; }
+MI_PRIM_DEFAULT void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse)   { (void)pulse; }
 
 MI_PRIM_DEFAULT void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) { (void)prepare, (void)parent, (void)child; }
 MI_PRIM_DEFAULT int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) { (void)started, (void)ended; return ENOTSUP; }

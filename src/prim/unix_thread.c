@@ -26,16 +26,16 @@ bool _mi_prim_thread_is_alone(void) {
   return false;
 }
 
-int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
-  (void)life;
+int _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse) {
+  (void)pulse;
   return ENOTSUP;
 }
 
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
-  (void)life;
+bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse) {
+  (void)pulse;
   return false;
 }
 
-void _mi_prim_thread_life_end(mi_prim_life_t* life) {
-  (void)life;
+void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse) {
+  (void)pulse;
 }

@@ -108,29 +108,29 @@ bool _mi_prim_is_ending(void) {
 
 // ---- threads that are not told of their end: a handle tells -----------------------------------------------------------
 
-static HANDLE* prim_handle(mi_prim_life_t* life) {
-  return (HANDLE*)(void*)life;
+static HANDLE* prim_handle(mi_prim_pulse_t* pulse) {
+  return (HANDLE*)(void*)pulse;
 }
 
-int _mi_prim_thread_life_begin(mi_prim_life_t* life) {
+int _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse) {
   DWORD  saved = GetLastError();
   HANDLE process = GetCurrentProcess();
-  bool   ok = DuplicateHandle(process, GetCurrentThread(), process, prim_handle(life), SYNCHRONIZE, FALSE, 0);
+  bool   ok = DuplicateHandle(process, GetCurrentThread(), process, prim_handle(pulse), SYNCHRONIZE, FALSE, 0);
   SetLastError(saved);
   return ok ? 0 : ENOMEM;
 }
 
-void _mi_prim_thread_life_end(mi_prim_life_t* life) {
+void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse) {
   DWORD saved = GetLastError();
-  CloseHandle(*prim_handle(life));
+  CloseHandle(*prim_handle(pulse));
   SetLastError(saved);
 }
 
-bool _mi_prim_thread_has_ended(mi_prim_life_t* life) {
+bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse) {
   DWORD saved = GetLastError();
-  bool  has_ended = (WaitForSingleObject(*prim_handle(life), 0) == WAIT_OBJECT_0);
+  bool  has_ended = (WaitForSingleObject(*prim_handle(pulse), 0) == WAIT_OBJECT_0);
   SetLastError(saved);
-  if (has_ended) _mi_prim_thread_life_end(life);
+  if (has_ended) _mi_prim_thread_pulse_end(pulse);
   return has_ended;
 }
 

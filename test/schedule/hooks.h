@@ -73,9 +73,9 @@ extern uintptr_t _mi_schedule_distance;
 #define _mi_prim_thread_exit_arm      _mi_schedule_exit_arm
 #define _mi_prim_thread_exit_is_armed _mi_schedule_exit_is_armed
 #define _mi_prim_thread_exit_is_sure  _mi_schedule_exit_is_sure
-#define _mi_prim_thread_life_begin    _mi_schedule_life_begin
+#define _mi_prim_thread_pulse_begin   _mi_schedule_pulse_begin
 #define _mi_prim_thread_has_ended     _mi_schedule_has_ended
-#define _mi_prim_thread_life_end      _mi_schedule_life_end
+#define _mi_prim_thread_pulse_end     _mi_schedule_pulse_end
 #define _mi_prim_fork_init            _mi_schedule_fork_init
 #define _mi_prim_thread_watch         _mi_schedule_watch
 #define _mi_prim_thread_watched       _mi_schedule_watched

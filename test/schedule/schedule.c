@@ -418,9 +418,9 @@ void   _mi_schedule_exit_stop(void);
 int    _mi_schedule_exit_arm(void);
 bool   _mi_schedule_exit_is_armed(void);
 bool   _mi_schedule_exit_is_sure(void);
-int    _mi_schedule_life_begin(mi_prim_life_t* life);
-bool   _mi_schedule_has_ended(mi_prim_life_t* life);
-void   _mi_schedule_life_end(mi_prim_life_t* life);
+int    _mi_schedule_pulse_begin(mi_prim_pulse_t* pulse);
+bool   _mi_schedule_has_ended(mi_prim_pulse_t* pulse);
+void   _mi_schedule_pulse_end(mi_prim_pulse_t* pulse);
 void   _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int    _mi_schedule_watch(void (*started)(void), void (*ended)(bool is_last));
 size_t _mi_schedule_watched(void);
@@ -450,24 +450,24 @@ bool _mi_schedule_exit_is_sure(void) {
   return tasks[current].exit_kind == SCHEDULE_END_SEEN;
 }
 
-static uint64_t* life_thread(mi_prim_life_t* life) {
-  return (uint64_t*)(void*)life->bytes;
+static uint64_t* pulse_thread(mi_prim_pulse_t* pulse) {
+  return (uint64_t*)(void*)pulse->bytes;
 }
 
-int _mi_schedule_life_begin(mi_prim_life_t* life) {
-  *life_thread(life) = tasks[current].thread;
+int _mi_schedule_pulse_begin(mi_prim_pulse_t* pulse) {
+  *pulse_thread(pulse) = tasks[current].thread;
   return 0;
 }
 
-bool _mi_schedule_has_ended(mi_prim_life_t* life) {
+bool _mi_schedule_has_ended(mi_prim_pulse_t* pulse) {
   for (size_t i = 0; i < SCHEDULE_TASKS; i++) {
-    if (tasks[i].thread == *life_thread(life)) return false;
+    if (tasks[i].thread == *pulse_thread(pulse)) return false;
   }
-  return *life_thread(life) != 0;
+  return *pulse_thread(pulse) != 0;
 }
 
-void _mi_schedule_life_end(mi_prim_life_t* life) {
-  *life_thread(life) = 0;
+void _mi_schedule_pulse_end(mi_prim_pulse_t* pulse) {
+  *pulse_thread(pulse) = 0;
 }
 
 void schedule_thread_exit(void) {

@@ -44,8 +44,8 @@ void schedule_thread_new(void);
 // How the end of a thread comes to be known (prim.h); of a new one chance says how.
 typedef enum schedule_end_e {
   SCHEDULE_END_SEEN,   // by a destructor
-  SCHEDULE_END_UNSURE, // by a destructor, perhaps: it has a life, too, and looks for others whose end nobody has told
-  SCHEDULE_END_UNSEEN  // by its life only; it looks, too
+  SCHEDULE_END_UNSURE, // by a destructor, perhaps: it has a pulse, too, and looks for others whose end nobody has told
+  SCHEDULE_END_UNSEEN  // by its pulse only; it looks, too
 } schedule_end_t;
 void schedule_thread_ends(schedule_end_t how);
 // What the system does when a thread arms its destructor: libc may allocate there.
