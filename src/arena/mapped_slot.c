@@ -35,7 +35,7 @@ static void slot_add_slab(slot_slab_t* slab) {
 }
 
 static slot_slab_t* slot_new_slab(void) {
-  mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_META, MI_ARENA_ANY);
   if (run.region == NULL) return NULL;
   slot_slab_t* slab = (slot_slab_t*)(void*)_mi_region_slice_start(run.region, run.slice);
   if (MI_TRACK) mi_track_readable(slab, MI_SLICE_SIZE);

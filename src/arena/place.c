@@ -59,11 +59,11 @@ void _mi_place_put(mi_region_t* region, size_t slice, size_t n, mi_contents_t co
   _mi_place_put_given(region, slice, n, contents);
 }
 
-// What a request of that kind takes in a region.
-static mi_chunk_kind_t place_kind(mi_chunk_kind_t kind, bool is_huge) {
-  if (kind == MI_CHUNK_MEDIUM_HUGE) return MI_CHUNK_MEDIUM;
-  if (kind >= MI_CHUNK_KINDS) return MI_CHUNK_MIXED;
-  return kind == MI_CHUNK_HUGE && !is_huge ? MI_CHUNK_SMALL : kind;
+// The kind of chunks that a request takes in a region.
+static mi_chunk_kind_t place_kind(mi_request_t request, bool is_huge) {
+  if (request == MI_REQUEST_MEDIUM_HUGE) return MI_CHUNK_MEDIUM;
+  if (request > MI_REQUEST_MEDIUM_HUGE) return MI_CHUNK_MIXED;
+  return request == MI_REQUEST_HUGE && !is_huge ? MI_CHUNK_SMALL : (mi_chunk_kind_t)request;
 }
 
 // ---- where ------------------------------------------------------------------------------------------------------
@@ -237,11 +237,12 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
 // (docs/decisions/051).
 // Then huge pages for what is going to be dense, but in a small process only for very large blocks; other blocks take them only where
 // more than half is there.
-static bool place_try_large(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
+static bool place_try_large(size_t n, mi_request_t request, mi_run_t* run) {
   bool is_small = (_mi_region_all[0].n_used < PLACE_HUGE_FROM && n <= PLACE_LARGE);
-  bool is_dense = (kind == MI_CHUNK_DENSE && !is_small && _mi_region_may_be_huge());
+  bool is_dense = (request == MI_REQUEST_DENSE && !is_small && _mi_region_may_be_huge());
   if (place_try_each(is_dense, n, 1, MI_CHUNK_MIXED, false, run)) return true;
-  size_t look = (kind == MI_CHUNK_GROWN ? 0 : PLACE_LOOK); // it needs room behind it more than memory that is backed
+  // It needs room behind it more than memory that is backed.
+  size_t         look = (request == MI_REQUEST_GROWN ? 0 : PLACE_LOOK);
   place_choice_t choice = {NULL, 0, 0};
   place_choose(is_dense, n, look, &choice);
   if (!is_dense) choice.n_backed = mi_max(choice.n_backed, n / 2);
@@ -271,48 +272,45 @@ static bool place_try_any(size_t n, size_t align, mi_chunk_kind_t kind, bool may
 }
 
 // Where memory only grows all that is free is looked through before there is more.
-static bool place_try_grown(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+static bool place_try_grown(size_t n, size_t align, mi_request_t request, mi_run_t* run) {
   bool may_grow =
-      (kind == MI_CHUNK_META || (_mi_window_is_open() && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0));
+      (request == MI_REQUEST_META || (_mi_window_is_open() && _mi_option_get_fast(mi_option_disallow_os_alloc) == 0));
   if (place_try_each(false, n, align, MI_CHUNK_MIXED, false, run)) return true;
   do {
     for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
-      if (_mi_place_anywhere(region, n, align, MI_CHUNK_MIXED, run)) return true;
+      if (_mi_place_anywhere(region, n, align, MI_REQUEST_MIXED, run)) return true;
     }
   } while (may_grow && n <= SIZE_MAX / MI_SLICE_SIZE - align && _mi_window_grow(n + align - 1));
   return false;
 }
 
 // What is ours; maps more of it if need be.
-void _mi_place_own(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
+void _mi_place_own(size_t n, size_t align, mi_request_t request, mi_run_t* run) {
   if (!MI_PRIM_VIRTUAL) {
-    place_try_grown(n, align, place_kind(kind, false), run);
+    place_try_grown(n, align, request, run);
     return;
   }
-  if (kind == MI_CHUNK_HUGE || kind == MI_CHUNK_MEDIUM_HUGE) {
-    mi_chunk_kind_t plain = place_kind(kind, false);
-    if (place_try_huge(n, place_kind(kind, true), plain, run)) return;
-    kind = plain;
-  }
-  if (n > MI_CHUNK_SLICES && align == 1 && kind != MI_CHUNK_THIN && place_try_large(n, kind, run)) return;
+  bool            is_filled = (request == MI_REQUEST_HUGE || request == MI_REQUEST_MEDIUM_HUGE);
+  mi_chunk_kind_t kind = place_kind(request, false);
+  if (is_filled && place_try_huge(n, place_kind(request, true), kind, run)) return;
+  if (n > MI_CHUNK_SLICES && align == 1 && request != MI_REQUEST_THIN && place_try_large(n, request, run)) return;
   // A block that has grown, or may, needs room behind it.
-  bool may_break = (kind == MI_CHUNK_MIXED && n <= MI_CHUNK_SLICES && align == 1);
-  kind = place_kind(kind, true);
+  bool may_break = (request == MI_REQUEST_MIXED && n <= MI_CHUNK_SLICES && align == 1);
   if (place_try_any(n, align, kind, may_break, run)) return;
   bool may_open = (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
   if (may_open && _mi_shrink_regions()) place_try_any(n, align, kind, false, run);
 }
 
 // Only from that region.
-bool _mi_place_bound(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  kind = place_kind(kind, region->is_huge);
+bool _mi_place_bound(mi_region_t* region, size_t n, size_t align, mi_request_t request, mi_run_t* run) {
+  mi_chunk_kind_t kind = place_kind(request, region->is_huge);
   return place_try(region, n, align, kind, false, run) || place_try(region, n, align, kind, true, run);
 }
 
 // From the arenas that are for all: first those of the node, then those of none, then those of others.  They come before
 // memory of our own, since the program has paid for them already.
-bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, mi_run_t* run) {
-  if (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
+bool _mi_place_shared(size_t n, size_t align, mi_request_t request, size_t arena, mi_run_t* run) {
+  if (request == MI_REQUEST_META || _mi_option_get_fast(mi_option_disallow_arena_alloc) != 0) return false;
   int node = -1;
   if (_mi_space_n_bound > 0) {
     node = (int)(arena >= MI_ARENA_NEAR(0) ? arena - MI_ARENA_NEAR(0) : _mi_numa_node());
@@ -322,7 +320,7 @@ bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena
       mi_region_t* region = &_mi_region_all[i];
       int          is_far = (region->numa_node == node ? 0 : (region->numa_node < 0 ? 1 : 2));
       if (region->is_exclusive || !_mi_region_is_arena(region) || (node >= 0 && is_far != far)) continue;
-      if (_mi_place_bound(region, n, align, kind, run)) return true;
+      if (_mi_place_bound(region, n, align, request, run)) return true;
     }
   }
   return false;
@@ -330,9 +328,9 @@ bool _mi_place_shared(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena
 
 // ---- the last resort ------------------------------------------------------------------------------------------------
 
-bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  kind = place_kind(kind, region->is_huge);
-  size_t slice = _mi_chunk_find_slices(region, n + align - 1, kind);
+bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_request_t request, mi_run_t* run) {
+  mi_chunk_kind_t kind = place_kind(request, region->is_huge);
+  size_t          slice = _mi_chunk_find_slices(region, n + align - 1, kind);
   if (slice == SIZE_MAX) return false;
   region->is_mixed_up = MI_PRIM_VIRTUAL; // where memory only grows all chunks are for all
   place_take_run(region, slice, n, align, kind, run);
@@ -340,20 +338,20 @@ bool _mi_place_anywhere(mi_region_t* region, size_t n, size_t align, mi_chunk_ki
 }
 
 // Before a request is refused all regions that may serve it are looked through, and parts of chunks will do.
-void _mi_place_last(size_t n, size_t align, mi_chunk_kind_t kind, mi_run_t* run) {
-  bool may_share = (kind != MI_CHUNK_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
-  bool may_open = (kind == MI_CHUNK_META || _mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
+void _mi_place_last(size_t n, size_t align, mi_request_t request, mi_run_t* run) {
+  bool may_share = (request != MI_REQUEST_META && _mi_option_get_fast(mi_option_disallow_arena_alloc) == 0);
+  bool may_open = (request == MI_REQUEST_META || _mi_option_get_fast(mi_option_disallow_os_alloc) == 0);
   for (size_t i = 0; i < _mi_region_count(); i++) {
     mi_region_t* region = &_mi_region_all[i];
     if (region->base == 0 || region->is_exclusive) continue;
     if (_mi_region_is_arena(region) && !may_share) continue;
-    if (_mi_place_anywhere(region, n, align, kind, run)) return;
-    if (may_open && _mi_part_open(region, n + align - 1) && _mi_place_anywhere(region, n, align, kind, run)) return;
+    if (_mi_place_anywhere(region, n, align, request, run)) return;
+    if (may_open && _mi_part_open(region, n + align - 1) && _mi_place_anywhere(region, n, align, request, run)) return;
   }
 }
 
-bool _mi_place_counted(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
-  kind = place_kind(kind, false);
+bool _mi_place_counted(size_t n, mi_request_t request, mi_run_t* run) {
+  mi_chunk_kind_t kind = place_kind(request, false);
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL && n <= MI_CHUNK_SLICES; region = region->next) {
     if (place_try_fullest(region, kind, n, kind, run)) return true;
     if (place_try_fullest(region, MI_CHUNK_NONE, n, kind, run)) return true;

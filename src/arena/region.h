@@ -52,14 +52,21 @@ typedef enum mi_chunk_kind_e {
   MI_CHUNK_MIXED,  // runs of any length up to a chunk, and the tails of longer ones
   MI_CHUNK_META,   // our own data
   MI_CHUNK_HUGE,   // pages of one slice that will be filled soon; in region 1
-  MI_CHUNK_KINDS,
-  // The following are kinds of requests, not of chunks: MEDIUM in a huge-page region, for pages that will be filled soon; MIXED, for a
-  // large block of which all (DENSE) or little (THIN) is going to be written (dense.h), or that has grown and may grow again (GROWN).
-  MI_CHUNK_MEDIUM_HUGE = MI_CHUNK_KINDS,
-  MI_CHUNK_DENSE,
-  MI_CHUNK_THIN,
-  MI_CHUNK_GROWN
+  MI_CHUNK_KINDS
 } mi_chunk_kind_t;
+
+// What slices are requested for.  The first ones take chunks of the kind that has their name (place.c).
+typedef enum mi_request_e {
+  MI_REQUEST_SMALL = MI_CHUNK_SMALL,
+  MI_REQUEST_MEDIUM = MI_CHUNK_MEDIUM,
+  MI_REQUEST_MIXED = MI_CHUNK_MIXED,
+  MI_REQUEST_META = MI_CHUNK_META,
+  MI_REQUEST_HUGE = MI_CHUNK_HUGE,
+  MI_REQUEST_MEDIUM_HUGE = MI_CHUNK_KINDS, // a page of several slices that will be filled soon: MEDIUM, in huge pages
+  MI_REQUEST_DENSE,                        // MIXED, for a large block of which all is going to be written (dense.h)
+  MI_REQUEST_THIN,                         // ... of which little is
+  MI_REQUEST_GROWN                         // ... that has grown and may grow again
+} mi_request_t;
 
 // A chunk with free slices is in a bucket for all of its free slices, and in one for those that are backed.
 typedef enum mi_chunk_list_e { MI_CHUNK_BY_FREE, MI_CHUNK_BY_BACKED, MI_CHUNK_LISTS } mi_chunk_list_t;

@@ -67,14 +67,14 @@ static void slices_put_unused(mi_region_t* region, size_t slice, size_t n) {
 static const mi_run_t slices_none = {NULL, 0, 0, false};
 
 // Not all of the run may be committed.  If the program's function refuses to, memory of our own will do, unless it is bound.
-static mi_cold mi_run_t slices_commit(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
+static mi_cold mi_run_t slices_commit(mi_run_t run, size_t n, size_t align, mi_request_t request, size_t arena) {
   while (run.region != NULL && run.region->uncommitted != NULL && !_mi_commit_run(&run)) {
     bool may_be_own = (run.region->commit != NULL && !_mi_region_is_bound(arena));
     _mi_lock_acquire(&_mi_region_lock);
     slices_put_unused(run.region, run.slice, n);
     run = slices_none;
     size_t n_fresh = _mi_place_fresh();
-    if (may_be_own) _mi_place_own(n, align, kind, &run);
+    if (may_be_own) _mi_place_own(n, align, request, &run);
     if (run.region != NULL) slices_count_run(&run, n_fresh, 0);
     _mi_lock_release(&_mi_region_lock);
   }
@@ -82,18 +82,18 @@ static mi_cold mi_run_t slices_commit(mi_run_t run, size_t n, size_t align, mi_c
 }
 
 // What the limit on memory lacks for it, in bytes, if that is what refuses.
-static mi_always_inline size_t slices_request(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, size_t moved,
+static mi_always_inline size_t slices_request(size_t n, size_t align, mi_request_t request, size_t arena, size_t moved,
                                               mi_run_t* run) {
   size_t n_missing = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n_fresh = _mi_place_fresh();
   if (mi_unlikely(_mi_region_is_bound(arena))) {
     mi_region_t* region = &_mi_region_all[arena];
-    if (!_mi_place_bound(region, n, align, kind, run)) _mi_place_anywhere(region, n, align, kind, run);
+    if (!_mi_place_bound(region, n, align, request, run)) _mi_place_anywhere(region, n, align, request, run);
   }
-  else if (mi_likely(_mi_space_n_shared == 0) || !_mi_place_shared(n, align, kind, arena, run)) {
-    _mi_place_own(n, align, kind, run);
-    if (mi_unlikely(run->region == NULL)) _mi_place_last(n, align, kind, run);
+  else if (mi_likely(_mi_space_n_shared == 0) || !_mi_place_shared(n, align, request, arena, run)) {
+    _mi_place_own(n, align, request, run);
+    if (mi_unlikely(run->region == NULL)) _mi_place_last(n, align, request, run);
   }
   if (mi_likely(run->region != NULL)) n_missing = slices_count_run(run, n_fresh, moved);
   _mi_lock_release(&_mi_region_lock);
@@ -102,34 +102,34 @@ static mi_always_inline size_t slices_request(size_t n, size_t align, mi_chunk_k
 
 // The limit on memory lacks so many bytes: they are taken from what is retained.  Where the system does not take that back, slices
 // that are backed already will do.
-static mi_cold mi_run_t slices_alloc_short(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, size_t moved,
+static mi_cold mi_run_t slices_alloc_short(size_t n, size_t align, mi_request_t request, size_t arena, size_t moved,
                                            size_t n_missing) {
   mi_run_t run = slices_none;
   for (int tries = 0; n_missing > 0 && _mi_limit_make_room(n_missing, moved, &tries);)
-    n_missing = slices_request(n, align, kind, arena, moved, &run);
+    n_missing = slices_request(n, align, request, arena, moved, &run);
   if (n_missing == 0 || align > 1 || _mi_region_is_bound(arena)) return run;
   _mi_lock_acquire(&_mi_region_lock);
-  _mi_place_counted(n, kind, &run);
+  _mi_place_counted(n, request, &run);
   _mi_lock_release(&_mi_region_lock);
   return run;
 }
 
-static mi_always_inline mi_run_t slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena,
+static mi_always_inline mi_run_t slices_alloc(size_t n, size_t align, mi_request_t request, size_t arena,
                                               size_t moved) {
   mi_run_t run = slices_none;
-  size_t   n_missing = slices_request(n, align, kind, arena, moved, &run);
+  size_t   n_missing = slices_request(n, align, request, arena, moved, &run);
   if (mi_likely(run.region != NULL && run.region->uncommitted == NULL)) return run;
-  if (n_missing > 0) run = slices_alloc_short(n, align, kind, arena, moved, n_missing);
+  if (n_missing > 0) run = slices_alloc_short(n, align, request, arena, moved, n_missing);
   else if (run.region == NULL && !_mi_region_is_bound(arena)) _mi_space_report_none(n);
-  return run.region == NULL ? run : slices_commit(run, n, align, kind, arena);
+  return run.region == NULL ? run : slices_commit(run, n, align, request, arena);
 }
 
-mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena) {
-  return slices_alloc(n, align, kind, arena, 0);
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_request_t request, size_t arena) {
+  return slices_alloc(n, align, request, arena, 0);
 }
 
-mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, size_t moved) {
-  return slices_alloc(n, align, kind, arena, moved);
+mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_request_t request, size_t arena, size_t moved) {
+  return slices_alloc(n, align, request, arena, moved);
 }
 
 // What is freed after the system has refused memory goes back at once: it may be address space that is short, and others
@@ -145,11 +145,11 @@ mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena) {
   mi_run_t run = slices_none;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n_fresh = _mi_place_fresh();
-  if (mi_unlikely(_mi_space_n_shared > 0)) _mi_place_shared(n, align, MI_CHUNK_MIXED, arena, &run);
+  if (mi_unlikely(_mi_space_n_shared > 0)) _mi_place_shared(n, align, MI_REQUEST_MIXED, arena, &run);
   if (mi_unlikely(run.region != NULL)) slices_count_run(&run, n_fresh, 0);
   _mi_lock_release(&_mi_region_lock);
   if (mi_likely(run.region == NULL || run.region->uncommitted == NULL)) return run;
-  return slices_commit(run, n, align, MI_CHUNK_MIXED, arena);
+  return slices_commit(run, n, align, MI_REQUEST_MIXED, arena);
 }
 
 void _mi_slices_free(mi_region_t* region, size_t slice, size_t n, bool is_clean) {

@@ -10,12 +10,12 @@
 
 #include "chunk.h"
 
-// n > 0 slices, aligned to `align` slices (a power of two), from chunks of that kind.  `arena`: the region from which they have to come, or
+// n > 0 slices, aligned to `align` slices (a power of two), from chunks for that request.  `arena`: the region from which they have to come, or
 // MI_ARENA_ANY, or MI_ARENA_NEAR.  Arenas come before memory that the allocator takes from the system itself.
-mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena);
+mi_run_t _mi_slices_alloc(size_t n, size_t align, mi_request_t request, size_t arena);
 
 // The same for contents that move here from other memory, of which `moved` bytes are given back as soon as the contents are here (limit.h).
-mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_chunk_kind_t kind, size_t arena, size_t moved);
+mi_run_t _mi_slices_alloc_moved(size_t n, size_t align, mi_request_t request, size_t arena, size_t moved);
 
 // Only from arenas that serve all heaps; the region is NULL if they have no such run.
 mi_run_t _mi_slices_alloc_shared(size_t n, size_t align, size_t arena);

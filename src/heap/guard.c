@@ -55,7 +55,7 @@ bool _mi_guard_place(const mi_guard_request_t* r, mi_guard_place_t* place) {
 static mi_guard_t* guard_new_slab(void) {
   for (size_t i = 0; i < GUARD_SLABS; i++) {
     if (mi_load_relaxed(&guard_slabs[i]) != NULL) continue;
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_META, MI_ARENA_ANY);
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_META, MI_ARENA_ANY);
     if (run.region == NULL) return NULL;
     mi_guard_t* slab = (mi_guard_t*)(void*)_mi_region_slice_start(run.region, run.slice);
     if (!run.is_zero) memset((void*)slab, 0, MI_SLICE_SIZE);
@@ -133,7 +133,7 @@ static bool guard_release_run(mi_guard_t* guard, bool was_live) {
 
 // A new run for a record that counts as live, all of it inaccessible and unbacked.  Without one the record is put back.
 static bool guard_new_run(mi_guard_t* guard, const mi_guard_place_t* place) {
-  mi_run_t run = _mi_slices_alloc(place->n_slices, place->align, MI_CHUNK_META, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(place->n_slices, place->align, MI_REQUEST_META, MI_ARENA_ANY);
   if (run.region == NULL) {
     guard_put_record(guard, &guard_unused, true);
     return false;

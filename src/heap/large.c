@@ -41,16 +41,16 @@ void* _mi_large_map(size_t n, size_t align) {
 }
 
 // What a block of n slices is going to be.
-static mi_chunk_kind_t large_kind(size_t n, bool zero) {
+static mi_request_t large_request(size_t n, bool zero) {
   size_t size = n * MI_SLICE_SIZE;
-  if (zero && _mi_dense_is_thin(size)) return MI_CHUNK_THIN;
-  return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_CHUNK_DENSE : MI_CHUNK_MIXED;
+  if (zero && _mi_dense_is_thin(size)) return MI_REQUEST_THIN;
+  return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
 }
 
 static const mi_run_t large_none = {NULL, 0, 0, false};
 
 static mi_run_t large_slices(size_t n, size_t align, size_t arena, bool zero) {
-  return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), large_kind(n, zero), arena);
+  return _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), large_request(n, zero), arena);
 }
 
 // When a mapping was wanted and is not to be had (there may be too many), slices will do for what fits well into a region.
@@ -228,7 +228,8 @@ static void large_prepare_alone(const mi_run_t* run, size_t size, bool zero) {
 void* _mi_large_malloc_alone(mi_heap_t* heap, size_t size, size_t align, size_t offset, bool zero) {
   size_t   adjust = large_adjust(align, offset);
   size_t   n = mi_div_up(size + adjust, MI_SLICE_SIZE);
-  mi_run_t run = _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
+  mi_run_t run =
+      _mi_slices_alloc(n, mi_max(1, align >> MI_SLICE_SHIFT), MI_REQUEST_MIXED, mi_load_relaxed(&heap->arena));
   if (run.region == NULL) return NULL;
   _mi_purge_at_peak();
   large_prepare_alone(&run, size + adjust, zero);

@@ -124,8 +124,8 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   size_t   n_more = (_mi_limit_is_set(&_mi_heap_of(page)->limit) ? 0 : n / 8);
   size_t   arena = _mi_heap_arena_of(page);
   size_t   size = n_old * MI_SLICE_SIZE;
-  mi_run_t run = _mi_slices_alloc_moved(n + n_more, 1, MI_CHUNK_GROWN, arena, size);
-  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_CHUNK_GROWN, arena, size);
+  mi_run_t run = _mi_slices_alloc_moved(n + n_more, 1, MI_REQUEST_GROWN, arena, size);
+  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_REQUEST_GROWN, arena, size);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};

@@ -8,7 +8,7 @@
 
 // n slices that are zero, NULL when out of memory.
 static void* meta_slices(size_t n) {
-  mi_run_t run = _mi_slices_alloc(n, 1, MI_CHUNK_META, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(n, 1, MI_REQUEST_META, MI_ARENA_ANY);
   if (run.region == NULL) return NULL;
   char* start = _mi_region_slice_start(run.region, run.slice);
   if (MI_TRACK) mi_track_readable(start, n * MI_SLICE_SIZE);

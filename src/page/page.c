@@ -116,15 +116,15 @@ static void page_clear_slices(mi_page_t* page) {
   }
 }
 
-static mi_chunk_kind_t page_chunk_kind(const mi_class_info_t* info, bool is_huge) {
-  if (info->n_slices > 1) return is_huge ? MI_CHUNK_MEDIUM_HUGE : MI_CHUNK_MEDIUM;
-  return is_huge ? MI_CHUNK_HUGE : MI_CHUNK_SMALL;
+static mi_request_t page_request(const mi_class_info_t* info, bool is_huge) {
+  if (info->n_slices > 1) return is_huge ? MI_REQUEST_MEDIUM_HUGE : MI_REQUEST_MEDIUM;
+  return is_huge ? MI_REQUEST_HUGE : MI_REQUEST_SMALL;
 }
 
 mi_page_t* _mi_page_new(size_t cls, size_t bin_offset, bool is_huge, size_t arena) {
   const mi_class_info_t* info = &_mi_size_class_info[cls];
   size_t                 n_slices = info->n_slices + _mi_page_guard_slices(info->n_slices);
-  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_chunk_kind(info, is_huge), arena);
+  mi_run_t               run = _mi_slices_alloc(n_slices, 1, page_request(info, is_huge), arena);
   if (run.region == NULL) return NULL;
   mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
   page_reset(page, MI_PAGE_BLOCKS);

@@ -24,7 +24,7 @@ static bool is_told(bool ok) {
 
 // Uses what an arena gives, up to so many slices, and gives it back.
 static void use(size_t index, size_t n) {
-  mi_run_t run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, index);
+  mi_run_t run = _mi_slices_alloc(n, 1, MI_REQUEST_MIXED, index);
   if (!is_told(run.region != NULL)) return;
   CHECK_EQ(_mi_region_index(run.region), index);
   char* p = _mi_region_slice_start(run.region, run.slice);

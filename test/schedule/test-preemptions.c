@@ -410,7 +410,7 @@ static void add_and_remove_arena(void) {
 
 static void use_pinned_arena(void) {
   add_arena_that(true);
-  mi_run_t run = _mi_slices_alloc(4, 1, MI_CHUNK_MIXED, arena);
+  mi_run_t run = _mi_slices_alloc(4, 1, MI_REQUEST_MIXED, arena);
   if (run.region == NULL) schedule_fail("no slices");
   memset(arena_memory, 0xA5, 4 * MI_SLICE_SIZE);
   _mi_slices_free(run.region, run.slice, 4, false);

@@ -348,7 +348,7 @@ static void check_run(mi_run_t run, size_t n, size_t align, mi_chunk_kind_t kind
 
 // SIZE_MAX if the region is full.
 static size_t take(size_t n, size_t align, mi_chunk_kind_t kind) {
-  mi_run_t run = _mi_slices_alloc(n, align, kind, arena);
+  mi_run_t run = _mi_slices_alloc(n, align, (mi_request_t)kind, arena); // they have the same numbers
   if (is_bounded && run.region == NULL) {
     CHECK_FOR(map_anywhere(n + align - 1) == SIZE_MAX, "%zu slices of kind %d were refused", n, (int)kind);
     return SIZE_MAX;

@@ -92,7 +92,7 @@ static void check_refusals(rng_t* r) {
   size_t index = _mi_arena_manage(g.start, g.size, &spec);
   for (size_t i = 0; i < 500; i++) {
     size_t   n = 1 + rng_below(r, 40);
-    mi_run_t run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, index);
+    mi_run_t run = _mi_slices_alloc(n, 1, MI_REQUEST_MIXED, index);
     if (run.region == NULL) {
       n_none++;
       continue;
@@ -116,10 +116,10 @@ static void check_refusals(rng_t* r) {
   CHECK_EQ(mprotect(g.first, g.n_chunks * MI_CHUNK_SIZE, PROT_NONE), 0);
   spec.is_exclusive = false;
   index = _mi_arena_manage(g.start, g.size, &spec);
-  mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   CHECK(run.region == &_mi_region_all[0]);
   _mi_slices_free(run.region, run.slice, 1, false);
-  CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
+  CHECK(_mi_slices_alloc(1, 1, MI_REQUEST_SMALL, index).region == NULL);
   CHECK(arena_unload(index));
   given_end(&g);
 }
@@ -233,8 +233,8 @@ static void check_refused(rng_t* r) {
 
 // ---- who gets what --------------------------------------------------------------------------------------------------
 
-static mi_run_t run_of(size_t n, mi_chunk_kind_t kind, size_t from) {
-  return _mi_slices_alloc(n, 1, kind, from);
+static mi_run_t run_of(size_t n, mi_request_t request, size_t from) {
+  return _mi_slices_alloc(n, 1, request, from);
 }
 
 static size_t index_of_run(mi_run_t run) {
@@ -248,35 +248,35 @@ static void free_run(mi_run_t run) {
 // Arenas that are for all come before our own memory, and that comes when they are full; but not for our own data, and not
 // if the program does not want it.
 static void check_shared(rng_t* r) {
-  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED, MI_CHUNK_HUGE};
-  static given_t               g;
-  mi_arena_spec_t              spec = spec_with(true, false, true, false);
-  mi_run_t                     runs[COUNT_OF(kinds)];
-  given_make(&g, COUNT_OF(kinds) - 1, r, true, true); // small and pages in huge-page chunks share a chunk
-  free_run(run_of(4, MI_CHUNK_MIXED, MI_ARENA_ANY));  // region 0 has backed and free memory
+  static const mi_request_t requests[] = {MI_REQUEST_SMALL, MI_REQUEST_MEDIUM, MI_REQUEST_MIXED, MI_REQUEST_HUGE};
+  static given_t            g;
+  mi_arena_spec_t           spec = spec_with(true, false, true, false);
+  mi_run_t                  runs[COUNT_OF(requests)];
+  given_make(&g, COUNT_OF(requests) - 1, r, true, true); // small and pages in huge-page chunks share a chunk
+  free_run(run_of(4, MI_REQUEST_MIXED, MI_ARENA_ANY));   // region 0 has backed and free memory
   size_t   index = _mi_arena_manage(g.start, g.size, &spec);
-  mi_run_t meta = run_of(1, MI_CHUNK_META, MI_ARENA_ANY);
+  mi_run_t meta = run_of(1, MI_REQUEST_META, MI_ARENA_ANY);
   CHECK_EQ(index_of_run(meta), 0);
   free_run(meta);
-  for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-    runs[i] = run_of(4, kinds[i], MI_ARENA_ANY);
+  for (size_t i = 0; i < COUNT_OF(requests); i++) {
+    runs[i] = run_of(4, requests[i], MI_ARENA_ANY);
     CHECK_EQ(index_of_run(runs[i]), index);
     CHECK(_mi_region_search(_mi_region_slice_start(runs[i].region, runs[i].slice)) == runs[i].region);
   }
   mi_option_set(mi_option_disallow_arena_alloc, 1);
-  mi_run_t other = run_of(1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_run_t other = run_of(1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   CHECK(index_of_run(other) <= MI_REGION_HUGE);
   free_run(other);
-  other = run_of(1, MI_CHUNK_SMALL, index);
+  other = run_of(1, MI_REQUEST_SMALL, index);
   CHECK_EQ(index_of_run(other), index);
   free_run(other);
   mi_option_set(mi_option_disallow_arena_alloc, 0);
-  mi_run_t large = run_of(MI_CHUNK_SLICES, MI_CHUNK_MIXED, MI_ARENA_ANY); // there is no room
+  mi_run_t large = run_of(MI_CHUNK_SLICES, MI_REQUEST_MIXED, MI_ARENA_ANY); // there is no room
   CHECK_EQ(index_of_run(large), 0);
-  CHECK_EQ(index_of_run(run_of(MI_CHUNK_SLICES, MI_CHUNK_MIXED, index)), SIZE_MAX);
+  CHECK_EQ(index_of_run(run_of(MI_CHUNK_SLICES, MI_REQUEST_MIXED, index)), SIZE_MAX);
   free_run(large);
   CHECK(!arena_unload(index));
-  for (size_t i = 0; i < COUNT_OF(kinds); i++) free_run(runs[i]);
+  for (size_t i = 0; i < COUNT_OF(requests); i++) free_run(runs[i]);
   CHECK(arena_unload(index));
   given_end(&g);
 }
@@ -343,7 +343,7 @@ static void check_nodes(rng_t* r) {
     size_t   here = (node < 3 ? node : _mi_numa_node());
     mi_run_t runs[4];
     for (size_t i = 0; i < 4; i++) {
-      runs[i] = run_of(MI_CHUNK_SLICES, MI_CHUNK_MIXED, from);
+      runs[i] = run_of(MI_CHUNK_SLICES, MI_REQUEST_MIXED, from);
       size_t want = orders[here][i];
       CHECK_EQ(index_of_run(runs[i]), want == 3 ? 0 : index[want]);
     }
@@ -379,7 +379,7 @@ static void check_pinned(rng_t* r) {
   static given_t other;
   given_make(&other, 1, r, true, true);
   size_t behind = _mi_arena_manage(other.start, other.size, &plain);
-  free_run(run_of(5, MI_CHUNK_MIXED, behind));
+  free_run(run_of(5, MI_REQUEST_MIXED, behind));
   CHECK(behind > index && _mi_chunk_purgeable() == 5);
   mi_collect(true);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
@@ -454,7 +454,7 @@ static void check_discard(void) {
   mi_collect(true);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
   CHECK(_mi_prim_calls.n_discarded - before >= (int64_t)(24 * MiB));
-  mi_run_t run = run_of(24 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  mi_run_t run = run_of(24 * MiB / MI_SLICE_SIZE, MI_REQUEST_MIXED, MI_ARENA_ANY);
   CHECK(!run.is_zero);
   free_run(run);
   p = (char*)mi_calloc(1, 24 * MiB);
@@ -462,7 +462,7 @@ static void check_discard(void) {
   mi_free(p);
   mi_option_set(mi_option_purge_decommits, 1);
   mi_collect(true);
-  run = run_of(24 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  run = run_of(24 * MiB / MI_SLICE_SIZE, MI_REQUEST_MIXED, MI_ARENA_ANY);
   CHECK(run.is_zero); // now it is known
   CHECK(is_zero_memory(_mi_region_slice_start(run.region, run.slice), 24 * MiB));
   free_run(run);
@@ -475,7 +475,7 @@ static void check_disallow(rng_t* r) {
   size_t          n = 0, open = _mi_region_all[0].n_open;
   mi_arena_spec_t spec = spec_with(true, false, true, false);
   mi_option_set(mi_option_disallow_os_alloc, 1);
-  while (n < COUNT_OF(runs) && (runs[n] = run_of(8, MI_CHUNK_MIXED, MI_ARENA_ANY)).region != NULL) n++;
+  while (n < COUNT_OF(runs) && (runs[n] = run_of(8, MI_REQUEST_MIXED, MI_ARENA_ANY)).region != NULL) n++;
   CHECK(n > 0 && n < COUNT_OF(runs));
   CHECK_EQ(_mi_region_all[0].n_open, open);
   errno = 0;

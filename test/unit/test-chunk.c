@@ -107,7 +107,7 @@ static void check_purge_amount(void) {
 static mi_region_t* const dense = &_mi_region_all[MI_REGION_HUGE];
 
 static mi_run_t take_huge(void) {
-  return _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
+  return _mi_slices_alloc(1, 1, MI_REQUEST_HUGE, MI_ARENA_ANY);
 }
 
 static void free_run(mi_run_t run) {
@@ -125,14 +125,14 @@ static void check_huge_policy(void) {
     return;
   }
   _mi_purge_slices(SIZE_MAX);
-  mi_run_t small = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_run_t small = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   mi_run_t run = take_huge();
   CHECK(run.region == region && run.slice / MI_CHUNK_SLICES == small.slice / MI_CHUNK_SLICES);
   free_run(run);
   // No chunk of small pages has room: region 1.
   size_t n = 0;
   while (region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL] != 0 && n < n_taken)
-    taken[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+    taken[n++] = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   CHECK(region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_SMALL] == 0);
   run = take_huge();
   CHECK(run.region == dense);
@@ -143,11 +143,11 @@ static void check_huge_policy(void) {
   free_run(next);
   free_run(run);
   // What pages in huge-page chunks gave back is for all.
-  mi_run_t other = _mi_slices_alloc(3, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
+  mi_run_t other = _mi_slices_alloc(3, 1, MI_REQUEST_MEDIUM, MI_ARENA_ANY);
   CHECK(other.region == region); // 2 slices are backed there, not 3
   free_run(other);
   // With a wholly free chunk in region 0 that is backed, no new one is opened.
-  mi_run_t whole = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  mi_run_t whole = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
   _mi_purge_slices(SIZE_MAX);
   CHECK(whole.region == region);
   free_run(whole);
@@ -157,9 +157,9 @@ static void check_huge_policy(void) {
   for (size_t i = 0; i < n; i++) free_run(taken[i]);
   free_run(small);
   // A block that is going to be dense lies there too, however much is in use; others do not.
-  mi_run_t large = _mi_slices_alloc(5 * MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  mi_run_t large = _mi_slices_alloc(5 * MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
   CHECK(large.region == region && region->n_used > 4);
-  mi_run_t written = _mi_slices_alloc(2 * MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, MI_ARENA_ANY);
+  mi_run_t written = _mi_slices_alloc(2 * MI_CHUNK_SLICES, 1, MI_REQUEST_DENSE, MI_ARENA_ANY);
   CHECK(written.region == dense);
   free_run(written);
   free_run(large);
@@ -169,8 +169,8 @@ static void check_huge_policy(void) {
   _mi_purge_slices(SIZE_MAX);
 }
 
-static mi_run_t take_medium(mi_chunk_kind_t kind) {
-  return _mi_slices_alloc(3, 1, kind, MI_ARENA_ANY);
+static mi_run_t take_medium(mi_request_t request) {
+  return _mi_slices_alloc(3, 1, request, MI_ARENA_ANY);
 }
 
 static size_t chunk_of(mi_run_t run) {
@@ -184,22 +184,22 @@ static void check_medium_policy(void) {
   if (!_mi_region_may_be_huge()) return;
   _mi_purge_slices(SIZE_MAX);
   for (size_t i = 0; i < n_taken; i++) {
-    taken[i] = take_medium(i == 0 ? MI_CHUNK_MEDIUM : MI_CHUNK_MEDIUM_HUGE);
+    taken[i] = take_medium(i == 0 ? MI_REQUEST_MEDIUM : MI_REQUEST_MEDIUM_HUGE);
     CHECK(taken[i].region == region && chunk_of(taken[i]) == chunk_of(taken[0]));
   }
-  mi_run_t run = take_medium(MI_CHUNK_MEDIUM_HUGE), next = take_medium(MI_CHUNK_MEDIUM_HUGE), one = take_huge();
+  mi_run_t run = take_medium(MI_REQUEST_MEDIUM_HUGE), next = take_medium(MI_REQUEST_MEDIUM_HUGE), one = take_huge();
   CHECK(run.region == dense && next.region == dense && chunk_of(next) == chunk_of(run));
   CHECK_EQ(dense->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
   CHECK(one.region != dense || chunk_of(one) != chunk_of(run));
   free_run(next);
-  mi_run_t other = take_medium(MI_CHUNK_MEDIUM);
+  mi_run_t other = take_medium(MI_REQUEST_MEDIUM);
   CHECK(other.region == dense && other.slice == next.slice); // it is backed
   free_run(other);
   free_run(one);
   free_run(run);
   _mi_purge_slices(SIZE_MAX);
   mi_option_set(mi_option_allow_thp, 0);
-  run = take_medium(MI_CHUNK_MEDIUM_HUGE);
+  run = take_medium(MI_REQUEST_MEDIUM_HUGE);
   CHECK(run.region == region);
   CHECK_EQ(region->chunks[chunk_of(run)].kind, MI_CHUNK_MEDIUM);
   free_run(run);
@@ -209,13 +209,14 @@ static void check_medium_policy(void) {
 }
 
 // Where a large block lies if the first n chunks of the huge-page region are backed and free.
-static const mi_region_t* kind_region(mi_chunk_kind_t kind, size_t n, size_t n_slices) {
+static const mi_region_t* request_region(mi_request_t request, size_t n, size_t n_slices) {
   if (n > 0) {
-    mi_run_t backed = _mi_slices_alloc(n * MI_CHUNK_SLICES, 1, n == 1 ? MI_CHUNK_HUGE : MI_CHUNK_DENSE, MI_ARENA_ANY);
+    mi_run_t backed =
+        _mi_slices_alloc(n * MI_CHUNK_SLICES, 1, n == 1 ? MI_REQUEST_HUGE : MI_REQUEST_DENSE, MI_ARENA_ANY);
     CHECK(backed.region == dense);
     free_run(backed);
   }
-  mi_run_t run = _mi_slices_alloc(n_slices, 1, kind, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, request, MI_ARENA_ANY);
   free_run(run);
   _mi_purge_slices(SIZE_MAX);
   return run.region;
@@ -223,7 +224,7 @@ static const mi_region_t* kind_region(mi_chunk_kind_t kind, size_t n, size_t n_s
 
 // The same if it is not known to be dense.
 static const mi_region_t* large_region(size_t n, size_t n_slices) {
-  return kind_region(MI_CHUNK_MIXED, n, n_slices);
+  return request_region(MI_REQUEST_MIXED, n, n_slices);
 }
 
 // In the huge-page region if more than half of it is backed there, less what its last huge page would back behind it.
@@ -234,8 +235,8 @@ static void check_large_policy(void) {
   if (!_mi_region_may_be_huge()) return;
   // What partly used chunks of the other region have comes first: they have nothing.
   while (region->nonempty[MI_CHUNK_BY_FREE][MI_CHUNK_MIXED] != 0 && n < n_taken)
-    taken[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
-  free_run(_mi_slices_alloc(6 * MI_CHUNK_SLICES, 1, MI_CHUNK_DENSE, MI_ARENA_ANY)); // so many chunks are there
+    taken[n++] = _mi_slices_alloc(1, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
+  free_run(_mi_slices_alloc(6 * MI_CHUNK_SLICES, 1, MI_REQUEST_DENSE, MI_ARENA_ANY)); // so many chunks are there
   _mi_purge_slices(SIZE_MAX);
   CHECK(large_region(2, 2 * MI_CHUNK_SLICES) == dense);
   CHECK(large_region(2, 3 * MI_CHUNK_SLICES) == dense);
@@ -249,8 +250,8 @@ static void check_large_policy(void) {
   CHECK(large_region(0, 20) == region);
   CHECK(large_region(1, 20) == dense);
   CHECK(large_region(1, MI_CHUNK_SLICES) == dense);
-  CHECK(kind_region(MI_CHUNK_GROWN, 1, 20) == region);
-  CHECK(kind_region(MI_CHUNK_THIN, 1, 20) == region);
+  CHECK(request_region(MI_REQUEST_GROWN, 1, 20) == region);
+  CHECK(request_region(MI_REQUEST_THIN, 1, 20) == region);
   for (size_t i = 0; i < n; i++) free_run(taken[i]);
 }
 

@@ -55,7 +55,7 @@ static mi_region_t* reserve_large(size_t size, bool commit) {
 }
 
 static char* fill_arena(mi_region_t* region, size_t n_slices) {
-  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED, _mi_region_index(region));
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_REQUEST_MIXED, _mi_region_index(region));
   CHECK(run.region == region && run.is_zero);
   if (run.region == NULL) return NULL;
   char* p = _mi_region_slice_start(region, run.slice);
@@ -172,7 +172,7 @@ static void check_huge(void) {
   CHECK_EQ(os_page_kib(start + n * GiB - 1), os_pages_huge);
   CHECK_EQ(os_pages_free(os_pages_huge), 0);
   fill_arena(region, n * GiB / MI_SLICE_SIZE);
-  CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL); // the last has no memory
+  CHECK(_mi_slices_alloc(1, 1, MI_REQUEST_SMALL, index).region == NULL); // the last has no memory
   _mi_slices_free(region, 0, n * GiB / MI_SLICE_SIZE, false);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
   // None are left.

@@ -17,8 +17,8 @@
 // The thread sanitizer, which takes long, has little to look for: there is one thread.
 enum { n_steps = MI_TSAN ? 4000 : 20000, n_failures = MI_TSAN ? 40 : 200 };
 
-static mi_run_t take(size_t n, mi_chunk_kind_t kind) {
-  return _mi_slices_alloc(n, 1, kind, MI_ARENA_ANY);
+static mi_run_t take(size_t n, mi_request_t request) {
+  return _mi_slices_alloc(n, 1, request, MI_ARENA_ANY);
 }
 
 static void give(mi_run_t run) {
@@ -126,20 +126,20 @@ static void check_faults(void) {}
 
 static void check_retained_comes_first(void) {
   set_limit(8 * MiB);
-  mi_run_t run = take(112, MI_CHUNK_MIXED); // 7 MiB
+  mi_run_t run = take(112, MI_REQUEST_MIXED); // 7 MiB
   CHECK(run.region != NULL);
   give(run);
   CHECK(_mi_chunk_purgeable() >= 112); // retained: pages do not go where runs were
   mi_run_t pages[120];
   for (size_t i = 0; i < 120; i++) {
-    pages[i] = take(1, MI_CHUNK_SMALL);
+    pages[i] = take(1, MI_REQUEST_SMALL);
     CHECK_FOR(pages[i].region != NULL, "page %zu", i);
   }
   check_counted("pages in place of a run");
   for (size_t i = 0; i < 120; i++) give(pages[i]);
-  run = take(120, MI_CHUNK_MIXED); // and back
+  run = take(120, MI_REQUEST_MIXED); // and back
   CHECK(run.region != NULL);
-  CHECK(take(16, MI_CHUNK_MIXED).region == NULL);
+  CHECK(take(16, MI_REQUEST_MIXED).region == NULL);
   check_counted("a refusal");
   give(run);
   mi_limit_set(0, 0);
@@ -149,7 +149,7 @@ static void check_retained_comes_first(void) {
 static void check_retained_at_end(void) {
   if (!MI_PRIM_VIRTUAL) return; // there are no mappings
   mi_collect(true);
-  mi_run_t run = take(64 * MiB / MI_SLICE_SIZE, MI_CHUNK_MIXED);
+  mi_run_t run = take(64 * MiB / MI_SLICE_SIZE, MI_REQUEST_MIXED);
   CHECK(run.region != NULL);
   give(run);
   size_t hard = SIZE_MAX - 16 * MiB, others = hard - 8 * MiB - mi_limit_used();
@@ -171,14 +171,14 @@ static void check_refused(void) {
   set_limit(4 * MiB);
   size_t before = mi_limit_used(), purgeable = _mi_chunk_purgeable();
   for (int i = 0; i < 1000; i++) {
-    CHECK(take(100, MI_CHUNK_MIXED).region == NULL);
+    CHECK(take(100, MI_REQUEST_MIXED).region == NULL);
     CHECK(_mi_mapped_new(64 * MiB, 1) == NULL);
   }
   CHECK_EQ(mi_limit_used(), before);
   CHECK_EQ(_mi_chunk_purgeable(), purgeable);
   check_counted("refusals");
   mi_limit_set(0, 0);
-  mi_run_t run = take(100, MI_CHUNK_MIXED);
+  mi_run_t run = take(100, MI_REQUEST_MIXED);
   CHECK(run.region != NULL);
   give(run);
 }
@@ -186,7 +186,8 @@ static void check_refused(void) {
 #if MI_FAULT_INJECTION
 // The system takes nothing back (the memory is locked): what is free and backed has to do.
 static void check_stays_backed(void) {
-  mi_run_t pages[32], low = take(32, MI_CHUNK_MIXED), high = take(32, MI_CHUNK_MIXED), rest = take(32, MI_CHUNK_MIXED);
+  mi_run_t pages[32], low = take(32, MI_REQUEST_MIXED), high = take(32, MI_REQUEST_MIXED),
+                      rest = take(32, MI_REQUEST_MIXED);
   CHECK(low.region != NULL && high.region != NULL && rest.region != NULL);
   give(low);
   mi_collect(true); // a free chunk that is not backed comes first,
@@ -195,7 +196,7 @@ static void check_stays_backed(void) {
   size_t n = 0;
   for (; n < 32; n++) {
     _mi_prim_fail_nth(1, true);
-    pages[n] = take(1, MI_CHUNK_SMALL);
+    pages[n] = take(1, MI_REQUEST_SMALL);
     _mi_prim_fail_nth(0, false);
     if (pages[n].region == NULL) break;
   }
@@ -210,7 +211,7 @@ static void check_stays_backed(void) {
 // ... and what was never backed does not count as if it were.
 static void check_stays_clean(void) {
   mi_collect(true);
-  mi_run_t run = take(3, MI_CHUNK_MIXED);
+  mi_run_t run = take(3, MI_REQUEST_MIXED);
   CHECK(run.region != NULL);
   give(run);
   size_t used = mi_limit_used();
@@ -259,7 +260,7 @@ static void check_room(void) {
   int tries = 0;
   free_all();
   set_limit(64 * MiB);
-  give(take(64, MI_CHUNK_MIXED));
+  give(take(64, MI_REQUEST_MIXED));
   size_t n_backed = _mi_chunk_purgeable(), room = 64 * MiB - n_backed * MI_SLICE_SIZE;
   CHECK(n_backed >= 64);
   CHECK(_mi_limit_has_room(0) && _mi_limit_has_room(room) && !_mi_limit_has_room(room + 1));
@@ -273,14 +274,14 @@ static void check_room(void) {
 // A huge page is resident as a whole: under a limit that has no room for one no such chunk is opened, for whatever small part of it.
 static void check_huge_pages(void) {
   enum { n = MI_CHUNK_SLICES / 4 };
-  mi_run_t runs[n], others = take(8 * MI_CHUNK_SLICES, MI_CHUNK_MIXED); // there are huge pages from 8 MiB on
-  mi_run_t dense = take(1, MI_CHUNK_HUGE);
+  mi_run_t runs[n], others = take(8 * MI_CHUNK_SLICES, MI_REQUEST_MIXED); // there are huge pages from 8 MiB on
+  mi_run_t dense = take(1, MI_REQUEST_HUGE);
   CHECK(dense.region != NULL && others.region != NULL);
   bool has_huge = (dense.region != NULL && dense.region->is_huge);
   give(dense);
   set_limit(MiB);
   for (size_t i = 0; i < n; i++) {
-    runs[i] = take(1, MI_CHUNK_HUGE);
+    runs[i] = take(1, MI_REQUEST_HUGE);
     CHECK_FOR(runs[i].region != NULL && !runs[i].region->is_huge, "%zu", i);
   }
   if (!has_huge) test_skip("huge pages under a limit", "the library asks for none here");

@@ -236,7 +236,7 @@ static void check_gaps(void) {
 // ---- pages of one block ---------------------------------------------------------------------------------------------
 
 static void check_large(size_t n_slices, size_t offset) {
-  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(n_slices, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
   CHECK(run.region != NULL);
   if (run.region == NULL) return;
   mi_page_t* page = _mi_page_new_large(run, offset, 0);

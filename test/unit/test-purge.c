@@ -19,7 +19,7 @@ static void set_interval(long ms) {
 }
 
 static mi_run_t take(size_t n) {
-  mi_run_t run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(n, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
   CHECK(run.region != NULL);
   return run;
 }
@@ -390,7 +390,7 @@ static void check_backed_first(void) {
   mi_run_t again = take(n);
   CHECK_EQ(again.slice, high.slice);
   give(again);
-  mi_run_t grown = _mi_slices_alloc_moved(n, 1, MI_CHUNK_GROWN, MI_ARENA_ANY, 0);
+  mi_run_t grown = _mi_slices_alloc_moved(n, 1, MI_REQUEST_GROWN, MI_ARENA_ANY, 0);
   CHECK_EQ(grown.slice, low.slice);
   give(grown);
   give(last);
@@ -399,7 +399,7 @@ static void check_backed_first(void) {
   give(one);
   _mi_purge_to(0);
   give(other); // it is backed, and a place for the block begins one chunk further up
-  grown = _mi_slices_alloc_moved(MI_CHUNK_SLICES + 1, 1, MI_CHUNK_GROWN, MI_ARENA_ANY, 0);
+  grown = _mi_slices_alloc_moved(MI_CHUNK_SLICES + 1, 1, MI_REQUEST_GROWN, MI_ARENA_ANY, 0);
   CHECK_EQ(grown.slice, one.slice);
   give(grown);
   _mi_purge_to(0);
@@ -572,7 +572,7 @@ static void check_parts(void) {
   start_anew(never);
   mi_run_t others = take(8 * MI_CHUNK_SLICES); // there are huge pages from 8 MiB on
   for (size_t i = 0; i < n_runs; i++) {
-    runs[i] = _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
+    runs[i] = _mi_slices_alloc(1, 1, MI_REQUEST_HUGE, MI_ARENA_ANY);
     CHECK(runs[i].region != NULL);
   }
   if (!runs[n_runs - 1].region->is_huge) test_skip("parts of huge pages", "the library asks for none here");

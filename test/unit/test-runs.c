@@ -163,7 +163,7 @@ static mi_run_t runs[many_chunks];
 
 static size_t take_chunks(size_t n) {
   size_t i = 0;
-  while (i < n && (runs[i] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, MI_ARENA_ANY)).region != NULL) i++;
+  while (i < n && (runs[i] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, MI_ARENA_ANY)).region != NULL) i++;
   return i;
 }
 
@@ -267,19 +267,19 @@ static void check_refused_frees(void) {
 
 // Of chunks that are partly used the one with most to give goes first, whatever it is for.
 static void check_most_first(void) {
-  static const mi_chunk_kind_t kinds[] = {MI_CHUNK_SMALL, MI_CHUNK_MEDIUM, MI_CHUNK_MIXED};
-  mi_run_t                     whole[COUNT_OF(kinds)];
-  for (size_t most = 0; most < COUNT_OF(kinds); most++) {
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-      whole[i] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, kinds[i], MI_ARENA_ANY);
+  static const mi_request_t requests[] = {MI_REQUEST_SMALL, MI_REQUEST_MEDIUM, MI_REQUEST_MIXED};
+  mi_run_t                  whole[COUNT_OF(requests)];
+  for (size_t most = 0; most < COUNT_OF(requests); most++) {
+    for (size_t i = 0; i < COUNT_OF(requests); i++) {
+      whole[i] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, requests[i], MI_ARENA_ANY);
       CHECK(whole[i].region != NULL && whole[i].slice % MI_CHUNK_SLICES == 0);
     }
     CHECK_EQ(_mi_chunk_purgeable(), 0);
-    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+    for (size_t i = 0; i < COUNT_OF(requests); i++)
       _mi_slices_free(whole[i].region, whole[i].slice, i == most ? 20 : 6, false);
     CHECK_EQ(_mi_purge_slices(1), 20);
     CHECK_EQ(_mi_purge_slices(SIZE_MAX), 12);
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+    for (size_t i = 0; i < COUNT_OF(requests); i++) {
       size_t n = (i == most ? 20 : 6);
       _mi_slices_free(whole[i].region, whole[i].slice + n, MI_CHUNK_SLICES - n, false);
     }
@@ -322,7 +322,7 @@ static void check_closed_holes(void) {
   mi_region_t* region = &_mi_region_all[dense];
   if (!region->is_planned || !_mi_region_may_be_huge()) return;
   for (int round = 0; round < 2; round++) {
-    mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_HUGE, dense);
+    mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_HUGE, dense);
     size_t   i = run.slice / MI_CHUNK_SLICES;
     CHECK(run.region == region && i + 1 == region->n_used);
     _mi_slices_free(region, run.slice, 1, false);
@@ -352,22 +352,23 @@ static void check_refused(void) {
   size_t       arena = (size_t)(uintptr_t)id;
   mi_region_t* region = &_mi_region_all[arena];
   size_t       n = 0;
-  while (n < many_chunks && (runs[n] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, arena)).region != NULL) n++;
+  while (n < many_chunks && (runs[n] = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, arena)).region != NULL)
+    n++;
   CHECK_EQ(n, n_chunks);
   for (size_t i = 0; i < n; i += 2) _mi_slices_free(region, runs[i].slice, 20, false);
   double start = cpu_seconds();
-  CHECK(_mi_slices_alloc(21, 1, MI_CHUNK_META, arena).region == NULL);
+  CHECK(_mi_slices_alloc(21, 1, MI_REQUEST_META, arena).region == NULL);
   double once = cpu_seconds() - start;
   start = cpu_seconds();
-  for (size_t i = 0; i < n_requests; i++) CHECK(_mi_slices_alloc(21 + i % 9, 1, MI_CHUNK_META, arena).region == NULL);
+  for (size_t i = 0; i < n_requests; i++) CHECK(_mi_slices_alloc(21 + i % 9, 1, MI_REQUEST_META, arena).region == NULL);
   double more = cpu_seconds() - start;
   printf("refused once: %.2f us, again: %.2f us\n", once * 1e6, more / n_requests * 1e6);
   CHECK(more < n_requests / 10 * once + 0.001 + cpu_error());
   // Fewer may be there; and when something was freed, so may that many.
-  mi_run_t run = _mi_slices_alloc(20, 1, MI_CHUNK_META, arena);
+  mi_run_t run = _mi_slices_alloc(20, 1, MI_REQUEST_META, arena);
   CHECK(run.region == region);
   _mi_slices_free(region, runs[n - 1].slice, 21, false);
-  run = _mi_slices_alloc(21, 1, MI_CHUNK_META, arena);
+  run = _mi_slices_alloc(21, 1, MI_REQUEST_META, arena);
   CHECK(run.region == region && run.slice == runs[n - 1].slice);
 }
 
@@ -387,19 +388,19 @@ static void check_last_resort_of_arenas(void) {
   CHECK_EQ(mi_reserve_os_memory_ex(4 * MI_CHUNK_SIZE, false, false, false, &id), 0);
   mi_option_enable(mi_option_disallow_os_alloc);
   size_t n = 0;
-  while (n < n_in_it) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  while (n < n_in_it) runs[n++] = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   size_t pair = find_pair(n, &_mi_region_all[(size_t)(uintptr_t)id]);
   CHECK(pair != SIZE_MAX);
   for (size_t size = 1024 * MI_CHUNK_SLICES; size > 0; size /= 2) {
-    mi_chunk_kind_t kind = (size > MI_CHUNK_SLICES ? MI_CHUNK_MIXED : MI_CHUNK_SMALL);
-    while (n < many_chunks && (runs[n] = _mi_slices_alloc(size, 1, kind, MI_ARENA_ANY)).region != NULL) n++;
+    mi_request_t request = (size > MI_CHUNK_SLICES ? MI_REQUEST_MIXED : MI_REQUEST_SMALL);
+    while (n < many_chunks && (runs[n] = _mi_slices_alloc(size, 1, request, MI_ARENA_ANY)).region != NULL) n++;
   }
   CHECK(n < many_chunks);
   _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
   mi_option_enable(mi_option_disallow_arena_alloc);
-  CHECK(_mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY).region == NULL);
+  CHECK(_mi_slices_alloc(2, 1, MI_REQUEST_MEDIUM, MI_ARENA_ANY).region == NULL);
   mi_option_disable(mi_option_disallow_arena_alloc);
-  mi_run_t run = _mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(2, 1, MI_REQUEST_MEDIUM, MI_ARENA_ANY);
   CHECK(run.region == runs[pair].region && run.slice == runs[pair].slice);
   mi_option_disable(mi_option_disallow_os_alloc);
   for (size_t i = 0; i < n; i++) _mi_slices_free(runs[i].region, runs[i].slice, runs[i].n_slices, false);
@@ -409,14 +410,14 @@ static void check_last_resort_of_arenas(void) {
 static void check_last_resort(void) {
   enum { n_first = 3 * MI_CHUNK_SLICES };
   size_t n = 0;
-  while (n < n_first) runs[n++] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  while (n < n_first) runs[n++] = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   mi_option_enable(mi_option_disallow_os_alloc);
-  while (n < many_chunks && (runs[n] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY)).region != NULL) n++;
+  while (n < many_chunks && (runs[n] = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY)).region != NULL) n++;
   size_t pair = find_pair(n_first, NULL);
   CHECK(n < many_chunks && pair != SIZE_MAX);
   _mi_slices_free(runs[pair].region, runs[pair].slice, 2, false);
-  CHECK(_mi_slices_alloc(3, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY).region == NULL);
-  mi_run_t run = _mi_slices_alloc(2, 1, MI_CHUNK_MEDIUM, MI_ARENA_ANY);
+  CHECK(_mi_slices_alloc(3, 1, MI_REQUEST_MEDIUM, MI_ARENA_ANY).region == NULL);
+  mi_run_t run = _mi_slices_alloc(2, 1, MI_REQUEST_MEDIUM, MI_ARENA_ANY);
   CHECK(run.region == runs[pair].region && run.slice == runs[pair].slice);
   mi_option_disable(mi_option_disallow_os_alloc);
   for (size_t i = 0; i < n; i++) _mi_slices_free(runs[i].region, runs[i].slice, 1, false);

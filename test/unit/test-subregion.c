@@ -67,9 +67,9 @@ static size_t first_chunk(size_t index) {
 // All of it can be used, is zero, and is found by the fast path's arithmetic.
 static void use(size_t index, size_t n_chunks) {
   mi_region_t* region = &_mi_region_all[index];
-  mi_run_t     run = _mi_slices_alloc(n_chunks * MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
+  mi_run_t     run = _mi_slices_alloc(n_chunks * MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, index);
   CHECK(run.region == region && run.slice == 0 && run.is_zero);
-  CHECK(_mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index).region == NULL);
+  CHECK(_mi_slices_alloc(1, 1, MI_REQUEST_SMALL, index).region == NULL);
   char* start = _mi_region_slice_start(region, 0);
   mi_track_readable(start, n_chunks * MI_CHUNK_SIZE); // slices without blocks are out of bounds to tools
   for (size_t i = 0; i < n_chunks * MI_CHUNK_SIZE; i += MI_SLICE_SIZE / 2) {
@@ -166,7 +166,7 @@ static void check_alignment(void) {
     index[i] = _mi_region_index(region);
     CHECK(is_subregion(index[i]));
     check_places();
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index[i]); // its bits are its own
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, index[i]); // its bits are its own
     CHECK(run.region == region && run.slice == 0);
     _mi_slices_free(region, 0, 1, false);
   }
@@ -183,7 +183,7 @@ static void check_outside(void) {
     return;
   }
   CHECK(index != 0 && _mi_region_all[index].origin == MI_REGION_RESERVED && !is_in_span(index));
-  mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
+  mi_run_t run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, index);
   char*    p = _mi_region_slice_start(run.region, run.slice);
   mi_track_readable(p, MI_CHUNK_SIZE);
   CHECK(_mi_region_search(p) == &_mi_region_all[index] && _mi_region_search(p + size) != &_mi_region_all[index]);
@@ -213,7 +213,7 @@ static void check_as_many(void) {
     // Blocks of the last one, whose index is the highest, are found.
     mi_page_t* page = _mi_page_at((void*)_mi_region_all[index[n - 1]].base);
     CHECK(page == (mi_page_t*)(void*)_mi_region_all[index[n - 1]].table);
-    mi_run_t run = _mi_slices_alloc(20, 1, MI_CHUNK_MIXED, index[n - 1]);
+    mi_run_t run = _mi_slices_alloc(20, 1, MI_REQUEST_MIXED, index[n - 1]);
     page = _mi_page_new_large(run, 0, 0);
     CHECK(_mi_page_region(page) == run.region && _mi_page_start(page) == (char*)run.region->base);
     _mi_page_delete_large(page);
@@ -240,7 +240,7 @@ static void check_as_many_given(void) {
     size_t n = 0;
     while (n < MI_REGION_COUNT &&
            (index[n] = _mi_arena_manage(memory + n * MI_CHUNK_SIZE, MI_CHUNK_SIZE, &spec)) != 0) {
-      mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, index[n]);
+      mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, index[n]);
       CHECK(_mi_region_search(_mi_region_slice_start(run.region, run.slice)) == run.region);
       _mi_slices_free(run.region, run.slice, 1, false);
       n++;
@@ -264,8 +264,8 @@ static void check_huge_rule(void) {
   CHECK(!_mi_region_fits_huge(64 * KiB));
 }
 
-static mi_run_t run_of(size_t n_chunks, mi_chunk_kind_t kind) {
-  return _mi_slices_alloc(n_chunks * MI_CHUNK_SLICES, 1, kind, MI_ARENA_ANY);
+static mi_run_t run_of(size_t n_chunks, mi_request_t request) {
+  return _mi_slices_alloc(n_chunks * MI_CHUNK_SLICES, 1, request, MI_ARENA_ANY);
 }
 
 static bool is_mapped(uintptr_t at) {
@@ -277,7 +277,7 @@ static bool is_mapped(uintptr_t at) {
 static void check_cover(void) {
   static const size_t sizes[] = {1, 7, 40, 200};
   for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-    mi_run_t run = run_of(sizes[i], MI_CHUNK_MIXED);
+    mi_run_t run = run_of(sizes[i], MI_REQUEST_MIXED);
     CHECK(run.region == whole);
     size_t n = whole->n_slices, open = whole->n_open;
     CHECK(n >= open * MI_CHUNK_SLICES && n % MI_CHUNK_SLICES == 0);
@@ -291,7 +291,7 @@ static void check_cover(void) {
     _mi_slices_free(run.region, run.slice, run.n_slices, true);
   }
   // What is free at the end can be closed, and is zero when it is opened again.
-  mi_run_t run = run_of(100, MI_CHUNK_MIXED);
+  mi_run_t run = run_of(100, MI_REQUEST_MIXED);
   size_t   slice = run.slice, open = whole->n_open;
   mi_track_writable(_mi_region_slice_start(whole, slice), MI_SLICE_SIZE);
   memset(_mi_region_slice_start(whole, slice), 1, MI_SLICE_SIZE);
@@ -303,7 +303,7 @@ static void check_cover(void) {
   CHECK(whole->n_open < open && !is_mapped(whole->base + whole->n_open * MI_CHUNK_SIZE));
   CHECK(_mi_chunk_purgeable() + 100 * MI_CHUNK_SLICES <= purgeable);
   CHECK_EQ(whole->committed, whole->n_open * MI_CHUNK_SIZE);
-  run = run_of(100, MI_CHUNK_MIXED);
+  run = run_of(100, MI_REQUEST_MIXED);
   CHECK(run.region == whole && run.slice == slice && run.is_zero);
   mi_track_readable(_mi_region_slice_start(whole, slice), MI_SLICE_SIZE);
   CHECK(is_zero(_mi_region_slice_start(whole, slice), 0, MI_SLICE_SIZE));
@@ -352,7 +352,7 @@ static void check_neighbour(void) {
   char*  foreign = map_foreign(whole->base + (open + 3) * MI_CHUNK_SIZE);
   size_t n_here = 0, n_in_span = 0;
   for (size_t i = 0; i < 60; i++) {
-    mi_run_t run = run_of(1, MI_CHUNK_MIXED);
+    mi_run_t run = run_of(1, MI_REQUEST_MIXED);
     CHECK_FOR(run.region != NULL, "run %zu", i);
     if (run.region == NULL) return;
     n_here += (run.region == whole);
@@ -369,7 +369,7 @@ static void check_neighbour(void) {
   mi_region_t* dense = &_mi_region_all[MI_REGION_HUGE];
   char*        foreign_huge = map_foreign(dense->base + (dense->n_open + 1) * MI_CHUNK_SIZE);
   for (size_t i = 0; i < 40 * MI_CHUNK_SLICES; i++) {
-    mi_run_t run = _mi_slices_alloc(1, 1, MI_CHUNK_HUGE, MI_ARENA_ANY);
+    mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_HUGE, MI_ARENA_ANY);
     CHECK(run.region != NULL);
     if (run.region == NULL) return;
     fill(run);
@@ -386,7 +386,7 @@ static void check_blocked(void) {
   foreign[0] = map_foreign(whole->base + whole->n_open * MI_CHUNK_SIZE);
   for (size_t i = 1; i < COUNT_OF(foreign); i++) foreign[i] = map_foreign(whole->base + (i + 1) * band);
   for (size_t i = 0; i < 60; i++) {
-    mi_run_t run = run_of(10, MI_CHUNK_MIXED);
+    mi_run_t run = run_of(10, MI_REQUEST_MIXED);
     CHECK_FOR(run.region != NULL, "run %zu", i);
     if (run.region == NULL) return;
     char* p = _mi_region_slice_start(run.region, run.slice);
@@ -404,7 +404,7 @@ static void check_table_in_the_way(void) {
   char*  foreign = map_foreign((uintptr_t)_mi_region_descriptor(whole, covered));
   size_t n_outside = 0;
   for (size_t i = 0; i < 40; i++) {
-    mi_run_t run = run_of(20, MI_CHUNK_MIXED);
+    mi_run_t run = run_of(20, MI_REQUEST_MIXED);
     CHECK_FOR(run.region != NULL, "run %zu", i);
     if (run.region == NULL) return;
     n_outside += !is_in_span(_mi_region_index(run.region));

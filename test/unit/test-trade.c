@@ -82,7 +82,7 @@ static void work_ms(int64_t ms) {
 // Three of four runs of half a MiB are free and backed, in chunks where no page may lie.
 static void make_holes(void) {
   for (size_t i = 0; i < COUNT_OF(runs); i++) {
-    runs[i] = _mi_slices_alloc(MI_CHUNK_SLICES / 4, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+    runs[i] = _mi_slices_alloc(MI_CHUNK_SLICES / 4, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
     CHECK(runs[i].region != NULL);
   }
   _mi_purge_at_peak();
@@ -109,7 +109,7 @@ static void check_slices(void) {
   static mi_run_t pages[20 * n_chunks];
   leave_holes();
   for (size_t i = 0; i < COUNT_OF(pages); i++) {
-    pages[i] = _mi_slices_alloc(1, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+    pages[i] = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
     CHECK(pages[i].region != NULL);
     _mi_purge_at_peak();
   }
@@ -128,7 +128,7 @@ static mi_run_t more[n_growths][n_more];
 static size_t calls_to_grow(mi_run_t* growth) {
   make_holes();
   for (size_t i = 0; i < n_more; i++) {
-    growth[i] = _mi_slices_alloc(mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+    growth[i] = _mi_slices_alloc(mib, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
     CHECK(growth[i].region != NULL);
     _mi_purge_at_peak();
   }
@@ -155,7 +155,7 @@ static void check_asleep(void) {
 static void check_clean(void) {
   size_t before = _mi_place_n_taken();
   for (int i = 0; i < 10; i++) {
-    mi_run_t run = _mi_slices_alloc(2 * mib, 1, MI_CHUNK_MIXED, MI_ARENA_ANY);
+    mi_run_t run = _mi_slices_alloc(2 * mib, 1, MI_REQUEST_MIXED, MI_ARENA_ANY);
     CHECK(run.region != NULL);
     CHECK_EQ(_mi_place_n_taken(), before + 2 * mib);
     int err = _mi_prim_purge(_mi_region_slice_start(run.region, run.slice), 2 * MI_MiB);
@@ -171,13 +171,13 @@ static void check_clean(void) {
 static void check_none(void) {
   mi_option_set(mi_option_purge_delay, -1);
   leave_holes();
-  mi_run_t run = _mi_slices_alloc(4 * mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  mi_run_t run = _mi_slices_alloc(4 * mib, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   _mi_purge_at_peak();
   CHECK_EQ(n_calls(), n_given_before);
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
   end_holes();
   mi_option_set(mi_option_purge_delay, 3600 * 1000);
-  run = _mi_slices_alloc(mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  run = _mi_slices_alloc(mib, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   n_given_before = n_calls();
   _mi_purge_at_peak();
   CHECK_EQ(n_calls(), n_given_before);
@@ -197,7 +197,7 @@ static bool on_commit(bool commit, void* start, size_t size, bool* is_zero, void
 // A run of an arena.
 static mi_run_t take_in(mi_arena_id_t id, size_t n) {
   mi_heap_t* heap = mi_heap_new_in_arena(id);
-  mi_run_t   run = _mi_slices_alloc(n, 1, MI_CHUNK_MIXED, mi_load_relaxed(&heap->arena));
+  mi_run_t   run = _mi_slices_alloc(n, 1, MI_REQUEST_MIXED, mi_load_relaxed(&heap->arena));
   CHECK(run.region != NULL && run.region->origin == MI_REGION_GIVEN);
   mi_heap_delete(heap);
   return run;
@@ -218,7 +218,7 @@ static void check_arenas(void) {
   CHECK_EQ(_mi_place_n_taken(), before);
   _mi_slices_free(run.region, run.slice, run.n_slices, false);
   CHECK_EQ(_mi_place_n_taken(), before);
-  run = _mi_slices_alloc(32 * mib, 1, MI_CHUNK_SMALL, MI_ARENA_ANY);
+  run = _mi_slices_alloc(32 * mib, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
   _mi_purge_at_peak();
   CHECK(n_calls() > n_given_before);
   CHECK_EQ(n_decommits, 0);
