@@ -2,6 +2,8 @@
 // told, and nothing else happens: what is there keeps its contents, nothing stays counted, and at most the address space
 // of one arena is lost for each failure that makes it uncertain whose it is.
 //
+// A discard that is refused becomes a purge.
+//
 // A script runs with the n-th call failing, for n = 1, 2, ... until a run meets no failure; then with all from the n-th on.
 #include <sys/mman.h>
 
@@ -9,6 +11,7 @@
 #include "../modes/support.h"
 #include "../unload.h"
 #include "../os_pages.h"
+#include "arena/hole.h"
 #include "base/track.h"
 #include "mimalloc.h"
 #include "page/page.h"
@@ -157,6 +160,21 @@ static void check_script(void (*script)(void), bool repeat, const char* name) {
   if (!repeat && !TEST_SANITIZED) CHECK(proc_bytes("/proc/self/status", "\nVmSize:") <= space + 16 * KiB);
 }
 
+// A part of a slice in use goes back also if the program prefers that the system takes it when it likes, and the system refuses that.
+static void check_discard(void) {
+  mi_run_t run = _mi_slices_alloc(1, 1, MI_REQUEST_SMALL, MI_ARENA_ANY);
+  char*    p = _mi_region_slice_start(run.region, run.slice);
+  mi_track_writable(p, MI_SLICE_SIZE);
+  memset(p, 1, MI_SLICE_SIZE);
+  mi_option_set(mi_option_purge_decommits, 0);
+  _mi_prim_fail_nth(1, false);
+  CHECK(_mi_hole_give(run.region, run.slice, p, MI_SLICE_SIZE));
+  CHECK_EQ(_mi_prim_fail_nth(0, false), 2);
+  CHECK(is_zero(p, 0, MI_SLICE_SIZE));
+  mi_option_set(mi_option_purge_decommits, 1);
+  _mi_slices_free(run.region, run.slice, 1, false);
+}
+
 int main(int argc, char** argv) {
   watchdog(240);
   test_seed(argc, argv);
@@ -175,5 +193,6 @@ int main(int argc, char** argv) {
     check_script(&reserve_huge, true, "huge OS pages");
     os_pages_end(&pages);
   }
+  check_discard();
   return check_result();
 }
