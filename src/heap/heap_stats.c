@@ -20,10 +20,21 @@ size_t _mi_heap_stats_page_used(const mi_page_t* page) {
   return used - mi_min(count, used);
 }
 
+// Linked blocks of a gap page, which others have freed: its bits call them blocks.
+static mi_may_race void stats_take_off_gaps(mi_heap_stats_t* stats, const mi_page_t* page, mi_chain_t frees) {
+  const mi_block_t* block = frees.first;
+  for (size_t size, n = mi_min(frees.count, MI_GAP_UNITS); block != NULL && n > 0; n--, block = _mi_block_peek(block)) {
+    if (_mi_page_at(block) != page || (size = _mi_gaps_size(page, block)) == 0) return;
+    mi_class_stat_t* c = &stats->classes[_mi_size_class_of(size)];
+    c->n_blocks_used -= mi_min(1, c->n_blocks_used);
+  }
+}
+
 static void stats_add_gaps(mi_heap_stats_t* stats, const mi_page_t* page) {
   size_t size;
   for (size_t at = 0; _mi_gaps_next(page, &at, &size); at += size / MI_GAP_UNIT)
     stats->classes[_mi_size_class_of(size)].n_blocks_used++;
+  stats_take_off_gaps(stats, page, _mi_gaps_chain(page));
   stats->n_pages++;
   stats->n_page_bytes += MI_SLICE_SIZE;
   if (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_SHARED) stats->n_pages_shared++;
@@ -68,6 +79,14 @@ static void stats_take_off_page(mi_heap_stats_t* stats, const mi_page_t* slice, 
   c->n_blocks_used -= mi_min(n, c->n_blocks_used);
 }
 
+// Blocks on their way back to a page.
+static mi_may_race void stats_take_off_batch(mi_heap_stats_t* stats, const mi_batch_t* batch) {
+  const mi_page_t* page = batch->page;
+  mi_chain_t       frees = {batch->first, batch->count};
+  if (page != NULL && _mi_gaps_is(page)) stats_take_off_gaps(stats, page, frees);
+  else stats_take_off_page(stats, page, frees.count);
+}
+
 // What is in a bin, and what a round has taken from it.  The bin's own count (H7) is used where it is one: it is off by no more
 // than what its thread does just now.
 static mi_may_race size_t stats_in_bin(const mi_theap_t* theap, size_t cls) {
@@ -88,7 +107,7 @@ static mi_may_race void stats_take_off_theap(mi_heap_stats_t* stats, const mi_th
     mi_class_stat_t* c = &stats->classes[cls];
     c->n_blocks_used -= mi_min(stats_in_bin(theap, cls), c->n_blocks_used);
   }
-  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) stats_take_off_page(stats, theap->outbox[i].page, theap->outbox[i].count);
+  for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) stats_take_off_batch(stats, &theap->outbox[i]);
 }
 
 // Its blocks are of the main heap, whichever heap the thread has that freed them.

@@ -1,7 +1,8 @@
 // Proves: a block that is freed twice in a gap page is reported when its thread is outside of its theap, so that who listens may
 // allocate and free, whether the second free is the thread's own or another's (GP6); a drain that outlives its page's being made
 // a gap page leaves it one, and its blocks are gaps there (GP3); blocks are kept whole when no request has gone past the gaps for
-// long (GP7); freed ones are joined by requests, a bounded number by each (GP8).
+// long (GP7); freed ones are joined by requests, a bounded number by each (GP8); what others have freed is not in use for the
+// statistics, wherever it waits.
 #include <errno.h>
 #include <pthread.h>
 
@@ -11,6 +12,7 @@
 #include "heap/drain.h"
 #include "heap/gaps.h"
 #include "heap/thread.h"
+#include "mimalloc-stats.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -250,6 +252,70 @@ static void check_kept(void) {
   check_all_is_free();
 }
 
+// ---- blocks that others have freed ------------------------------------------------------------------------------------
+
+static pthread_barrier_t barrier;
+
+static int64_t n_in_use(void) {
+  mi_stats_t_decl(stats);
+  CHECK(mi_stats_get(&stats));
+  CHECK_EQ(stats.malloc_normal.current, stats.malloc_normal_count.total * size);
+  return stats.malloc_normal_count.total;
+}
+
+static void* free_and_wait(void* p) {
+  mi_free(mi_malloc(1)); // a thread that has not allocated has no outbox
+  mi_free(p);
+  pthread_barrier_wait(&barrier);
+  pthread_barrier_wait(&barrier);
+  return NULL;
+}
+
+static void check_owned_is_counted(void) {
+  pthread_t thread;
+  make_gap_page();
+  CHECK_EQ(n_in_use(), n_kept);
+  CHECK_EQ(pthread_create(&thread, NULL, &free_and_wait, kept[0]), 0);
+  pthread_barrier_wait(&barrier);
+  CHECK(_mi_gaps_chain(page).first == NULL); // it is in the outbox
+  CHECK_EQ(n_in_use(), n_kept - 1);
+  pthread_barrier_wait(&barrier);
+  pthread_join(thread, NULL);
+  CHECK(_mi_gaps_chain(page).first == kept[0]);
+  CHECK_EQ(n_in_use(), n_kept - 1);
+  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
+  CHECK_EQ(n_in_use(), 0);
+  check_all_is_free();
+}
+
+static void* make_in_thread(void* arg) {
+  make_gap_page();
+  return arg;
+}
+
+static void check_shared_is_counted(void) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, &make_in_thread, NULL), 0);
+  pthread_join(thread, NULL);
+  CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&page->word)), MI_PAGE_SHARED);
+  CHECK_EQ(n_in_use(), n_kept);
+  mi_free(kept[0]);
+  CHECK_EQ(n_in_use(), n_kept - 1);
+  mi_collect(false);
+  CHECK(_mi_gaps_chain(page).first == kept[0]);
+  CHECK_EQ(n_in_use(), n_kept - 1);
+  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
+  CHECK_EQ(n_in_use(), 0);
+  check_all_is_free();
+}
+
+static void check_counted(void) {
+  pthread_barrier_init(&barrier, NULL, 2);
+  check_owned_is_counted();
+  check_shared_is_counted();
+  pthread_barrier_destroy(&barrier);
+}
+
 int main(void) {
   watchdog(60);
   if (!MI_GAPS) {
@@ -267,5 +333,6 @@ int main(void) {
   check_loose();
   check_joins_are_bounded();
   check_kept();
+  check_counted();
   return check_result();
 }
