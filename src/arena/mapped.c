@@ -24,10 +24,8 @@ static mi_atomic(uintptr_t) mapped_low, mapped_high;
 
 // ---- the index ------------------------------------------------------------------------------------------------------
 
-static void mapped_count(const mi_range_t* range, bool is_added) {
-  int64_t n = (is_added ? (int64_t)range->size : -(int64_t)range->size);
-  mapped_sum.n_blocks += is_added ? 1 : (size_t)-1;
-  mapped_sum.size += (size_t)n;
+// The process has n bytes more from now on, or less.
+static void mapped_count(int64_t n) {
   _mi_stat_change(&_mi_stat_live.reserved, n);
   _mi_stat_change(&_mi_stat_live.committed, n);
 }
@@ -39,24 +37,33 @@ static void mapped_widen_bounds(const mi_range_t* range) {
     mi_store_relaxed(&mapped_high, range->start + range->size);
 }
 
-static void mapped_put_in(mi_mapped_slot_t* slot) {
+// n: as above.  For who looks at the numbers a block that is resized was never out.
+static void mapped_put_in(mi_mapped_slot_t* slot, int64_t n) {
   _mi_lock_acquire(&_mi_mapped_slot_lock);
   _mi_range_insert(&mapped_index, &slot->range);
   mapped_widen_bounds(&slot->range);
-  mapped_count(&slot->range, true);
+  mapped_sum.n_blocks++;
+  mapped_sum.size += slot->range.size;
+  mapped_count(n);
   _mi_lock_release(&_mi_mapped_slot_lock);
 }
 
-bool _mi_mapped_take_out(void* descriptor) {
-  mi_mapped_slot_t* slot = _mi_mapped_slot_of(descriptor);
+static bool mapped_take_out(mi_mapped_slot_t* slot, int64_t n) {
   _mi_lock_acquire(&_mi_mapped_slot_lock);
   bool is_in = _mi_range_is_in_index(&slot->range);
   if (is_in) {
     _mi_range_remove(&mapped_index, &slot->range);
-    mapped_count(&slot->range, false);
+    mapped_sum.n_blocks--;
+    mapped_sum.size -= slot->range.size;
+    mapped_count(n);
   }
   _mi_lock_release(&_mi_mapped_slot_lock);
   return is_in;
+}
+
+bool _mi_mapped_take_out(void* descriptor) {
+  mi_mapped_slot_t* slot = _mi_mapped_slot_of(descriptor);
+  return mapped_take_out(slot, -(int64_t)slot->range.size);
 }
 
 static mi_range_t* mapped_find(uintptr_t start, size_t size) {
@@ -198,7 +205,7 @@ static void* mapped_new_counted(size_t size, size_t align, char* from, size_t ol
     mi_track_reserved((void*)slot->range.start, size);
     mi_track_closed((void*)slot->range.start, size);
   }
-  mapped_put_in(slot);
+  mapped_put_in(slot, (int64_t)size);
   return slot->descriptor;
 }
 
@@ -243,14 +250,14 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   size_t            old_size = slot->range.size;
   size_t            n_more = size - mi_min(size, old_size), n_less = old_size - mi_min(size, old_size);
   if (n_more > 0 && !mapped_count_in(n_more, 0)) return false;
-  _mi_mapped_take_out(descriptor);
+  mapped_take_out(slot, 0);
   if (n_more > 0) _mi_dense_grown(old_size, size);
   int err = _mi_prim_resize(&start, old_size, size);
   if (err == 0) {
     slot->range.start = (uintptr_t)start;
     slot->range.size = size;
   }
-  mapped_put_in(slot);
+  mapped_put_in(slot, (int64_t)slot->range.size - (int64_t)old_size);
   _mi_limit_remove(&_mi_limit_process, err == 0 ? n_less : n_more);
   // A block that shrinks keeps its place then, but not its memory.
   if (err != 0 && size < old_size) _mi_prim_purge((char*)start + size, old_size - size);
