@@ -102,9 +102,15 @@ static void large_give_back_slices(mi_page_t* page, mi_remap_t remap) {
   else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
 }
 
-void _mi_large_lose(mi_page_t* page, mi_remap_t remap) {
+// A block that moves counts once: so it has grown or shrunk, as if it had stayed in place.
+static void large_count_moved(const mi_page_t* from, const mi_page_t* to) {
+  _mi_stat_change(&_mi_stat_live.malloc_huge,
+                  ((int64_t)to->n_slices - (int64_t)from->n_slices) * (int64_t)MI_SLICE_SIZE);
+}
+
+void _mi_large_lose(mi_page_t* page, const mi_page_t* from, mi_remap_t remap) {
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL));
-  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  large_count_moved(page, from);
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   large_give_back_slices(page, remap);
 }
@@ -167,7 +173,8 @@ mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* pag
     return NULL;
   }
   mi_store_release(&page->word, _mi_page_word_make(MI_PAGE_OWNED, 0, NULL));
-  _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
+  if (other != NULL) large_count_moved(other, page);
+  else _mi_stat_increase(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   return page;
 }
 
@@ -257,14 +264,19 @@ static mi_always_inline mi_theap_t* large_keeper(mi_theap_t* theap, const mi_pag
   return mi_load_relaxed(&keeper->thread) == keeper ? keeper : theap;
 }
 
-// False when the block is not in use.
-static mi_always_inline bool large_claim(mi_page_t* page) {
+// False when the block is not in use.  The caller counts it.
+static mi_always_inline bool large_claim_uncounted(mi_page_t* page) {
   // acq_rel: of two frees at the same time one wins, and what the other threads wrote to the block is over.
   uint64_t claimed = _mi_page_word_make(MI_PAGE_CLAIMED, 0, NULL);
   if (_mi_page_kind(page) != MI_PAGE_LARGE || mi_exchange_acq_rel(&page->word, claimed) == claimed) return false;
-  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   MI_PROBE2(large_free, page->block, page->n_slices);
   if (MI_TRACK) mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
+  return true;
+}
+
+static mi_always_inline bool large_claim(mi_page_t* page) {
+  if (!large_claim_uncounted(page)) return false;
+  _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   return true;
 }
 
@@ -306,7 +318,7 @@ bool _mi_large_free(mi_theap_t* theap, mi_page_t* page) {
 }
 
 void _mi_large_free_moved(mi_page_t* page) {
-  if (large_claim(page)) large_give_back(page);
+  if (large_claim_uncounted(page)) large_give_back(page); // large_count_moved
 }
 
 void _mi_large_discard(mi_page_t* page) {

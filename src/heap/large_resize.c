@@ -105,7 +105,7 @@ static mi_remap_t resize_move(char* from, char* to, size_t size) {
 static bool resize_move_page(mi_page_t* from, mi_page_t* to) {
   mi_remap_t remap = resize_move(_mi_page_start(from), _mi_page_start(to), from->n_slices * MI_SLICE_SIZE);
   if (remap != MI_REMAP_DONE) {
-    _mi_large_lose(to, remap);
+    _mi_large_lose(to, from, remap);
     return false;
   }
   _mi_page_set(to, MI_PAGE_REMAPPED);

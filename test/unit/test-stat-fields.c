@@ -134,8 +134,11 @@ static void check_resized(void) {
   CHECK(_mi_page_is_mapped(_mi_page_of(p)));
   mi_stats_t moved = get();
   CHECK_EQ(moved.malloc_huge.current - before.malloc_huge.current, size);
+  CHECK_EQ(moved.malloc_huge.peak - before.malloc_huge.current, size);
+  CHECK_EQ(moved.malloc_huge.total - before.malloc_huge.total, size);
   for (size_t i = 1; i <= n_steps; i++) p = mi_realloc(p, size + i * MiB - MI_PADDING_SIZE);
   mi_stats_t grown = get();
+  CHECK_EQ(grown.malloc_huge.total - moved.malloc_huge.total, n_steps * MiB);
   CHECK_EQ(grown.committed.total - moved.committed.total, n_steps * MiB);
   CHECK_EQ(grown.reserved.total - moved.reserved.total, n_steps * MiB);
   CHECK_EQ(grown.committed.current - moved.committed.current, n_steps * MiB);
