@@ -5,8 +5,6 @@
 // those at an offset, take a page of their own.
 #include "aligned.h"
 
-#include <string.h>
-
 #include "../heap/sampler.h"
 #include "malloc.h"
 #include "realloc.h"
@@ -45,10 +43,7 @@ static void* aligned_realloc(mi_heap_t* heap, void* p, size_t size, size_t align
   void*  q = (is_aligned ? _mi_realloc_stay(heap, page, p, old_size, size, zero) : NULL);
   if (q != NULL) return q;
   q = aligned_malloc(heap, size, align, offset, zero);
-  if (q == NULL) return NULL;
-  memcpy(q, p, mi_min(old_size, size));
-  mi_free(p);
-  return q;
+  return _mi_realloc_copy_to(q, p, old_size, size, false); // what is new is zero already, if asked for
 }
 
 // The alignment is asked first, as for one block: of a request with both faults it says what is wrong.

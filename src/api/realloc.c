@@ -16,8 +16,7 @@
 #include "life.h"
 #include "malloc.h"
 
-// q, if it is a block, gets the contents of the old one; what is new is zero if asked for.
-static void* realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size, bool zero) {
+void* _mi_realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size, bool zero) {
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   if (zero || new_size == 0) {
@@ -34,7 +33,7 @@ static void* realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size,
 static mi_noinline void* realloc_copy(mi_heap_t* heap, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t growth = _mi_life_growth(old_size, new_size);
   void*  q = (growth > 0 ? _mi_alloc_growing(heap, new_size, growth) : _mi_malloc_in(heap, new_size, false));
-  return realloc_copy_to(q, p, old_size, new_size, zero);
+  return _mi_realloc_copy_to(q, p, old_size, new_size, zero);
 }
 
 static bool realloc_is_in(mi_heap_t* heap, const mi_page_t* page) {
@@ -89,7 +88,7 @@ static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old
 static void* realloc_mapped(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   if (!_mi_page_has(page, MI_PAGE_MAPPED) || new_size <= old_size || new_size > PTRDIFF_MAX) return NULL;
   void* q = _mi_alloc_quietly(heap, new_size, _mi_life_growth(old_size, new_size));
-  if (q != NULL) return realloc_copy_to(q, p, old_size, new_size, zero);
+  if (q != NULL) return _mi_realloc_copy_to(q, p, old_size, new_size, zero);
   mi_collect(true);
   return realloc_large(heap, page, p, old_size, new_size, zero);
 }

@@ -56,6 +56,22 @@ static void check_first_byte(void) {
   mi_free(q);
 }
 
+// The same with an alignment that no block of 0 bytes has by itself; free blocks hold links.
+static void check_first_byte_aligned(void) {
+  enum { n = 50 };
+  uint8_t* p[n];
+  for (size_t i = 0; i < n; i++) memset(p[i] = (uint8_t*)mi_malloc_aligned(64, 64), 0xAB, 64);
+  for (size_t i = 0; i < n; i++) mi_free(p[i]);
+  for (size_t i = 0; i < n; i++) {
+    p[i] = (uint8_t*)mi_malloc(1000);
+    p[i] = (uint8_t*)(i % 2 == 0 ? mi_realloc_aligned(p[i], hidden(0), 64)
+                                 : mi_realloc_aligned_at(p[i], hidden(0), 64, 64));
+    CHECK(p[i] != NULL && is_aligned(p[i], 64));
+    if (!MI_PADDING) CHECK_EQ(p[i][0], 0);
+  }
+  for (size_t i = 0; i < n; i++) mi_free(p[i]);
+}
+
 // Zero counts through the two arguments of the counted entries.
 static void check_zero_counts(void) {
   void* blocks[] = {
@@ -87,6 +103,7 @@ int main(int argc, char** argv) {
   check_fresh_blocks();
   check_resized_blocks();
   check_first_byte();
+  check_first_byte_aligned();
   check_zero_counts();
   return check_result();
 }
