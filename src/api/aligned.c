@@ -41,6 +41,9 @@ static void* aligned_realloc(mi_heap_t* heap, void* p, size_t size, size_t align
   size_t old_size = _mi_life_size(page, p);
   bool   is_aligned = (((uintptr_t)p + offset) & (align - 1)) == 0;
   void*  q = (is_aligned ? _mi_realloc_stay(heap, page, p, old_size, size, zero) : NULL);
+  // A large block stays, or moves by whole OS pages.
+  bool   may_move = (q == NULL && is_aligned && align <= _mi_prim_os_page_size());
+  if (may_move) q = _mi_realloc_large(heap, page, p, old_size, size, zero);
   if (q != NULL) return q;
   q = aligned_malloc(heap, size, align, offset, zero);
   return _mi_realloc_copy_to(q, p, old_size, size, false); // what is new is zero already, if asked for

@@ -64,8 +64,7 @@ static mi_cold void realloc_leave_profile(mi_page_t* page, void* p, bool clears)
   if (clears) memset((char*)p + room, 0, all - room);
 }
 
-// A large block that can be made to fit without copying; NULL if not.
-static void* realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
+void* _mi_realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
@@ -90,7 +89,7 @@ static void* realloc_mapped(mi_heap_t* heap, mi_page_t* page, void* p, size_t ol
   void* q = _mi_alloc_quietly(heap, new_size, _mi_life_growth(old_size, new_size));
   if (q != NULL) return _mi_realloc_copy_to(q, p, old_size, new_size, zero);
   mi_collect(true);
-  return realloc_large(heap, page, p, old_size, new_size, zero);
+  return _mi_realloc_large(heap, page, p, old_size, new_size, zero);
 }
 
 static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_heap_t* heap) mi_attr_noexcept {
@@ -99,7 +98,7 @@ static mi_noinline void* realloc_slow(void* p, size_t new_size, bool zero, mi_he
   if (mi_unlikely(page == NULL)) return NULL;
   size_t old_size = _mi_life_size(page, p);
   void*  q = _mi_realloc_stay(heap, page, p, old_size, new_size, zero);
-  if (q == NULL) q = realloc_large(heap, page, p, old_size, new_size, zero);
+  if (q == NULL) q = _mi_realloc_large(heap, page, p, old_size, new_size, zero);
   if (q == NULL) q = realloc_mapped(heap, page, p, old_size, new_size, zero);
   return q != NULL ? q : realloc_copy(heap, p, old_size, new_size, zero);
 }

@@ -11,5 +11,8 @@ void* _mi_realloc(mi_heap_t* heap, void* p, size_t new_size, bool zero);
 // of it is used; NULL if it has to move.
 void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero);
 
+// A large block that can be made to fit without a change of the heap and without copying, at the same place in an OS page; NULL if not.
+void* _mi_realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero);
+
 // q, if it is a block, gets the contents of p, which is freed; what is new is cleared if `zero`.  Returns q.
 void* _mi_realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size, bool zero);

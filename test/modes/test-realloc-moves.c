@@ -1,6 +1,7 @@
-// Proves: a block that grows byte by byte costs linear time in all, a large one grows without being copied, a block
+// Proves: a block that grows byte by byte costs linear time in all, a large one grows without being copied, also if it is aligned, a block
 // that is resized to and fro across a class boundary does not move each time, and a shrunk block's memory goes back.
 #include "../check.h"
+#include <mimalloc-stats.h>
 #include <mimalloc.h>
 #include "base/mode.h"
 #include <sys/mman.h>
@@ -72,6 +73,27 @@ static void check_doubling(void) {
   }
   printf("64 to 128 MiB: %.2f ms, a copy takes %.2f ms\n", best_grow * 1e3, best_copy * 1e3);
   CHECK(best_grow < 0.005 || best_grow < best_copy / 4);
+}
+
+static int64_t n_large_made(void) {
+  mi_stats_t_decl(stats);
+  CHECK(mi_stats_get(&stats));
+  return stats.malloc_huge_count.total;
+}
+
+// No block is made for one that the system resizes, whatever its alignment up to an OS page.
+static void check_aligned(size_t align, size_t offset) {
+  size_t   size = 40 * MiB;
+  uint8_t* p = (uint8_t*)mi_malloc_aligned_at(size, align, offset);
+  int64_t  n = n_large_made();
+  p[0] = p[size - 1] = 0xAB;
+  for (size_t i = 1; i <= 10 && p != NULL; i++) {
+    p = (uint8_t*)mi_realloc_aligned_at(p, size + i * MiB, align, offset);
+    CHECK_FOR(p != NULL && ((uintptr_t)p + offset) % align == 0, "%zu at %zu", align, offset);
+  }
+  CHECK(p != NULL && p[0] == 0xAB && p[size - 1] == 0xAB);
+  CHECK_FOR(n_large_made() == n, "%zu at %zu: %lld copies", align, offset, (long long)(n_large_made() - n));
+  mi_free(p);
 }
 
 // One step up, one step down, many times.
@@ -162,6 +184,11 @@ int main(int argc, char** argv) {
   if (!MI_TRACK) check_linear(512 * KiB, 64 * MiB / slow, 4096);
   // In hardened builds large blocks are guarded, and copied when they have no room.
   if (!TEST_SANITIZED && !MI_TRACK && !MI_HARDENED) check_doubling();
+  if (!MI_TRACK && !MI_HARDENED) {
+    check_aligned(16, 0);
+    check_aligned(4096, 0);
+    check_aligned(4096, 1000);
+  }
   check_to_and_fro();
   check_small_steps();
   check_shrink();
