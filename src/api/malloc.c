@@ -11,6 +11,7 @@
 #include <errno.h>
 
 #include "../heap/attach.h"
+#include "../heap/event.h"
 #include "../heap/thread.h"
 #include "../support/options.h"
 #include "life.h"
@@ -45,7 +46,9 @@ void* _mi_malloc_quietly(size_t size) mi_attr_noexcept {
   void* p = NULL;
   if (mi_likely(size <= MI_CLASS_ASKED_MAX && !_mi_life_is_guarded(size)))
     p = malloc_pop(_mi_theap_default, _mi_size_class_of(_mi_life_need(size)) << MI_BIN_SHIFT, size);
-  return mi_likely(p != NULL) ? p : _mi_alloc_quietly(NULL, size, 0);
+  if (mi_likely(p != NULL)) return p;
+  // A sampled block has the size that the program asked for.
+  return _mi_event_is_sampling() ? NULL : _mi_alloc_quietly(NULL, size, 0);
 }
 
 static mi_always_inline void* zalloc_default(size_t offset, size_t size) {

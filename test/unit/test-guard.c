@@ -434,6 +434,25 @@ static void check_credit(void) {
   mi_option_set(mi_option_guarded_sample_rate, 0);
 }
 
+// A guarded block ends where the program's request ends, though other blocks that grow get more than that.
+static void check_grown(void) {
+  enum { n = 400, size = 1000, more = 1100 };
+  size_t n_guarded = 0;
+  mi_option_set(mi_option_guarded_sample_rate, 2);
+  for (size_t i = 0; i < n; i++) {
+    void* p = mi_malloc(size);
+    bool  was_guarded = _mi_guard_has(p);
+    p = mi_realloc(p, more);
+    if (!was_guarded && _mi_guard_has(p)) {
+      n_guarded++;
+      CHECK_EQ(mi_usable_size(p), more);
+    }
+    mi_free(p);
+  }
+  mi_option_set(mi_option_guarded_sample_rate, 0);
+  CHECK_FOR(n_guarded > n / 20, "%zu", n_guarded);
+}
+
 int main(void) {
   watchdog(300);
   check_arming();
@@ -447,6 +466,7 @@ int main(void) {
     check_nesting();
     check_emptied();
     check_credit();
+    check_grown();
     check_ticks();
   }
   return check_result();

@@ -176,6 +176,19 @@ static void check_first_block(void) {
   mi_heap_set_default(before);
 }
 
+// The requested size is reported, though a block that grows gets more.
+static void check_grown_block(void) {
+  mi_profile_counts_t counts;
+  void*               p = mi_malloc(1000);
+  CHECK_EQ(mi_profile_start(1), 0);
+  p = mi_realloc(p, 1100);
+  _mi_profile_counts(&counts);
+  CHECK_EQ(counts.n_blocks, 1);
+  CHECK_EQ((int64_t)live_bytes(), 1100);
+  mi_free(p);
+  mi_profile_stop();
+}
+
 // ---- while other threads sample ---------------------------------------------------------------------------------------
 
 enum { n_threads = 3, n_kept = 8 };
@@ -230,6 +243,7 @@ int main(void) {
   if (MI_TRACK) return check_result();
   check_reasons();
   check_first_block();
+  check_grown_block();
   check_blocks();
   check_found_again();
   check_stacks();
