@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../heap/pool.h"
+#include "../heap/subproc.h"
 #include "../support/stat.h"
 #include "alloc.h"
 #include "subproc.h"
@@ -85,6 +86,12 @@ static void stats_add_heaps(mi_snapshot_t* s, const mi_heap_t* heap, const mi_su
   stats_add(&s->theaps, n_theaps);
 }
 
+// All threads begin in the main subprocess: its total is that of the process, and its peak is that at most.
+static void stats_take_off_threads(mi_stats_t* stats) {
+  int64_t n = (int64_t)_mi_subproc_n_moved_threads();
+  stats->threads.current -= mi_min_signed(n, stats->threads.current);
+}
+
 bool _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subproc, bool exclusive) {
   memset(s, 0, sizeof(*s));
   mi_stats_header_init(&s->stats);
@@ -93,6 +100,7 @@ bool _mi_stats_take(mi_snapshot_t* s, mi_heap_t* heap, const mi_subproc_t* subpr
     _mi_stat_snapshot(&s->stats);
     stats_add_theaps(&s->stats);
     s->stats.pages_abandoned = _mi_pool_count();
+    if (subproc != NULL) stats_take_off_threads(&s->stats);
   }
   else if (subproc != NULL) {
     stats_add(&s->stats.threads, mi_load_relaxed(&((mi_subproc_t*)subproc)->n_threads));

@@ -67,6 +67,15 @@ static bool subproc_is_empty(const mi_subproc_t* subproc) {
   return true;
 }
 
+size_t _mi_subproc_n_moved_threads(void) {
+  size_t n = 0;
+  _mi_lock_acquire(&_mi_registry_lock);
+  for (mi_subproc_t* subproc = subprocs; subproc != NULL; subproc = subproc->next)
+    n += mi_load_relaxed(&subproc->n_threads);
+  _mi_lock_release(&_mi_registry_lock);
+  return n;
+}
+
 void _mi_subproc_after_fork(mi_subproc_t* mine) {
   for (mi_subproc_t* subproc = subprocs; subproc != NULL; subproc = subproc->next) {
     mi_store_relaxed(&subproc->n_threads, (size_t)(subproc == mine));

@@ -187,10 +187,13 @@ static void check_subprocesses(void) {
   CHECK_EQ(stats.malloc_bins[bin_of(size)].current, 2);
   CHECK_EQ(stats.malloc_huge.current, mi_good_size(large_size));
   CHECK_EQ(stats.threads.current, 1);
+  CHECK_EQ(stats_of_sub(mi_subproc_main(), false).threads.current, 1);
+  CHECK_EQ(stats_of_sub(mi_subproc_main(), true).threads.current, 1);
   CHECK_EQ(stats.reserved.current, 0);
   CHECK(stats_of_sub(mi_subproc_main(), true).reserved.current > 0);
   mi_stats_t_decl(process);
   CHECK(mi_stats_get(&process));
+  CHECK_EQ(process.threads.current, 2);
   CHECK(process.pages.current >= stats.pages.current + stats_of_sub(mi_subproc_main(), false).pages.current);
   pthread_barrier_wait(&barrier);
   pthread_join(thread, NULL);
