@@ -273,7 +273,8 @@ static bool guard_open_data(mi_guard_t* guard) {
 
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
   mi_guard_place_t place;
-  if (heap->arena != MI_ARENA_ANY || !_mi_guard_place(request, &place)) return NULL;
+  bool             is_bound = _mi_region_is_bound(mi_load_relaxed(&heap->arena)); // GU5
+  if (is_bound || !_mi_guard_place(request, &place)) return NULL;
   mi_guard_t* guard = (_mi_heap_may_take(heap, place.n_slices) ? guard_take(&place) : NULL);
   if (guard == NULL) return NULL;
   guard->data = guard->start + place.data;

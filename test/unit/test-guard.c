@@ -434,6 +434,20 @@ static void check_credit(void) {
   mi_option_set(mi_option_guarded_sample_rate, 0);
 }
 
+// Heaps that prefer a node have guarded blocks, too.
+static void check_numa(void) {
+  mi_guard_request_t request = {100, 1, 0, false, false, 0};
+  mi_heap_t*         heaps[] = {mi_heap_new(), mi_heap_main()};
+  for (size_t i = 0; i < COUNT_OF(heaps); i++) {
+    mi_heap_set_numa_affinity(heaps[i], 0);
+    void* p = _mi_guard_malloc(heaps[i], &request);
+    CHECK(p != NULL);
+    mi_free(p);
+    mi_heap_set_numa_affinity(heaps[i], -1);
+  }
+  mi_heap_delete(heaps[0]);
+}
+
 // A guarded block ends where the program's request ends, though other blocks that grow get more than that.
 static void check_grown(void) {
   enum { n = 400, size = 1000, more = 1100 };
@@ -467,6 +481,7 @@ int main(void) {
     check_emptied();
     check_credit();
     check_grown();
+    check_numa();
     check_ticks();
   }
   return check_result();
