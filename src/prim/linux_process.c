@@ -75,6 +75,15 @@ static size_t prim_resident(void) {
   return s == NULL ? 0 : (size_t)strtoull(s, NULL, 10) * _mi_prim_os_page_size();
 }
 
+// The most that was resident since the program began: getrusage counts what was there before an exec, which after a vfork is all that
+// the parent had.  From /proc/self/status; 0 when it cannot be read.
+static size_t prim_resident_peak(void) {
+  char text[1024];
+  prim_read_file("/proc/self/status", text, sizeof(text));
+  const char* s = strstr(text, "\nVmHWM:");
+  return s == NULL ? 0 : (size_t)strtoull(s + strlen("\nVmHWM:"), NULL, 10) * MI_KiB;
+}
+
 // Milliseconds since the process was started: the 22nd field of /proc/self/stat is when that was, in clock ticks since
 // the machine was.  The second field, the program's name in parentheses, may hold anything.
 static int64_t prim_elapsed_ms(void) {
@@ -94,8 +103,10 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   _mi_posix_process_usage(&usage, info);
   info->elapsed_ms = prim_elapsed_ms();
   info->rss_current = prim_resident();
+  size_t peak = prim_resident_peak();
+  if (peak == 0) peak = (size_t)usage.ru_maxrss * 1024;
   // The kernel sums the counters of all processors up for statm, but not for the peak.
-  info->rss_peak = mi_max((size_t)usage.ru_maxrss * 1024, info->rss_current);
+  info->rss_peak = mi_max(peak, info->rss_current);
   info->major_faults = (size_t)usage.ru_majflt;
   info->minor_faults = (size_t)usage.ru_minflt;
   errno = saved;

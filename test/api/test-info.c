@@ -3,6 +3,9 @@
 #include "../check.h"
 #include "../sink.h"
 #include "entries.h"
+#if defined(__linux__)
+  #include <sys/wait.h>
+#endif
 
 static void check_version(void) {
   CHECK_EQ(mi_version(), MI_MALLOC_VERSION);
@@ -53,6 +56,42 @@ static void check_peak(void) {
     CHECK_FOR(peak_rss >= rss, "step %zu: rss %zu, peak %zu", i, rss, peak_rss);
   }
   mi_free(p);
+}
+
+#if defined(__linux__)
+// What was resident before the program was started is not its peak.
+static void check_peak_is_own(char* name) {
+  size_t size = 256 * MiB;
+  char   most[24];
+  char   way[] = "peak";
+  char*  arguments[] = {name, way, most, NULL};
+  int    status = -1;
+  if (!rss_is_meaningful() || !test_can_exec()) return;
+  snprintf(most, sizeof(most), "%zu", size / 2);
+  char* p = (char*)mi_malloc(size);
+  memset(p, 0xAB, size);
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) {
+    test_exec(arguments, environ);
+    _exit(1);
+  }
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK_EQ(status, 0);
+  mi_free(p);
+}
+#else
+static void check_peak_is_own(char* name) {
+  (void)name;
+}
+#endif
+
+// The program that was started: is its peak as low as it should be?
+static int see_peak(const char* most) {
+  size_t peak = 0;
+  mi_process_info(NULL, NULL, NULL, NULL, &peak, NULL, NULL, NULL);
+  CHECK_FOR(peak > 0 && peak <= strtoull(most, NULL, 10), "%zu", peak);
+  return check_result();
 }
 
 static void check_stats_text(void) {
@@ -118,9 +157,11 @@ static void check_after_done(void) {
 }
 
 int main(int argc, char** argv) {
+  if (argc > 2 && strcmp(argv[1], "peak") == 0) return see_peak(argv[2]);
   test_seed(argc, argv);
   check_version();
   check_peak();
+  check_peak_is_own(argv[0]);
   check_process_info();
   check_stats_text();
   check_manual_life_cycle();
