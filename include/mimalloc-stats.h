@@ -6,7 +6,8 @@
    Events that concern a whole page or more are counted as they happen.  Blocks of the size classes are not, because a counter in
    malloc would cost as much as the rest of malloc.  Blocks in use are counted on request, without blocks that wait in a thread's
    bins, on the way to another thread, or in a quarantine.  Their peak and their total are not known, and these fields repeat
-   the current value.  For a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has no others. */
+   the current value.  For a heap or subprocess all numbers of blocks and pages are of this kind, and a heap has no others.
+   In the child of a fork, what was free in the pages of threads that the child does not have counts as in use. */
 #pragma once
 #ifndef MIMALLOC_STATS_H
 #define MIMALLOC_STATS_H
@@ -41,7 +42,7 @@ typedef struct mi_stat_counter_s {
 #else
   #define MI_STAT_FIELDS_HEAPS() \
     MI_STAT_COUNT(heaps)                    /* heaps */ \
-    MI_STAT_COUNT(theaps)                   /* parts of heaps that belong to a thread */
+    MI_STAT_COUNT(theaps)                   /* parts of heaps that belong to a thread, or wait for one */
   #define MI_STAT_FIELDS_HEAP_ENDS() \
     MI_STAT_COUNTER(heaps_delete_wait)      /* always 0: deleting a heap never waits for a thread */
 #endif
@@ -53,7 +54,7 @@ typedef struct mi_stat_counter_s {
   MI_STAT_COUNT(reserved)                   /* bytes of address space for pages and blocks */ \
   MI_STAT_COUNT(committed)                  /* bytes of these that may be backed with memory */ \
   MI_STAT_COUNTER(reset)                    /* bytes that the system may take back when it needs them */ \
-  MI_STAT_COUNTER(purged)                   /* bytes given back to the system, whether they were backed or not */ \
+  MI_STAT_COUNTER(purged)                   /* bytes given back but not unmapped, whether they were backed or not */ \
   MI_STAT_COUNT(page_committed)             /* bytes in pages */ \
   MI_STAT_COUNT(pages_abandoned)            /* pages that belong to no thread and have free blocks; peak: at most */ \
   MI_STAT_COUNT(threads)                    /* threads that have allocated */ \
@@ -86,7 +87,8 @@ typedef struct mi_stat_counter_s {
   MI_STAT_FIELDS_HEAP_ENDS()
 
 /* Blocks and pages by block size: bin i has the sizes above that of bin i-1, up to its own (mi_stats_get_bin_size).  The last
-   bin has blocks with a page of their own (these pages are not counted).  Only current values are known. */
+   bin has blocks with a page of their own (these pages are not counted).  Pages with blocks of several sizes are in no bin.
+   Only current values are known. */
 #define MI_BIN_HUGE 73
 
 /* Level 3: ranges of address space by the size of the pages in them; always 0: all ranges take pages of all sizes. */

@@ -381,7 +381,8 @@ mi_decl_export mi_heap_t* mi_heap_get_backing(void);
 mi_decl_export mi_heap_t* mi_heap_get_default(void);
 mi_decl_export mi_heap_t* mi_heap_set_default(mi_heap_t* heap);
 
-/* Takes memory for this heap from this NUMA node, modulo the number of nodes.  A negative node means any. */
+/* Takes memory for this heap from arenas of this NUMA node first, modulo the number of nodes (mi_manage_os_memory and
+   mi_reserve_huge_os_pages_at make arenas of a node).  A negative node means any.  Where the system puts other memory is up to it. */
 mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
 
 /* ---- from a heap ------------------------------------------------------------------------------------------------- */
@@ -579,8 +580,8 @@ mi_decl_export int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name
 /* ---- as operator new --------------------------------------------------------------------------------------------- */
 
 /* When memory is missing these functions call the handler of std::set_new_handler and try again, as long as there is a
-   handler.  After that, or at once if the alignment or the pointer is invalid (EINVAL), those without _nothrow throw
-   std::bad_alloc, or abort if there is no C++ runtime; the others return NULL. */
+   handler.  After that, or at once if the alignment or the pointer is invalid (EINVAL) or count * size overflows, those without
+   _nothrow throw std::bad_alloc, or abort if there is no C++ runtime; the others return NULL. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new(size_t size) mi_attr_malloc mi_attr_alloc_size(1);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_aligned(size_t size, size_t alignment)
   mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
@@ -855,8 +856,9 @@ mi_decl_export void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t mi
 mi_decl_export bool mi_heap_check(mi_heap_t* heap) mi_attr_noexcept;
 
 /* Prints the blocks in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of a
-   program these are the blocks that it did not free.  NULL `out`: the registered output.  O(pages and blocks of the
-   process). */
+   program these are the blocks that it did not free.  (In the child of a fork, what was free in the pages of threads that the
+   child does not have counts as in use; for visits and statistics, too.)  NULL `out`: the registered output.  O(pages and
+   blocks of the process). */
 mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 /* ---- options ----------------------------------------------------------------------------------------------------- */

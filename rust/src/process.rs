@@ -57,7 +57,7 @@ pub fn trim_to(target: usize) {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessInfo {
-    /// Time since the library was loaded.
+    /// Time since the process was started.
     pub elapsed: Duration,
     /// CPU time of the program.
     pub user: Duration,
