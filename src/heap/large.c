@@ -20,8 +20,8 @@
 
 mi_atomic(size_t) _mi_large_n_remapped;
 
-// Deleted pages whose slices the system has left without memory (MI_REMAP_RESERVED): they are tried again, one for each large
-// block that is made or moved.
+// Deleted pages whose slices the system has left without memory, or without access (MI_REMAP_RESERVED): they are tried again, one for
+// each large block that is made or moved.
 static mi_atomic(mi_page_t*) large_reserved;
 
 bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
@@ -84,11 +84,13 @@ void _mi_large_clear(const mi_run_t* run) {
 }
 
 // The program may have left a part of a block without access.  With a mapping of its own, here and in other allocators, that does no harm;
-// so it must do none for a block of that size that has slices.
-static void large_make_usable(const mi_page_t* page) {
-  bool is_large =
-      (page->n_slices > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE && _mi_page_region(page)->origin == MI_REGION_OWN);
-  if (MI_PRIM_VIRTUAL && is_large) _mi_prim_commit(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
+// so it must do none for a block of that size that has slices.  False if the system refuses.
+static bool large_make_usable(const mi_page_t* page) {
+  size_t size = page->n_slices * MI_SLICE_SIZE;
+  bool   is_large = (size > MI_LARGE_MAPPED_MIN && _mi_page_region(page)->origin == MI_REGION_OWN);
+  if (!MI_PRIM_VIRTUAL || !is_large || _mi_prim_commit(_mi_page_start(page), size) == 0) return true;
+  _mi_prim_purge(_mi_page_start(page), size);
+  return false;
 }
 
 // Gives back the slices of a page that is CLAIMED, and in no list of a heap any more, as the system has left them.
@@ -96,7 +98,8 @@ static void large_give_back_slices(mi_page_t* page, mi_remap_t remap) {
   mi_region_t* region = _mi_page_region(page);
   size_t       slice = _mi_page_slice(page);
   size_t       n = page->n_slices;
-  if (remap != MI_REMAP_LOST && remap != MI_REMAP_RESERVED) large_make_usable(page);
+  bool         is_ours = (remap != MI_REMAP_LOST && remap != MI_REMAP_RESERVED);
+  if (is_ours && !large_make_usable(page)) remap = MI_REMAP_RESERVED;
   _mi_page_delete_large(page);
   if (remap == MI_REMAP_DONE || remap == MI_REMAP_REFUSED) _mi_slices_free(region, slice, n, remap == MI_REMAP_DONE);
   else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);

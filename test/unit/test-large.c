@@ -6,6 +6,7 @@
 #include "../modes/support.h"
 #include "arena/dense.h"
 #include "arena/purge.h"
+#include "arena/recur.h"
 #include "heap/large.h"
 #include "heap/vacant.h"
 #include "mimalloc.h"
@@ -404,6 +405,38 @@ static void check_not_in_vain(void) {
   mi_collect(true);
 }
 
+// A large block of slices in which the program has left a part without access, and which the system does not make accessible, is nobody's
+// until it does.
+static void check_no_access(void) {
+  const size_t size = 34 * MiB;
+  char*        p = (char*)mi_malloc(size);
+  for (int i = 0; i < 40 && _mi_page_is_mapped(_mi_page_of(p)); i++) { // until it is seen that such blocks come again
+    memset(p, 1, size);
+    mi_free(p);
+    p = (char*)mi_malloc(size);
+  }
+  memset(p, 1, size);
+  if (_mi_page_is_mapped(_mi_page_of(p))) {
+    test_skip("a part without access", "such a block has a mapping of its own");
+    mi_free(p);
+    return;
+  }
+  size_t n_slices = _mi_page_of(p)->n_slices, before = slices_in_use();
+  CHECK_EQ(_mi_prim_make_readable(_mi_page_start(_mi_page_of(p)) + 16 * MiB, MiB), 0);
+  _mi_prim_fail_nth(1, true);
+  mi_free(p);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(slices_in_use(), before);
+  mi_free(mi_malloc(MiB)); // the system is asked again
+  mi_collect(true);
+  CHECK_EQ(slices_in_use(), before - n_slices);
+  p = (char*)mi_malloc(size);
+  CHECK(p != NULL);
+  if (p != NULL) memset(p, 1, size);
+  mi_free(p);
+  mi_collect(true);
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -412,6 +445,7 @@ int main(int argc, char** argv) {
   check_free();
   check_offset(&r);
   if (!can_look()) test_skip("large blocks of which little is used", "the system does not say what can be read");
+  if (may_keep && MI_PRIM_VIRTUAL && !MI_PRIM_CHARGES && can_look() && _mi_recur_may()) check_no_access();
   if (may_keep) {
     check_thin();
     check_not_in_vain();
