@@ -141,12 +141,22 @@ int _mi_prim_purge(void* start, size_t size) {
   return err;
 }
 
+// Kernels before 5.14 do not know this advice, and say so for no bytes, too: they are asked once, not with each page that is extended.
+// (For some memory of the program's it is invalid elsewhere as well.)
+static int prim_populate(void* start, size_t size, int advice) {
+  static mi_atomic(bool) is_unknown;
+  if (mi_load_relaxed(&is_unknown)) return EINVAL;
+  int err = _mi_posix_memory_advise(start, size, advice);
+  if (err == EINVAL && _mi_posix_memory_advise(start, 0, advice) == EINVAL) mi_store_relaxed(&is_unknown, true);
+  return err;
+}
+
 int _mi_prim_populate(void* start, size_t size) {
-  return _mi_posix_memory_advise(start, size, MADV_POPULATE_WRITE);
+  return prim_populate(start, size, MADV_POPULATE_WRITE);
 }
 
 int _mi_prim_populate_read(void* start, size_t size) {
-  return _mi_posix_memory_advise(start, size, MADV_POPULATE_READ);
+  return prim_populate(start, size, MADV_POPULATE_READ);
 }
 
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
