@@ -86,28 +86,35 @@ static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
 }
 
 // Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
-// slices that cannot be moved are copied.  Never REFUSED.
-static mi_remap_t resize_move(char* from, char* to, size_t size) {
+// slices that cannot be moved are copied.  Never REFUSED.  *any_moved: not all of it was copied.
+static mi_remap_t resize_move(char* from, char* to, size_t size, bool* any_moved) {
   mi_remap_t remap = _mi_prim_remap(from, to, size);
-  if (remap != MI_REMAP_REFUSED) return remap;
+  if (remap != MI_REMAP_REFUSED) {
+    *any_moved = true;
+    return remap;
+  }
   if (size <= RESIZE_REMAP_MIN) {
     memcpy(to, from, size);
     return MI_REMAP_DONE;
   }
   size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
-  if ((remap = resize_move(from, to, half)) != MI_REMAP_DONE) return remap;
-  remap = resize_move(from + half, to + half, size - half);
+  if ((remap = resize_move(from, to, half, any_moved)) != MI_REMAP_DONE) return remap;
+  remap = resize_move(from + half, to + half, size - half, any_moved);
   if (remap != MI_REMAP_DONE) memcpy(from, to, half);
   return remap;
 }
 
-// False: the contents are where they were, and `to` is given up.
+// False: the contents are where they were, and `to` is given up.  Where the system moves nothing, as kernels before 5.7, `to` is a page
+// as any other.
 static bool resize_move_page(mi_page_t* from, mi_page_t* to) {
-  mi_remap_t remap = resize_move(_mi_page_start(from), _mi_page_start(to), from->n_slices * MI_SLICE_SIZE);
+  bool       any_moved = false;
+  size_t     size = from->n_slices * MI_SLICE_SIZE;
+  mi_remap_t remap = resize_move(_mi_page_start(from), _mi_page_start(to), size, &any_moved);
   if (remap != MI_REMAP_DONE) {
     _mi_large_lose(to, from, remap);
     return false;
   }
+  if (!any_moved) return true;
   _mi_page_set(to, MI_PAGE_REMAPPED);
   mi_fetch_add_relaxed(&_mi_large_n_remapped, 1);
   return true;

@@ -1,11 +1,14 @@
 // Proves: on a kernel that does not know what newer ones know (the advice to populate, moves that leave the old place mapped, mappings at
-// an address that must be free) the library asks once for advice, and not with each page, and all else is as it should be.
+// an address that must be free) the library asks once for advice, and not with each page; what it has to copy in place of moving it is an
+// ordinary block; and all else is as it should be.
 //
 // The program has functions by the names of those of the C library, which refuse what is new.
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/chunk.h"
 #include "large.h"
 #include "mimalloc.h"
+#include "page/page.h"
 
 #if !defined(__linux__) || !defined(__LP64__) || TEST_SANITIZED
 int main(void) {
@@ -17,7 +20,7 @@ int main(void) {
   #include <sys/mman.h>
   #include <sys/syscall.h>
 
-static size_t n_advised; // calls that a new kernel would obey
+static size_t n_advised, n_moved; // calls that a new kernel would obey
 
 int madvise(void* p, size_t size, int advice) {
   if (advice != 22 && advice != 23) return (int)syscall(SYS_madvise, p, size, advice);
@@ -36,6 +39,7 @@ void* mremap(void* p, size_t size, size_t new_size, int flags, ...) {
   void* to = va_arg(args, void*);
   va_end(args);
   if ((flags & 4) == 0) return (void*)syscall(SYS_mremap, p, size, new_size, flags, to); // MREMAP_DONTUNMAP
+  n_moved++;
   errno = EINVAL;
   return MAP_FAILED;
 }
@@ -47,6 +51,22 @@ static void check_advice(void) {
   for (size_t i = 0; i < n; i++) mi_free(blocks[i]);
   for (size_t i = 0; i < 10; i++) mi_free(memset(mi_malloc(20 * MiB), 1, 20 * MiB));
   CHECK_FOR(n_advised <= 4, "asked %zu times", n_advised);
+}
+
+static void check_copied(void) {
+  const size_t size = 9 * MiB;
+  mi_collect(true);
+  uint8_t* p = (uint8_t*)mi_malloc(size);
+  void*    barrier = mi_malloc(600 * KiB);
+  pattern_fill(p, 0, size, 1);
+  n_moved = 0;
+  uint8_t* q = (uint8_t*)mi_realloc(p, size + 3 * MiB);
+  CHECK(q != NULL && q != p && n_moved > 0 && pattern_check(q, size, 1) == size);
+  CHECK(!_mi_page_has(_mi_page_of(q), MI_PAGE_REMAPPED));
+  size_t before = _mi_chunk_purgeable(), n_slices = _mi_page_of(q)->n_slices;
+  mi_free(q);
+  CHECK_EQ(_mi_chunk_purgeable() - before, n_slices);
+  mi_free(barrier);
 }
 
 // Past 32 MiB, and back.
@@ -68,6 +88,8 @@ int main(void) {
   mi_option_set(mi_option_purge_delay, -1);
   mi_free(mi_malloc(1));
   check_advice();
+  if (MI_HARDENED) test_skip("what is copied", "large blocks are guarded");
+  else check_copied();
   check_resized();
   mi_collect(true);
   CHECK_EQ(bytes_in_use(), 0);
