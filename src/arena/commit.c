@@ -58,11 +58,24 @@ static bool commit_is_zero(const mi_run_t* run) {
   return is_zero;
 }
 
+// What was committed of a run that cannot be had as a whole goes back with the next purge, which looks for dirty slices.
+static void commit_set_dirty(mi_region_t* region, size_t slice, size_t end) {
+  _mi_lock_acquire(&_mi_region_lock);
+  for (size_t i = slice; i < end; i++) {
+    uint32_t bit = (uint32_t)1 << (i % MI_CHUNK_SLICES);
+    if (commit_is_done(region, i)) region->chunks[i / MI_CHUNK_SLICES].dirty_bits |= bit;
+  }
+  _mi_lock_release(&_mi_region_lock);
+}
+
 bool _mi_commit_run(mi_run_t* run) {
   size_t end = run->slice + run->n_slices;
   bool   any = false;
   for (size_t at = run->slice, n; (n = commit_find(run->region, &at, end, false)) > 0; at += n) {
-    if (!commit_call(run->region, at, n, true)) return false;
+    if (!commit_call(run->region, at, n, true)) {
+      if (any) commit_set_dirty(run->region, run->slice, at);
+      return false;
+    }
     any = true;
   }
   if (any) run->is_zero = commit_is_zero(run);

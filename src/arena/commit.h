@@ -11,7 +11,7 @@
 #include "region.h"
 
 // Commits the slices of the run that are not committed, and says in run->is_zero whether all of it reads as zero.
-// False if that is refused; what was committed by then stays so.
+// False if that is refused; what was committed by then stays so, and is dirty.
 mi_cold bool _mi_commit_run(mi_run_t* run);
 
 // Decommits those of n slices that are committed; false if that was refused for some.

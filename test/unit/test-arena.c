@@ -124,6 +124,47 @@ static void check_refusals(rng_t* r) {
   given_end(&g);
 }
 
+// What was committed for a run before the rest of it was refused goes back, too, though nobody has used it.
+static void check_refused_in_part(rng_t* r) {
+  static given_t  g;
+  mi_arena_spec_t spec = spec_with(false, false, true, true);
+  given_make(&g, 1, r, false, true);
+  g.says_zero = true;
+  spec.commit = &given_commit;
+  spec.commit_arg = &g;
+  size_t       index = _mi_arena_manage(g.start, g.size, &spec);
+  mi_region_t* given = &_mi_region_all[index];
+  mi_run_t     run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
+  CHECK(run.region == given);
+  // Of the slices behind the first, which stays in use, every third is committed.
+  _mi_slices_free(given, run.slice + 1, MI_CHUNK_SLICES - 1, false);
+  _mi_purge_slices(SIZE_MAX);
+  CHECK_EQ(given_committed(&g), 1);
+  for (size_t i = 1; i < MI_CHUNK_SLICES; i++) {
+    mi_run_t one = _mi_slices_alloc(1, 1, MI_CHUNK_MIXED, index);
+    CHECK_EQ(one.slice, run.slice + i);
+  }
+  for (size_t i = 1; i < MI_CHUNK_SLICES; i++) {
+    if (i % 3 != 0) _mi_slices_free(given, run.slice + i, 1, false);
+  }
+  _mi_purge_slices(SIZE_MAX);
+  for (size_t i = 3; i < MI_CHUNK_SLICES; i += 3) _mi_slices_free(given, run.slice + i, 1, false);
+  size_t n_before = given_committed(&g);
+  CHECK_EQ(n_before, 11);
+  g.refuse_every = g.n_commits + g.n_decommits + g.n_refused + 2; // the third call from now on
+  CHECK(_mi_slices_alloc(20, 1, MI_CHUNK_MIXED, index).region == NULL);
+  CHECK(g.n_refused == 1 && given_committed(&g) > n_before);
+  g.refuse_every = 0;
+  CHECK_EQ(given->committed, given_committed(&g) * MI_SLICE_SIZE);
+  _mi_purge_slices(SIZE_MAX);
+  CHECK_EQ(given_committed(&g), 1);
+  _mi_slices_free(given, run.slice, 1, false);
+  _mi_purge_slices(SIZE_MAX);
+  CHECK_EQ(given_committed(&g), 0);
+  CHECK(arena_unload(index));
+  given_end(&g);
+}
+
 // ---- bounds ---------------------------------------------------------------------------------------------------------
 
 static void check_bounds(rng_t* r) {
@@ -604,6 +645,7 @@ int main(int argc, char** argv) {
   CHECK(mi_malloc(1) != NULL);
   check_all_flags(&r);
   check_refusals(&r);
+  check_refused_in_part(&r);
   check_bounds(&r);
   check_to_the_last_slice(&r);
   check_refused(&r);
