@@ -150,7 +150,8 @@ static void page_give_back(mi_page_t* page) {
   _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n_slices + _mi_page_guard_slices(n_slices), false);
 }
 
-// Deleted pages whose guard page the system has refused to make accessible, linked by `next`: each later deletion tries them again.
+// Deleted pages whose guard page the system has refused to make accessible, linked by `next`: a later deletion whose own guard page it
+// makes accessible tries them again, until one is refused.
 static mi_atomic(mi_page_t*) page_deferred;
 
 void _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page) {
@@ -174,10 +175,17 @@ static void page_defer(mi_page_t* page) {
 }
 
 static void page_delete_guarded(mi_page_t* page) {
-  page->next = _mi_page_pop_all(&page_deferred);
+  bool ok = page_unguard(page);
+  if (!ok) {
+    page_defer(page);
+    return;
+  }
+  page_give_back(page);
+  page = _mi_page_pop_all(&page_deferred);
   for (mi_page_t* next; page != NULL; page = next) {
     next = page->next;
-    if (page_unguard(page)) page_give_back(page);
+    ok = ok && page_unguard(page);
+    if (ok) page_give_back(page);
     else page_defer(page);
   }
 }

@@ -4,6 +4,7 @@
 // same for pages of one block.
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/place.h"
 #include "arena/window.h"
 #include "mimalloc.h"
 #include "arena/purge.h"
@@ -233,6 +234,26 @@ static void check_gaps(void) {
   if (_mi_region_may_be_huge()) CHECK(highest > MI_REGION_HUGE && _mi_region_all[highest].is_huge);
 }
 
+// Pages whose gap the system does not open are tried again when it opens others; meanwhile each costs no more than a call.
+static void check_closed_gaps(void) {
+  enum { n = 40 };
+  static mi_page_t* pages[n];
+  size_t            n_gaps = 0;
+  for (size_t i = 0; i < n; i++) {
+    pages[i] = _mi_page_new(0, 0, false, MI_ARENA_ANY);
+    n_gaps += _mi_page_has(pages[i], MI_PAGE_HAS_GUARD);
+  }
+  CHECK_EQ(n_gaps, MI_HARDENED ? n : 0);
+  size_t n_before = _mi_place_n_taken();
+  _mi_prim_fail_nth(1, true);
+  for (size_t i = 1; i < n; i++) _mi_page_delete(pages[i]);
+  size_t n_calls = _mi_prim_fail_nth(0, false);
+  CHECK_FOR(n_calls <= 2 * n, "%zu calls for %d pages", n_calls, (int)n);
+  if (MI_HARDENED) CHECK_EQ(_mi_place_n_taken(), n_before);
+  _mi_page_delete(pages[0]);
+  CHECK_EQ(n_before - _mi_place_n_taken(), n);
+}
+
 // ---- pages of one block ---------------------------------------------------------------------------------------------
 
 static void check_large(size_t n_slices, size_t offset) {
@@ -291,6 +312,7 @@ int main(int argc, char** argv) {
     if (round == 1) _mi_purge_slices(SIZE_MAX);
   }
   check_elsewhere();
+  check_closed_gaps();
   check_gaps();
   return check_result();
 }
