@@ -170,9 +170,11 @@ static int prim_move_to(void* from, void* to, size_t size) {
   return err;
 }
 
-// What cannot be mapped stays ours at least.
+// What cannot be mapped stays ours at least.  Where the process has more mappings than it may have, the kernel maps nothing, but it has
+// not taken anything away either, before it said so.
 static mi_remap_t prim_hold(void* start, size_t size) {
-  return _mi_posix_memory_map_at(start, size, PROT_NONE) == 0 ? MI_REMAP_RESERVED : MI_REMAP_LOST;
+  if (_mi_posix_memory_map_at(start, size, PROT_NONE) == 0) return MI_REMAP_RESERVED;
+  return _mi_posix_memory_advise(start, size, MADV_NORMAL) == 0 ? MI_REMAP_REFUSED : MI_REMAP_LOST;
 }
 
 // The kernel unmaps a target before it knows that it can move something there, and since 6.17 it moves one mapping
