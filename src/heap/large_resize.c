@@ -100,7 +100,9 @@ static mi_remap_t resize_move(char* from, char* to, size_t size, bool* any_moved
   size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
   if ((remap = resize_move(from, to, half, any_moved)) != MI_REMAP_DONE) return remap;
   remap = resize_move(from + half, to + half, size - half, any_moved);
-  if (remap != MI_REMAP_DONE) memcpy(from, to, half);
+  if (remap == MI_REMAP_DONE) return remap;
+  memcpy(from, to, half);
+  _mi_prim_purge(to, half); // nobody will use it for as long as the rest is not to be had
   return remap;
 }
 

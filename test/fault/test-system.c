@@ -338,6 +338,44 @@ static void check_unremap(void) {
   }
 }
 
+// Its memory is in one place only.
+static void check_moved(uint8_t* p, const faults_t* f, bool* was_refused) {
+  mi_collect(true);
+  size_t before = rss_now();
+  set_faults(f);
+  uint8_t* q = (uint8_t*)mi_realloc(p, 31 * MiB);
+  bool     has_failed = (n_failed > 0);
+  set_faults(NULL);
+  if (q != NULL) p = q;
+  *was_refused = has_failed && !_mi_page_has(_mi_page_of(p), MI_PAGE_REMAPPED);
+  CHECK_EQ(pattern_check(p, 22 * MiB, f->at), 22 * MiB);
+  mi_collect(true);
+  CHECK_FOR(minus(rss_now(), before) <= 4 * MiB || !rss_is_meaningful(), "call %zu: %zu KiB more", f->at,
+            minus(rss_now(), before) / KiB);
+  mi_free(p);
+}
+
+// A block of several mappings, which the system moves in parts until it refuses one of them, whose new place is lost.
+static void check_moves(void) {
+  size_t n_refused = 0;
+  for (size_t n = 1; n <= 20; n++) {
+    uint8_t* p = (uint8_t*)mi_malloc(12 * MiB);
+    void*    barriers[24] = {mi_malloc(600 * KiB)};
+    memset(p, 1, 12 * MiB);
+    p = (uint8_t*)mi_realloc(p, 20 * MiB); // moved,
+    p = (uint8_t*)mi_realloc(p, 22 * MiB); // and grown where it is
+    for (size_t i = 1; i < COUNT_OF(barriers); i++) barriers[i] = mi_malloc(2 * MiB);
+    pattern_fill(p, 0, 22 * MiB, n);
+    faults_t f = {1 << CALL_MAP | 1 << CALL_MOVE, n, 3, 1, true, 0};
+    bool     was_refused;
+    check_moved(p, &f, &was_refused);
+    n_refused += was_refused;
+    for (size_t i = 0; i < COUNT_OF(barriers); i++) mi_free(barriers[i]);
+  }
+  printf("%zu moves refused\n", n_refused);
+  CHECK(n_refused > 0);
+}
+
 // Nobody else changes what is counted.
 __attribute__((constructor(101))) static void have_no_thread(void) {
   setenv("MIMALLOC_BACKGROUND_THREAD", "0", 1);
@@ -358,6 +396,7 @@ int main(int argc, char** argv) {
     n_usual = result.n_calls;
   }
   check_unremap();
+  if (!MI_HARDENED) check_moves();
   use_t before = use_now();
   for (int i = 0; i < 4; i++) check_each(i % 2 != 0, i / 2, seed + 1000 * (unsigned)i);
   check_use("each call", before, true);
