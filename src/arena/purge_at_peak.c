@@ -33,13 +33,14 @@ static int64_t peak_cpu_ms(void) {
   return mi_load_relaxed(&seen);
 }
 
-void _mi_purge_at_peak(void) {
+bool _mi_purge_at_peak(void) {
   if (!_mi_purge_has_thread()) _mi_swing_note_used(); // frees do not see the block that they free
   size_t n_free = _mi_chunk_purgeable(), n = _mi_place_n_taken() + n_free, n_given = 0;
-  if (mi_likely(!_mi_trade_is_peak(&peak_trade, n))) return;
+  if (mi_likely(!_mi_trade_is_peak(&peak_trade, n))) return false;
   if (_mi_purge_interval() > 0 && !_mi_purge_is_refused()) {
     size_t n_allowed = _mi_trade_allows(&peak_trade, n, peak_cpu_ms());
     if (n_free >= MI_TRADE_MIN && n_allowed > 0) n_given = peak_give(n_allowed);
   }
   _mi_trade_note(&peak_trade, n - mi_min(n, n_given), n_given);
+  return true;
 }

@@ -5,5 +5,6 @@
 
 #include "region.h"
 
-// To be called without locks after slices were taken that were not backed, before they are written.
-void _mi_purge_at_peak(void);
+// To be called without locks after slices were taken that were not backed, before they are written.  True if the process is becoming larger
+// than it ever was.
+bool _mi_purge_at_peak(void);

@@ -81,7 +81,7 @@ static mi_page_t* refill_exchange(mi_theap_t* theap, size_t cls) {
   mi_page_t* page = refill_make_page(theap, cls);
   if (page == NULL || !_mi_page_has(page, MI_PAGE_IS_ZERO)) return page;
   if (_mi_spare_relieve(page->n_slices)) theap->has_deleted = true;
-  _mi_purge_at_peak();
+  if (_mi_purge_at_peak()) _mi_trim_at_peak(theap);
   return page;
 }
 

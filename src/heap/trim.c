@@ -70,6 +70,10 @@ static size_t trim_bin_bytes(const mi_theap_t* theap, size_t cls) {
   return (size_t)(theap->classes[cls].book.total - theap->bins[cls].slots) * _mi_size_class_block(cls);
 }
 
+static void trim_wide_bins(mi_theap_t* theap, uint32_t classes) {
+  for (; classes != 0; classes &= classes - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(classes));
+}
+
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   size_t   n_idle = 0, n_held = 0;
   uint32_t classes = theap->trim.wide_classes;
@@ -82,7 +86,11 @@ void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   }
   if (n_idle <= mi_max(TRIM_WIDE_MIN, n_held / TRIM_WIDE_SHARE)) return;
   if (n_idle <= (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current) / TRIM_ALL_SHARE) return;
-  for (uint32_t rest = classes; rest != 0; rest &= rest - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(rest));
+  trim_wide_bins(theap, classes);
+}
+
+void _mi_trim_at_peak(mi_theap_t* theap) {
+  trim_wide_bins(theap, theap->trim.wide_classes);
 }
 
 mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads) {

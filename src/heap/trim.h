@@ -7,7 +7,9 @@
 //      portions, and pages of the other classes that became empty by the frees of other threads.
 // TI3  A thread that makes a page of a wide class looks at the bins of all wide classes, each of which may hold a few blocks.  If they
 //      hold more than 1 MiB, more than a quarter of the pages of those classes, and more than 1/16 of the pages of all threads, the bins
-//      from which nothing was taken since the look before the last are emptied.
+//      from which nothing was taken since the look before the last are emptied.  So are they, without these bounds, when the thread makes
+//      a page of any class by which the process becomes larger than it ever was (arena/purge_at_peak.h): a block in a bin keeps a
+//      page of up to 512 KiB.
 // TI4  Before a thread takes a run of more slices than a kept block has at most (kept.h), it empties the bins of its wide classes: a few
 //      blocks of each class would keep pages, and whole chunks, from becoming parts of the run.
 // TI5  If there are more than 8 threads, they share 8 MiB for the blocks in bins of wide classes.  When a thread has its part, a bin that
@@ -31,6 +33,9 @@ void _mi_trim_grown(mi_theap_t* theap);
 
 // A page of a class is about to be made (TI3).
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls);
+
+// A page has made the process larger than it ever was (TI3).
+void _mi_trim_at_peak(mi_theap_t* theap);
 
 // TI5: may the bin of the wide class, which is empty, keep a block while there are n_threads threads?
 bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads);

@@ -1,13 +1,13 @@
 // Proves: what is left in the bins of wide classes is bounded while pages are made for others: a buffer that becomes larger and
 // larger leaves no block of each size behind.  Bins that hold little are left as they are, unless a run is wanted that is too large
-// to be kept (TI4).
+// to be kept (TI4), or the process is becoming larger than it ever was.
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
 #include "heap/theap.h"
 #include "page/padding.h"
 
-enum { n_live = 8, n_rounds = 20 };
+enum { n_live = 8, n_rounds = 20, n_peak = 64 };
 
 static size_t in_bin(size_t cls) {
   size_t n = 0;
@@ -15,10 +15,15 @@ static size_t in_bin(size_t cls) {
   return n;
 }
 
-static size_t bytes_in_bins(void) {
+static size_t bytes_in_bins_to(size_t size) {
   size_t n = 0;
-  for (size_t cls = MI_CLASS_WIDE; cls < MI_CLASS_COUNT; cls++) n += in_bin(cls) * _mi_size_class_block(cls);
+  for (size_t cls = MI_CLASS_WIDE; cls < MI_CLASS_COUNT && _mi_size_class_block(cls) <= size; cls++)
+    n += in_bin(cls) * _mi_size_class_block(cls);
   return n;
+}
+
+static size_t bytes_in_bins(void) {
+  return bytes_in_bins_to(MI_CLASS_SIZE_MAX);
 }
 
 // One block of each wide class up to a size, one after the other.
@@ -64,6 +69,17 @@ static void check_run(void) {
   CHECK_EQ(bytes_in_bins(), 0);
 }
 
+// Unless that makes the process larger than ever: then nothing stays of what is not in use.
+static void check_peak(void) {
+  static void* blocks[n_peak];
+  grow_to(104832);
+  CHECK(bytes_in_bins_to(104832) > 0);
+  for (size_t i = 0; i < n_peak; i++) blocks[i] = mi_malloc(MI_CLASS_SIZE_MAX - MI_PADDING_SIZE);
+  CHECK_EQ(bytes_in_bins_to(104832), 0);
+  for (size_t i = 0; i < n_peak; i++) mi_free(blocks[i]);
+  mi_collect(true);
+}
+
 // Less than a MiB stays, whatever is made.
 static void check_few(void) {
   void* blocks[n_live];
@@ -82,6 +98,7 @@ int main(void) {
     return skip_code;
   }
   mi_option_set(mi_option_purge_delay, -1);
+  check_peak();
   for (int i = 0; i < n_rounds; i++) {
     check_bounded();
     check_few();
