@@ -61,21 +61,20 @@ static size_t page_guard_size(const mi_page_t* page) {
   return (page->n_slices + _mi_page_guard_slices(page->n_slices)) * MI_SLICE_SIZE - _mi_page_guard_space(page);
 }
 
+static bool page_unguard(mi_page_t* page) {
+  if (!_mi_page_has(page, MI_PAGE_HAS_GUARD)) return true;
+  if (_mi_prim_commit(_mi_page_start(page) + _mi_page_guard_space(page), page_guard_size(page)) != 0) return false;
+  mi_fetch_sub_relaxed(&page_n_guards, 1);
+  return true;
+}
+
 static void page_guard(mi_page_t* page) {
   if (!_mi_page_guard_is_wanted(page) || mi_load_relaxed(&page_n_guards) >= MI_GUARD_PAGE_MAX) return;
   // First: the child of a fork in between must open what it finds closed.
   mi_fetch_add_relaxed(&page_n_guards, 1);
   _mi_page_set(page, MI_PAGE_HAS_GUARD);
   if (_mi_prim_protect(_mi_page_start(page) + _mi_page_guard_space(page), page_guard_size(page)) == 0) return;
-  mi_fetch_sub_relaxed(&page_n_guards, 1);
-  _mi_page_clear(page, MI_PAGE_HAS_GUARD);
-}
-
-static bool page_unguard(mi_page_t* page) {
-  if (!_mi_page_has(page, MI_PAGE_HAS_GUARD)) return true;
-  if (_mi_prim_commit(_mi_page_start(page) + _mi_page_guard_space(page), page_guard_size(page)) != 0) return false;
-  mi_fetch_sub_relaxed(&page_n_guards, 1);
-  return true;
+  if (page_unguard(page)) _mi_page_clear(page, MI_PAGE_HAS_GUARD); // a part of it may be inaccessible
 }
 
 // ---- making and giving back --------------------------------------------------------------------------------------------
