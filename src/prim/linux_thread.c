@@ -217,6 +217,7 @@ void _mi_prim_thread_join(void) {
 // it do that.
 typedef struct prim_scheduling_s {
   bool has_policy; // to be set
+  bool is_idle;    // the maker's policy is SCHED_IDLE
   bool has_cpus;
 } prim_scheduling_t;
 
@@ -225,6 +226,7 @@ static prim_scheduling_t prim_scheduling(void) {
   cpu_set_t         cpus;
   long              policy = syscall(SYS_sched_getscheduler, 0); // musl has no function that does it
   s.has_policy = (policy >= 0 && policy != SCHED_OTHER);
+  s.is_idle = (policy == SCHED_IDLE);
   s.has_cpus = (prim_knows_cpus && sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && !CPU_EQUAL(&cpus, &prim_cpus));
   return s;
 }
@@ -249,10 +251,16 @@ mi_no_icall_check static int prim_thread_try(void (**entry)(void), size_t stack,
   return err;
 }
 
-// glibc takes the thread-local variables of all libraries from the stack.
+// glibc takes the thread-local variables of all libraries from the stack.  And who may not leave SCHED_IDLE, which is less than
+// SCHED_OTHER, has a thread that may not leave it either.
 static int prim_thread_try_all(void (**entry)(void)) {
   prim_scheduling_t s = prim_scheduling();
-  int               err = prim_thread_try(entry, 128 * 1024, s);
+  size_t            stack = 128 * 1024;
+  int               err = prim_thread_try(entry, stack, s);
+  if (err == EPERM && s.is_idle) {
+    s.has_policy = false;
+    err = prim_thread_try(entry, stack, s);
+  }
   return err == EINVAL ? prim_thread_try(entry, 0, s) : err;
 }
 

@@ -115,6 +115,22 @@ static void real_time(void) {
   other_end(&other);
 }
 
+// Who may not leave SCHED_IDLE has a thread that does not, either.
+static void idle_creator(void) {
+  const struct sched_param none = {0};
+  other_t                  other;
+  if (geteuid() == 0 && setuid(54321) != 0) {
+    test_skip("idle creator", "there is only root");
+    return;
+  }
+  CHECK_EQ(sched_setscheduler(0, SCHED_IDLE, &none), 0);
+  CHECK(other_start(&other));
+  CHECK(library_task_comes());
+  int policy = sched_getscheduler(library_task());
+  CHECK_FOR(policy == SCHED_IDLE || policy == SCHED_OTHER, "policy %d", policy);
+  other_end(&other);
+}
+
 static void pinned(void) {
   cpu_set_t one;
   size_t    first = 0;
@@ -368,6 +384,7 @@ int main(int argc, char** argv) {
     void (*run)(void);
   } parts[] = {{"comes and goes", &comes_and_goes},
                {"real-time creator", &real_time},
+               {"idle creator", &idle_creator},
                {"pinned creator", &pinned},
                {"another user", &another_user},
                {"takes back", &takes_back},
