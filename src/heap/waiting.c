@@ -126,7 +126,8 @@ static size_t waiting_size(void) {
 }
 
 static void waiting_drop(void) {
-  if (waiting_number != 0) _mi_prim_release(waiting_blocks, waiting_size());
+  bool is_stuck = (waiting_number != 0 && _mi_prim_release(waiting_blocks, waiting_size()) != 0);
+  if (is_stuck) _mi_prim_give_up(waiting_blocks, waiting_size()); // address space only
   waiting_blocks = NULL;
   waiting_n = waiting_max = 0;
   waiting_number = 0;

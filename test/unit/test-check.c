@@ -363,6 +363,18 @@ static void* idle(void* arg) {
   return arg;
 }
 
+// A table that the system does not take back is address space only.
+static void waiting_end_refused(uint64_t number) {
+  size_t           n;
+  const uintptr_t* table = _mi_waiting_find(number, NULL, (const char*)UINTPTR_MAX, &n);
+  _mi_prim_fail_nth(1, false);
+  _mi_waiting_end(number);
+  _mi_prim_fail_nth(0, false);
+  if (table == NULL) return;
+  CHECK(n > 0 && !_mi_prim_is_written(table));
+  _mi_prim_release((void*)(uintptr_t)table, mi_align_up(n * sizeof(*table), _mi_prim_os_page_size()));
+}
+
 // The same is found, but of batches.
 static void damage_among_many(mi_theap_t* other) {
   pthread_t idlers[n_idlers];
@@ -373,7 +385,7 @@ static void damage_among_many(mi_theap_t* other) {
   CHECK(check_quietly(NULL));
   uint64_t number = _mi_waiting_begin(NULL);
   CHECK_EQ(number != 0, MI_PRIM_VIRTUAL && !MI_TRACK);
-  _mi_waiting_end(number);
+  waiting_end_refused(number);
   mi_batch_t* batch = NULL;
   for (size_t i = 0; i < MI_OUTBOX_SIZE; i++) {
     if (other->outbox[i].page != NULL) batch = &other->outbox[i];
