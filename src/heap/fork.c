@@ -335,8 +335,8 @@ static void fork_child(void) {
   else fork_child_of_many();
 }
 
-void _mi_fork_init(void) {
-  _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
+int _mi_fork_init(void) {
+  return _mi_prim_fork_init(&fork_prepare, &fork_parent, &fork_child);
 }
 
 // ---- when memory is needed ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 #include "theap.h"
 
-void _mi_fork_init(void);
+int _mi_fork_init(void);
 
 // All locks, as they are taken before a fork: what they guard is whole.
 void _mi_fork_lock_all(void);

@@ -105,40 +105,40 @@ static bool thread_process_init(void) {
 }
 
 // For fork: before there is a second thread, which could have a lock while the first one forks.  That first thread has
-// allocated: to create another one does.
+// allocated: to create another one does.  If there is no memory for them, the next thread tries again.
 static void thread_install_hooks(void) {
   static mi_atomic(bool) installed;
-  if (!mi_exchange_acq_rel(&installed, true)) _mi_fork_init();
+  if (mi_load_relaxed(&installed) || mi_exchange_acq_rel(&installed, true)) return;
+  if (_mi_fork_init() != 0) mi_store_release(&installed, false);
 }
 
 // ---- start ----------------------------------------------------------------------------------------------------------
 
 // The backing theap of a new thread, which is counted under the lock that a fork takes: from its first touch of a page on the child
 // knows of it (fork.c, F4).
-static mi_theap_t* thread_attach(bool* is_first) {
+static mi_theap_t* thread_attach(void) {
   _mi_lock_acquire(&_mi_registry_lock);
   mi_theap_t* theap = _mi_warm_take();
   if (theap == NULL) theap = _mi_attach_new(&_mi_heap_main, NULL);
   if (theap != NULL) {
     theap->subproc = &_mi_heap_subproc_main;
     _mi_attach_remember(theap, MI_HEAP_MAIN_ID, theap);
-    *is_first = (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0);
-    if (!*is_first) mi_store_relaxed(&_mi_registry_has_others, true);
+    bool is_first = (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0);
+    if (!is_first) mi_store_relaxed(&_mi_registry_has_others, true);
   }
   _mi_lock_release(&_mi_registry_lock);
   return theap;
 }
 
 static mi_theap_t* thread_start(void) {
-  bool        is_first = false;
-  mi_theap_t* theap = thread_attach(&is_first);
+  mi_theap_t* theap = thread_attach();
   if (theap == NULL) return NULL;
   _mi_theap_default = theap;
   MI_PROBE1(thread_start, theap);
   _mi_stat_increase(&_mi_stat_live.threads, 1);
   // From here on this thread can allocate, as what follows may.
   if (MI_TAGS) _mi_prim_tag_thread();
-  if (is_first) thread_install_hooks();
+  thread_install_hooks();
   if (_mi_prim_thread_exit_arm() != 0 || !_mi_prim_thread_exit_is_sure()) _mi_ended_watch(theap);
   return theap;
 }

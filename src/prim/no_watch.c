@@ -3,8 +3,9 @@
 
 #include "prim.h"
 
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+int _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   (void)prepare, (void)parent, (void)child;
+  return 0;
 }
 
 void _mi_prim_thread_after_fork(void) {}

@@ -205,7 +205,7 @@ bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse); // true once only: the w
 void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse); // by its thread: the word can be used again
 
 // Handlers around fork.
-void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int    _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 // `started` is called after the program has started a thread, by the thread that has; `ended` by each such thread at its
 // exit, and by the main thread if it ends before the process does.  is_last: it is the last of them all.  ENOTSUP where that
 // cannot be seen: the library does not stand in for pthread_create.

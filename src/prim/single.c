@@ -18,7 +18,7 @@ MI_PRIM_DEFAULT int  _mi_prim_thread_pulse_begin(mi_prim_pulse_t* pulse) { (void
 MI_PRIM_DEFAULT bool _mi_prim_thread_has_ended(mi_prim_pulse_t* pulse)  { (void)pulse; return false; }
 MI_PRIM_DEFAULT void _mi_prim_thread_pulse_end(mi_prim_pulse_t* pulse)   { (void)pulse; }
 
-MI_PRIM_DEFAULT void   _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) { (void)prepare, (void)parent, (void)child; }
+MI_PRIM_DEFAULT int    _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) { (void)prepare, (void)parent, (void)child; return 0; }
 MI_PRIM_DEFAULT int    _mi_prim_thread_watch(void (*started)(void), void (*ended)(bool is_last)) { (void)started, (void)ended; return ENOTSUP; }
 MI_PRIM_DEFAULT size_t _mi_prim_thread_watched(void)          { return 0; }
 MI_PRIM_DEFAULT void   _mi_prim_thread_after_fork(void)       {}

@@ -135,8 +135,11 @@ bool _mi_prim_thread_exit_is_armed(void) {
 
 // ---- fork -----------------------------------------------------------------------------------------------------------
 
-void _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
-  pthread_atfork(prepare, parent, child);
+int _mi_prim_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+  int saved = errno; // libc may allocate, in vain
+  int err = pthread_atfork(prepare, parent, child);
+  errno = saved;
+  return err;
 }
 
 void _mi_thread_exit_after_fork(void) {

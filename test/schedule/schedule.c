@@ -421,7 +421,7 @@ bool   _mi_schedule_exit_is_sure(void);
 int    _mi_schedule_pulse_begin(mi_prim_pulse_t* pulse);
 bool   _mi_schedule_has_ended(mi_prim_pulse_t* pulse);
 void   _mi_schedule_pulse_end(mi_prim_pulse_t* pulse);
-void   _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int    _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 int    _mi_schedule_watch(void (*started)(void), void (*ended)(bool is_last));
 size_t _mi_schedule_watched(void);
 void   _mi_schedule_after_fork(void);
@@ -515,10 +515,11 @@ void _mi_schedule_join(void) {}
 
 // ---- the system: fork -------------------------------------------------------------------------------------------------
 
-void _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+int _mi_schedule_fork_init(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   fork_prepare = prepare;
   fork_parent = parent;
   fork_child = child;
+  return 0;
 }
 
 bool schedule_fork(int* status) {
