@@ -134,14 +134,14 @@ static void check_refused_in_part(rng_t* r) {
   spec.commit_arg = &g;
   size_t       index = _mi_arena_manage(g.start, g.size, &spec);
   mi_region_t* given = &_mi_region_all[index];
-  mi_run_t     run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_CHUNK_MIXED, index);
+  mi_run_t     run = _mi_slices_alloc(MI_CHUNK_SLICES, 1, MI_REQUEST_MIXED, index);
   CHECK(run.region == given);
   // Of the slices behind the first, which stays in use, every third is committed.
   _mi_slices_free(given, run.slice + 1, MI_CHUNK_SLICES - 1, false);
   _mi_purge_slices(SIZE_MAX);
   CHECK_EQ(given_committed(&g), 1);
   for (size_t i = 1; i < MI_CHUNK_SLICES; i++) {
-    mi_run_t one = _mi_slices_alloc(1, 1, MI_CHUNK_MIXED, index);
+    mi_run_t one = _mi_slices_alloc(1, 1, MI_REQUEST_MIXED, index);
     CHECK_EQ(one.slice, run.slice + i);
   }
   for (size_t i = 1; i < MI_CHUNK_SLICES; i++) {
@@ -152,7 +152,7 @@ static void check_refused_in_part(rng_t* r) {
   size_t n_before = given_committed(&g);
   CHECK_EQ(n_before, 11);
   g.refuse_every = g.n_commits + g.n_decommits + g.n_refused + 2; // the third call from now on
-  CHECK(_mi_slices_alloc(20, 1, MI_CHUNK_MIXED, index).region == NULL);
+  CHECK(_mi_slices_alloc(20, 1, MI_REQUEST_MIXED, index).region == NULL);
   CHECK(g.n_refused == 1 && given_committed(&g) > n_before);
   g.refuse_every = 0;
   CHECK_EQ(given->committed, given_committed(&g) * MI_SLICE_SIZE);
