@@ -72,7 +72,8 @@ static mi_noinline mi_block_t* alloc_pop_sampled(mi_heap_t* heap, mi_theap_t* th
 }
 
 static mi_always_inline void* alloc_issue(const mi_alloc_t* a, mi_block_t* block, bool is_zero) {
-  return a->zero ? _mi_life_issue_zero_any(block, a->size, a->cls, is_zero) : _mi_life_issue(block, a->size, a->cls);
+  if (a->zero) return _mi_life_issue_zero_any(block, a->size, a->cls, is_zero);
+  return _mi_life_issue(block, a->size, a->cls, _mi_life_is_marked(_mi_size_class_block(a->cls)));
 }
 
 static mi_always_inline void* alloc_class(const mi_alloc_t* a, mi_heap_t* heap, mi_theap_t* theap) {
@@ -289,7 +290,8 @@ mi_noinline void* _mi_alloc(size_t size, bool zero) mi_attr_noexcept {
   size_t      cls = _mi_size_class_of(_mi_life_need(size));
   mi_block_t* block = _mi_sampler_next(theap, cls);
   if (mi_unlikely(block == NULL)) return alloc_default(size, zero);
-  return zero ? _mi_life_issue_zero_any(block, size, cls, false) : _mi_life_issue(block, size, cls);
+  if (zero) return _mi_life_issue_zero_any(block, size, cls, false);
+  return _mi_life_issue(block, size, cls, _mi_life_is_marked(_mi_life_need(size)));
 }
 
 // ---- failures -------------------------------------------------------------------------------------------------------

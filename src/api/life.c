@@ -30,7 +30,7 @@ static void life_fill_large(char* p, size_t size) {
 }
 
 void* _mi_life_issue_zero_any(void* p, size_t size, size_t cls, bool is_zero) {
-  life_reuse(p, cls);
+  life_reuse(p, cls, _mi_life_is_marked(_mi_size_class_block(cls)));
   if (is_zero) memset(p, 0, sizeof(mi_block_t));
   else if (!MI_HARDENED) memset(p, 0, MI_PADDING ? size : _mi_size_class_block(cls));
   return life_hand_out(p, size, cls, true);

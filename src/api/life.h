@@ -51,13 +51,20 @@ size_t _mi_life_size(const mi_page_t* page, const void* p);
 
 // ---- issue ----------------------------------------------------------------------------------------------------------
 
+// Does a block that serves so many bytes, with what the build needs for itself, say in its second word that it was never used
+// (page/block.h)?  Where blocks are filled that word is checked with the others.
+static mi_always_inline bool _mi_life_is_marked(size_t need) {
+  return MI_CHECKED && !MI_FILL && need > MI_BLOCK_ENDED_MAX;
+}
+
 // The free block p of a class is going to be used again: has somebody written to it?  In hardened builds it is all zero
 // afterwards.
-static mi_always_inline void life_reuse(void* p, size_t cls) {
+static mi_always_inline void life_reuse(void* p, size_t cls, bool is_marked) {
   if (MI_TRACK) mi_track_writable(p, _mi_size_class_block(cls));
   if (MI_FILL && mi_unlikely(!_mi_verify_freed(p, _mi_size_class_block(cls))))
     _mi_fill_freed(p, _mi_size_class_block(cls));
   if (MI_HARDENED) memset(p, 0, sizeof(mi_block_t));
+  if (is_marked) memset((mi_block_t*)p + 1, 0, sizeof(mi_block_t));
 }
 
 static mi_always_inline void* life_hand_out(void* p, size_t size, size_t cls, bool is_zero) {
@@ -72,8 +79,8 @@ static mi_always_inline void* life_hand_out(void* p, size_t size, size_t cls, bo
 }
 
 // The block p of a class, for `size` bytes.
-static mi_always_inline void* _mi_life_issue(void* p, size_t size, size_t cls) {
-  life_reuse(p, cls);
+static mi_always_inline void* _mi_life_issue(void* p, size_t size, size_t cls, bool is_marked) {
+  life_reuse(p, cls, is_marked);
   return life_hand_out(p, size, cls, false);
 }
 
@@ -87,7 +94,7 @@ static mi_always_inline void life_clear(void* p, size_t size, size_t cls) {
 // The same, to read as zero, if it is of the class of `size`.  Without padding all of the block is cleared: mi_rezalloc
 // counts on it when it grows in place.
 static mi_always_inline void* _mi_life_issue_zero(void* p, size_t size, size_t cls) {
-  life_reuse(p, cls);
+  life_reuse(p, cls, _mi_life_is_marked(_mi_life_need(size)));
   if (!MI_HARDENED) life_clear(p, size, cls);
   return life_hand_out(p, size, cls, true);
 }

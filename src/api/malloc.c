@@ -21,7 +21,8 @@
 // A block of a theap's bin; NULL if there is none.
 static mi_always_inline void* malloc_pop(mi_theap_t* theap, size_t offset, size_t size) {
   void* p = _mi_theap_pop_fast(theap, offset);
-  return mi_likely(p != NULL) ? _mi_life_issue(p, size, offset >> MI_BIN_SHIFT) : NULL;
+  if (mi_unlikely(p == NULL)) return NULL;
+  return _mi_life_issue(p, size, offset >> MI_BIN_SHIFT, _mi_life_is_marked(_mi_life_need(size)));
 }
 
 static mi_always_inline void* malloc_default(size_t offset, size_t size) {

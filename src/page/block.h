@@ -56,7 +56,7 @@ static mi_always_inline uint64_t _mi_block_code(const void* block, const void* n
 // are not filled.
 #define MI_BLOCK_ENDED_MAX (MI_FILL && !MI_HARDENED ? SIZE_MAX : 8 * MI_KiB)
 
-// The second word of a larger one in hardened builds, until it is used: the code of a link that none has, to the block itself.
+// The second word of a larger one until it is used: the code of a link that none has, to the block itself.
 static mi_always_inline uint64_t _mi_block_unused(const void* block) {
   return _mi_block_code(block, block);
 }
@@ -69,7 +69,7 @@ static mi_always_inline uint64_t _mi_block_free_end(const void* block) {
 // Of a block that is made: the last word of a free one, or that second word.
 static mi_always_inline void _mi_block_set_end(mi_block_t* block, size_t size) {
   bool is_large = (size > MI_BLOCK_ENDED_MAX);
-  if (!MI_CHECKED || (is_large && !MI_HARDENED)) return;
+  if (!MI_CHECKED) return;
   uint64_t word = (is_large ? _mi_block_unused(block) : _mi_block_free_end(block));
   char*    at = (char*)block + (is_large ? sizeof(mi_block_t) : size - sizeof(word));
   if (MI_TRACK) mi_track_store(at, word);

@@ -20,8 +20,8 @@
 //     block counts as made (page.c), but for blocks over MI_BLOCK_ENDED_MAX, where it is 0 until they are used; or one with
 //     a byte of the fill in it, for that goes over it before it is stored (D2).
 // D5  A block that was made and not used yet has the end of a free one in all builds that check blocks, up to
-//     MI_BLOCK_ENDED_MAX: a free of it is one of a block that is free.  Of larger ones hardened builds know it by their second word
-//     (block.h).  In secure builds that are not hardened such a block has no end, as after an overflow.
+//     MI_BLOCK_ENDED_MAX: a free of it is one of a block that is free.  A larger one is known by its second word (block.h), which is
+//     another one from its first use on.
 #pragma once
 
 #include <string.h>

@@ -6,11 +6,10 @@
 #include "../support/message.h"
 #include "../support/trace.h"
 
-// Of blocks over 8 KiB those that were never in use are not looked at: each of their OS pages would be a fault to read it and
-// another one to write it.
+// Was the block made, and never used?  One over 8 KiB says so (block.h).  What else it holds is not looked at: each of its OS pages would
+// be a fault to read it and another one to write it.
 static bool verify_is_fresh(const void* p, size_t block_size) {
-  return MI_HARDENED && block_size > MI_BLOCK_ENDED_MAX &&
-         mi_track_load((const char*)p + sizeof(mi_block_t)) == _mi_block_unused(p);
+  return block_size > MI_BLOCK_ENDED_MAX && mi_track_load((const char*)p + sizeof(mi_block_t)) == _mi_block_unused(p);
 }
 
 // Where the first byte of a free block is that is not as it was, behind its link.

@@ -28,6 +28,7 @@ static void free_wrongly(void* p) {
 }
 
 static inline void reports_begin(void) {
+  mi_option_enable(mi_option_show_errors); // by default builds without assertions show none if there is a handler
   mi_option_set(mi_option_max_errors, 100000);
   mi_register_error(&note_error, NULL);
   mi_register_output(&sink_write, &sink);

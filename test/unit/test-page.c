@@ -42,7 +42,7 @@ static void check_block(const mi_page_t* page, mi_block_t* block, size_t align) 
   CHECK_EQ(_mi_page_block_size(_mi_page_at(block)), size);
   const uint8_t* bytes = (const uint8_t*)block;
   if (MI_TRACK) mi_track_readable(block, size);
-  bool   is_unused = (MI_HARDENED && size > MI_BLOCK_ENDED_MAX);
+  bool   is_unused = (MI_CHECKED && size > MI_BLOCK_ENDED_MAX);
   size_t from = sizeof(mi_block_t) * (is_unused ? 2 : 1), end = size - MI_PADDING_SIZE;
   if (!MI_FILL && _mi_page_has(page, MI_PAGE_IS_ZERO)) CHECK(is_zero(block, from, end));
   if (is_unused) CHECK(mi_track_load((const char*)block + sizeof(mi_block_t)) == _mi_block_unused(block));

@@ -27,13 +27,12 @@ static void check_never_made(size_t size) {
   CHECK_FOR(was_reported(0, ""), "%zu", size);
 }
 
-// Nor is one that was made and not handed out yet.  How many there were; larger ones that are not filled cannot be told from those of an overflow.
+// Nor is one that was made and not handed out yet.  How many there were.
 static size_t check_never_used(size_t size) {
   enum { n = 100 };
   static char* blocks[4 * n];
   size_t       n_tried = 0;
-  if (!MI_FILL && size > MI_BLOCK_ENDED_MAX) return 0;
-  mi_heap_t* heap = mi_heap_new();
+  mi_heap_t*   heap = mi_heap_new();
   for (size_t i = 0; i < n; i++) blocks[i] = (char*)mi_heap_malloc(heap, size);
   for (size_t i = 0; i < n; i++) {
     mi_page_t* page = _mi_page_of(blocks[i]);
@@ -56,6 +55,36 @@ static size_t check_never_used(size_t size) {
   mi_heap_destroy(heap);
   CHECK_FOR(was_reported(0, ""), "%zu", size);
   return n_tried;
+}
+
+static void* aligned_plain(size_t size) {
+  return mi_malloc_aligned(100, size);
+}
+
+static void* aligned_zero(size_t size) {
+  return mi_zalloc_aligned(100, size);
+}
+
+static void* heap_zero(size_t size) {
+  return mi_heap_zalloc(mi_heap_main(), size);
+}
+
+// What said that a block was never used is gone when somebody has it, although nothing was written to it: then the overflow of it is
+// one, and not a free of what nobody has.
+static void check_used(const char* name, void* (*make)(size_t size), size_t size, bool is_zeroed) {
+  enum { n = 40 };
+  char* blocks[n];
+  for (size_t i = 0; i < n; i++) {
+    blocks[i] = (char*)make(size);
+    CHECK_FOR(!is_zeroed || is_zero(blocks[i], 0, mi_usable_size(blocks[i])), "%s of %zu", name, size);
+  }
+  for (size_t i = 0; i < n; i++) {
+    char* behind = (char*)hidden_pointer(blocks[i]) + mi_usable_size(blocks[i]);
+    *behind = (char)(*behind + 1);
+    memset(behind + 8, 0, _mi_page_block_size(_mi_page_of(blocks[i])) - (size_t)(behind + 8 - blocks[i]));
+    mi_free(blocks[i]);
+    CHECK_FOR(was_reported(EFAULT, "buffer overflow"), "%s of %zu: %s", name, size, sink.text);
+  }
 }
 
 // Blocks that went with their heap are no blocks of the one that gets its memory.
@@ -90,7 +119,16 @@ int main(void) {
   size_t n_small = 0, n_medium = 0;
   for (size_t size = 16; size <= 7 * KiB; size *= 2) n_small += check_never_used(size);
   for (size_t size = 9 * KiB; size < 100 * KiB; size *= 2) n_medium += check_never_used(size);
-  CHECK(n_small > 0 && (n_medium > 0 || !MI_FILL));
+  CHECK(n_small > 0 && n_medium > 0);
+  for (size_t size = 9 * KiB; size < 100 * KiB; size *= 2) {
+    check_used("malloc", &mi_malloc, size, false);
+    check_used("zalloc", &mi_zalloc, size, true);
+    check_used("zalloc of a heap", &heap_zero, size, true);
+  }
+  for (size_t align = 16 * KiB; align <= 64 * KiB; align *= 2) {
+    check_used("malloc_aligned", &aligned_plain, align, false);
+    check_used("zalloc_aligned", &aligned_zero, align, true);
+  }
   for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
   CHECK(mi_heap_check(NULL));
   mi_register_output(NULL, NULL);
