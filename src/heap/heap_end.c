@@ -3,7 +3,7 @@
 
 #include "../base/probe.h"
 #include "../base/track.h"
-#include "../page/padding.h"
+#include "../page/verify.h"
 #include "../support/stat.h"
 #include "attach.h"
 #include "event.h"
@@ -109,8 +109,8 @@ static bool heap_end_free_theaps(mi_heap_t* heap) {
   return heap->vacant != NULL;
 }
 
-// In checked builds, each block in use goes as if it were freed: tools are told of it, and its end is not taken for that of a block
-// of the page which gets this memory.
+// In checked builds, each block in use goes as if it were freed: tools are told of it, an overflow is reported, and its end is not taken
+// for that of a block of the page which gets this memory.
 static void heap_end_retire_blocks(mi_page_t* page) {
   size_t size = _mi_page_block_size(page), first = _mi_page_first_made(page);
   for (size_t i = 0; i < page->extended; i++) {
@@ -119,6 +119,9 @@ static void heap_end_retire_blocks(mi_page_t* page) {
     if (_mi_padding_is_whole(p, size)) {
       if (MI_TRACK) mi_track_freed(p, _mi_padding_read(p, size));
       _mi_padding_retire(p, size);
+    }
+    else if (!MI_TRACK) {
+      _mi_verify_destroyed(page, p);
     }
   }
   if (MI_TRACK) mi_track_closed(_mi_page_start(page), page->n_slices * MI_SLICE_SIZE);

@@ -9,7 +9,7 @@
 #include "../arena/recur.h"
 #include "../arena/shrink.h"
 #include "../base/probe.h"
-#include "../page/padding.h"
+#include "../page/verify.h"
 #include "../support/options.h"
 #include "../support/stat.h"
 #include "event.h"
@@ -328,6 +328,9 @@ void _mi_large_discard(mi_page_t* page) {
   if (MI_TRACK) {
     mi_track_unblock(_mi_page_large_block(page));
     mi_track_freed(_mi_page_large_block(page), _mi_padding_read_large(page));
+  }
+  else if (MI_CHECKED) {
+    _mi_verify_destroyed(page, _mi_page_large_block(page));
   }
   _mi_stat_decrease(&_mi_stat_live.malloc_huge, (int64_t)(page->n_slices * MI_SLICE_SIZE));
   mi_store_relaxed(&_mi_page_heap_link(page)->heap, (mi_heap_t*)NULL); // heap.h, Q7

@@ -6,10 +6,17 @@
 #include "../support/message.h"
 #include "../support/trace.h"
 
+mi_atomic(bool) _mi_verify_skips_others;
+
 // Was the block made, and never used?  One over 8 KiB says so (block.h).  What else it holds is not looked at: each of its OS pages would
 // be a fault to read it and another one to write it.
 static bool verify_is_fresh(const void* p, size_t block_size) {
   return block_size > MI_BLOCK_ENDED_MAX && mi_track_load((const char*)p + sizeof(mi_block_t)) == _mi_block_unused(p);
+}
+
+// Is the block free, or made and not used yet?
+static bool verify_is_unused(const void* p, size_t block_size) {
+  return _mi_padding_is_free(p, block_size) || verify_is_fresh(p, block_size);
 }
 
 // Where the first byte of a free block is that is not as it was, behind its link.
@@ -142,9 +149,21 @@ bool _mi_verify_block(mi_page_t* page, const void* p, const char* what) {
   return true;
 }
 
-// ---- what lies before a block ---------------------------------------------------------------------------------------
+// Not in the child of a fork that lacks threads: there are blocks that count as made and were not (heap/fork.c, F5).
+mi_cold void _mi_verify_destroyed(mi_page_t* page, const void* p) {
+  bool   is_large = (_mi_page_kind(page) == MI_PAGE_LARGE);
+  size_t size = (is_large ? page->asked : _mi_page_block_size(page) - MI_PADDING_SIZE);
+  if (mi_load_relaxed(&_mi_verify_skips_others)) return;
+  if (is_large ? _mi_padding_read_large(page) != SIZE_MAX : verify_is_unused(p, size + MI_PADDING_SIZE)) return;
+  _mi_trace_explain(p);
+  _mi_message_error(
+      EFAULT,
+      "buffer overflow: the block %p of %s%zu bytes was written to beyond its end, seen when its heap was "
+      "destroyed\n",
+      p, is_large ? "" : "at most ", size);
+}
 
-mi_atomic(bool) _mi_verify_skips_others;
+// ---- what lies before a block ---------------------------------------------------------------------------------------
 
 mi_cold void _mi_verify_before_any(mi_page_t* slice, const void* p) {
   const mi_page_t* page = slice - slice->to_first;

@@ -26,6 +26,10 @@ static mi_always_inline bool _mi_verify_is_readable(const mi_page_t* slice, cons
 // written anew, for the largest size if the program's was lost.)
 bool _mi_verify_block(mi_page_t* page, const void* p, const char* what);
 
+// The block, which was made, goes with its heap, and is not in use as it should be: reports an overflow.  It may as well be free.
+// Large blocks are whole or not.
+mi_cold void _mi_verify_destroyed(mi_page_t* page, const void* p);
+
 // ---- what lies before a block (hardened builds) ---------------------------------------------------------------------
 //
 // The end of the block before one that is freed is next to it, and is no longer what it should be if somebody wrote behind

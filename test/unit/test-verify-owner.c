@@ -1,5 +1,6 @@
 // Proves: a free of a block that nobody has is reported and ignored, whatever its memory holds: one that was never made, one that was
-// made and not handed out yet, and one that went with its heap.  Nobody gets a block that another has afterwards.  Checked builds.
+// made and not handed out yet, and one that went with its heap.  Nobody gets a block that another has afterwards.  An overflow of a block
+// that goes with its heap is reported, and nothing else is.  Checked builds.
 #include "../check.h"
 #include "../modes/support.h"
 #include "mimalloc.h"
@@ -106,6 +107,19 @@ static void check_destroyed(size_t size) {
   sink_clear(&sink);
 }
 
+// `overflown`: which one is; n for none.
+static void check_overflown(size_t size, size_t overflown) {
+  enum { n = 40 };
+  char*      blocks[n];
+  mi_heap_t* heap = mi_heap_new();
+  for (size_t i = 0; i < n; i++) blocks[i] = (char*)mi_heap_malloc(heap, size);
+  for (size_t i = 0; i < n; i += 3) mi_free(blocks[i]);
+  if (overflown < n) memset((char*)hidden_pointer(blocks[overflown]) + size, 'x', 3);
+  mi_heap_destroy(heap);
+  bool is_right = (overflown < n ? was_reported(EFAULT, "when its heap was destroyed") : was_reported(0, ""));
+  CHECK_FOR(is_right, "%zu bytes, block %zu: %s", size, overflown, sink.text);
+}
+
 int main(void) {
   watchdog(60);
   if (!MI_CHECKED || MI_TRACK) {
@@ -130,6 +144,9 @@ int main(void) {
     check_used("zalloc_aligned", &aligned_zero, align, true);
   }
   for (size_t size = 40; size < 40 * KiB; size *= 3) check_destroyed(size);
+  for (size_t size = 1; size < (MI_HARDENED ? 200 * KiB : 4 * MiB); size = 3 * size + 5) {
+    for (size_t i = 1; i < 50; i += 9) check_overflown(size, i);
+  }
   CHECK(mi_heap_check(NULL));
   mi_register_output(NULL, NULL);
   return check_result();
