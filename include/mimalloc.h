@@ -202,7 +202,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, 
 mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* mi_realloc without moving: returns p if newsize bytes fit into its block, otherwise NULL, and the block stays as it was.
-   NULL p gives NULL.  Leaves errno alone.  Always returns NULL in builds where blocks are padded (debug, secure). */
+   NULL p gives NULL.  Leaves errno alone.  Always returns NULL in builds where blocks are padded (debug, secure); if they check
+   blocks, a pointer that is no block any more is reported, as by mi_usable_size. */
 mi_decl_export void* mi_expand(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* Frees a block.  NULL is ignored.  A pointer that is not a block of this allocator is reported (EINVAL) and ignored, and
@@ -244,7 +245,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocn(void* p, size_t count, size_t
 mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* Returns how many bytes from p on the program may use: at least the requested size, and exactly that in builds where blocks
-   are padded.  0 for NULL and for pointers that do not come from this allocator. */
+   are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer that was
+   one, or leads into one. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
 /* Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.

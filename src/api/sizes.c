@@ -3,13 +3,22 @@
 
 #include "life.h"
 
-static mi_noinline size_t sizes_usable_slow(const void* p) {
+// No block is there.  Memory of the library in which there is none was one, or a part of one; in builds that check blocks that is
+// reported, and errno stays as it was.
+static size_t sizes_no_block(const void* p, const char* what) {
+  int saved = errno;
+  if (MI_CHECKED && p != NULL && _mi_page_at(p) != NULL) _mi_life_find(p, what);
+  errno = saved;
+  return 0;
+}
+
+static mi_noinline size_t sizes_usable_slow(const void* p, const char* what) {
   mi_page_t* page = _mi_page_of(p);
-  if (page == NULL) return 0;
+  if (page == NULL) return sizes_no_block(p, what);
   mi_fence_acquire(); // what made it a gap page before its size was 0
   if (_mi_gaps_is(page)) return _mi_gaps_size(page, p);
   if (!MI_PADDING) return p == _mi_page_large_block(page) ? _mi_page_large_size(page) : 0;
-  if (MI_CHECKED && !_mi_verify_block(page, p, "usable_size")) return 0;
+  if (MI_CHECKED && !_mi_verify_block(page, p, what)) return 0;
   size_t size = _mi_padding_read_any(page, p);
   return size == SIZE_MAX ? 0 : size;
 }
@@ -20,7 +29,7 @@ size_t mi_usable_size(const void* p) mi_attr_noexcept {
     size_t size = _mi_page_block_size(page);
     if (mi_likely(size != 0)) return size;
   }
-  return sizes_usable_slow(p);
+  return sizes_usable_slow(p, "usable_size");
 }
 
 size_t mi_good_size(size_t size) mi_attr_noexcept {
@@ -30,7 +39,9 @@ size_t mi_good_size(size_t size) mi_attr_noexcept {
 }
 
 void* mi_expand(void* p, size_t newsize) mi_attr_noexcept {
-  return (!MI_PADDING && p != NULL && newsize <= mi_usable_size(p)) ? p : NULL;
+  if (!MI_PADDING) return p != NULL && newsize <= mi_usable_size(p) ? p : NULL;
+  sizes_usable_slow(p, "expand"); // a wrong pointer is reported as by mi_usable_size
+  return NULL;
 }
 
 void* mi__expand(void* p, size_t newsize) mi_attr_noexcept {

@@ -278,7 +278,11 @@ BAD(resize_far_in_large, bad_resizes(large + 1 * MiB))
 BAD(resize_in_small, bad_resizes(small + 16))
 BAD(resize_freed, bad_resizes(freed))
 BAD(usable_in_large, mi_usable_size(hidden_pointer(large + 64)) == 0)
+BAD(usable_far_in_large, mi_usable_size(hidden_pointer(large + 1 * MiB)) == 0)
 BAD(usable_freed, mi_usable_size(hidden_pointer(freed)) == 0)
+BAD(expand_in_large, mi_expand((void*)hidden_pointer(large + 64), 1) == NULL)
+BAD(expand_in_small, mi_expand((void*)hidden_pointer(small + 16), 1) == NULL)
+BAD(expand_freed, mi_expand((void*)hidden_pointer(freed), 1) == NULL)
 BAD(reallocf_foreign, mi_reallocf((void*)hidden_pointer(foreign + 16), 100) == NULL)
 BAD(reallocarr_foreign, resize_in_place(foreign + 16) == EINVAL)
 BAD(wrong_size, (mi_free_size(small, n_small + 1), true))
@@ -303,6 +307,10 @@ static const bad_t bad_pointers[] = {
     {"reallocarr of static data", bad_reallocarr_foreign, EINVAL, EINVAL, "no block of this allocator"},
     {"usable size within a large block", bad_usable_in_large, kept, IN_CHECKED(EINVAL),
      MI_CHECKED ? "within the block" : NULL},
+    {"usable size far within a large block", bad_usable_far_in_large, kept, IN_CHECKED(EINVAL),
+     MI_CHECKED ? "within the block" : NULL},
+    {"expand within a large block", bad_expand_in_large, kept, IN_CHECKED(EINVAL),
+     MI_CHECKED ? "within the block" : NULL},
 };
 
 // Where blocks are not checked these do damage.
@@ -313,6 +321,8 @@ static const bad_t bad_checked[] = {
     {"resize within a block", bad_resize_in_small, EINVAL, EINVAL, "lies 16 bytes into the block"},
     {"resize of a freed block", bad_resize_freed, EINVAL, EAGAIN, "which is free already"},
     {"usable size of a freed block", bad_usable_freed, kept, EAGAIN, "which is free already"},
+    {"expand within a block", bad_expand_in_small, kept, EINVAL, "expand of an invalid pointer"},
+    {"expand of a freed block", bad_expand_freed, kept, EAGAIN, "expand of the block"},
     {"free with the wrong size", bad_wrong_size, kept, EINVAL, "wrong size"},
     {"free of a large block with the wrong size", bad_wrong_size_large, kept, EINVAL, "wrong size"},
     {"aligned free with the wrong size", bad_wrong_size_aligned, kept, EINVAL, "wrong size"},
