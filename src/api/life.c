@@ -2,6 +2,7 @@
 #include "life.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../base/probe.h"
 #include "../heap/guard.h"
@@ -120,10 +121,16 @@ static mi_cold void life_report(const char* what, const mi_page_t* page, const v
   }
   const void* block = _mi_page_large_block(page);
   size_t      size = _mi_page_large_size(page);
-  if (p == block) _mi_message_error(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
-  else
+  if (p != block) {
     _mi_message_error(EINVAL, "%s of an invalid pointer: %p lies within the block %p of %zu bytes\n", what, p, block,
                       size);
+  }
+  else if (strcmp(what, "free") == 0) {
+    _mi_message_error(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
+  }
+  else {
+    _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n", what, p, size);
+  }
 }
 
 mi_cold void _mi_life_free_failed(const mi_page_t* page, const void* p) {
@@ -133,11 +140,18 @@ mi_cold void _mi_life_free_failed(const mi_page_t* page, const void* p) {
   life_report("free", page, p);
 }
 
+// Is p a large block in use?  One that is free may be kept for the next request (heap/kept.h), and nobody else may change it.  Of a guarded
+// one the fault says more.
+static bool life_is_large(const mi_page_t* page, const void* p) {
+  bool is_free = (_mi_page_word_state(mi_load_relaxed(&((mi_page_t*)page)->word)) == MI_PAGE_CLAIMED);
+  return p == _mi_page_large_block(page) && (!is_free || _mi_page_has(page, MI_PAGE_GUARDED));
+}
+
 mi_page_t* _mi_life_find(const void* p, const char* what) {
   mi_page_t* page = _mi_page_of(p);
   bool       is_block = (page != NULL);
   if (is_block && MI_CHECKED) is_block = _mi_verify_block(page, p, what);
-  else if (is_block && page->cls == MI_CLASS_NONE) is_block = (p == _mi_page_large_block(page));
+  else if (is_block && page->cls == MI_CLASS_NONE) is_block = life_is_large(page, p);
   if (mi_likely(is_block)) return page;
   _mi_life_give_up(p); // tools report it too
   if (page == NULL || !MI_CHECKED) life_report(what, page == NULL ? life_find_large(p) : page, p);

@@ -355,6 +355,25 @@ static void check_whole_pages(size_t size) {
   CHECK_EQ(n_codes, 0);
 }
 
+// The thread may keep a freed one for its next request: then it is no block for all that.
+static void check_freed_large(size_t size) {
+  const size_t sizes[] = {200, size / 2 + 1, size - 1, size, size + 100 * KiB, 2 * size, 20 * MiB};
+  void*        p = mi_malloc(size);
+  mi_free(p);
+  for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+    n_codes = 0;
+    errno = kept;
+    void* q = mi_realloc((void*)hidden_pointer(p), sizes[i]);
+    CHECK_FOR(q == NULL && errno == EINVAL && n_codes == 1, "%zu to %zu: %p, errno %d, %zu reports", size, sizes[i], q,
+              errno, n_codes);
+  }
+  void *a = mi_malloc(size), *b = mi_malloc(size);
+  CHECK_FOR(a != b, "%zu", size);
+  mi_free(a);
+  mi_free(b);
+  sink_clear(&said);
+}
+
 // ---- heaps, arenas, subprocesses, options, statistics -------------------------------------------------------------------
 
 static bool bad_null_heap(void) {
@@ -464,6 +483,7 @@ static void check_all(void) {
   CHECK_ROWS(bad_pointers);
   if (MI_CHECKED) CHECK_ROWS(bad_checked);
   for (size_t size = 40; MI_CHECKED && size <= 5000; size *= 5) check_whole_pages(size);
+  for (size_t size = 600 * KiB; size <= 4 * MiB; size *= 2) check_freed_large(size);
   CHECK_ROWS(bad_handles);
 }
 
