@@ -310,8 +310,8 @@ static bool guard_move_end(mi_guard_t* guard, char* end) {
   }
   if (end < guard->data_end) {
     size_t n = (size_t)(guard->data_end - end);
-    if (_mi_prim_purge(end, n) != 0) memset(end, 0, n); // it is zero when the block grows again
-    _mi_prim_protect(end, n);                           // if that fails, uses of it are not noticed
+    if (_mi_prim_purge(end, n) != 0) memset(end, 0, n);        // it is zero when the block grows again
+    if (_mi_prim_protect(end, n) != 0) guard->is_zero = false; // as when it is freed
   }
   guard->data_end = end;
   return true;
@@ -359,7 +359,8 @@ void _mi_guard_free(mi_page_t* page) {
   mi_store_release(&guard->state, (uint32_t)MI_GUARD_FREED); // from here on it may fault
   if (guard->is_zero) guard->is_zero = (_mi_prim_purge(guard->data, data_size) == 0);
   else guard->is_zero = (_mi_prim_purge(guard->start, (size_t)(guard->end - guard->start)) == 0);
-  _mi_prim_protect(guard->data, data_size); // if that fails, uses of it are not noticed
+  if (_mi_prim_protect(guard->data, data_size) != 0)
+    guard->is_zero = false; // a use of it is not noticed, and may leave something there
   _mi_lock_acquire(&_mi_guard_lock);
   guard_n_live--;
   guard_put_freed(guard);

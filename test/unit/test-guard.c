@@ -138,6 +138,56 @@ static void check_not_purged(void) {
   CHECK(was_small && was_large);
 }
 
+static bool is_accessible(const char* p) {
+  int  ends[2];
+  bool ok = (pipe(ends) == 0 && write(ends[1], p, 1) == 1);
+  close(ends[0]);
+  close(ends[1]);
+  return ok;
+}
+
+// A run that could not be made inaccessible, and was written to since, is not taken for zero.
+static void check_not_protected(void) {
+  enum { size = 50000 };
+  char* written = NULL;
+  for (size_t nth = 1; nth < 5 && written == NULL; nth++) {
+    char* p = (char*)guard_malloc(size);
+    _mi_prim_fail_nth(nth, false);
+    mi_free(p);
+    _mi_prim_fail_nth(0, false);
+    if (is_accessible(p)) written = (char*)hidden_pointer(p);
+  }
+  CHECK(written != NULL);
+  memset(written, 0xaa, size);
+  bool is_used = false;
+  for (size_t i = 0; i < 2 * MI_GUARD_FREED_MAX + 2; i++) {
+    char* p = (char*)guard_malloc(size);
+    is_used |= (p == written);
+    CHECK_FOR(is_zero(p, 0, size), "block %zu", i);
+    mi_free(p);
+  }
+  CHECK(is_used);
+}
+
+// The same of what a block gave up when it shrank, and gets again.
+static void check_shrunk_not_protected(void) {
+  enum { large = 90000, small = 50000 };
+  char*      p = (char*)guard_malloc(large);
+  mi_page_t* page = _mi_page_of(p);
+  char*      behind = NULL;
+  for (size_t nth = 1; nth < 5 && behind == NULL; nth++) {
+    CHECK(_mi_guard_resize(page, large));
+    _mi_prim_fail_nth(nth, false);
+    CHECK(_mi_guard_resize(page, small));
+    _mi_prim_fail_nth(0, false);
+    if (is_accessible(page->guard->data_end)) behind = page->guard->data_end;
+  }
+  CHECK(behind != NULL);
+  memset(behind, 0xaa, 10000);
+  CHECK(_mi_guard_resize(page, large) && is_zero(behind, 0, 10000));
+  mi_free(p);
+}
+
 // ---- resizing -------------------------------------------------------------------------------------------------------
 
 static int last_error;
@@ -145,14 +195,6 @@ static int last_error;
 static void on_error(int err, void* arg) {
   (void)arg;
   last_error = err;
-}
-
-static bool is_accessible(const char* p) {
-  int  ends[2];
-  bool ok = (pipe(ends) == 0 && write(ends[1], p, 1) == 1);
-  close(ends[0]);
-  close(ends[1]);
-  return ok;
 }
 
 // To a size below `limit`: it fits, or nothing changes.
@@ -475,6 +517,8 @@ int main(void) {
     check_places();
     check_records();
     check_not_purged();
+    check_not_protected();
+    check_shrunk_not_protected();
     check_resize();
     check_failures();
     check_nesting();
