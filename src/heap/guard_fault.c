@@ -73,16 +73,19 @@ static void report_fault(const mi_fault_t* fault) {
   if (is_freed) report_trace("freed", &guard->freed);
 }
 
+// Several threads may be at it: each goes on when faults are watched.
 void _mi_guard_fault_watch(void) {
   static mi_atomic(bool) is_started;
-  if (mi_exchange_acq_rel(&is_started, true)) return;
+  if (mi_load_acquire(&is_started)) return;
   _mi_trace_know_thread();
   if (!MI_TSAN && !MI_ASAN) _mi_prim_fault_init(&report_fault); // sanitizers have a handler, and more to say
+  mi_store_release(&is_started, true);
 }
 
 void _mi_guard_fault_start(void) {
   static mi_atomic(bool) is_started;
-  if (mi_exchange_acq_rel(&is_started, true)) return;
+  if (mi_load_acquire(&is_started)) return;
   _mi_trace_start();
   _mi_guard_fault_watch();
+  mi_store_release(&is_started, true);
 }

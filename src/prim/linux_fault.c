@@ -118,16 +118,19 @@ static void prim_fault_handler(int sig, siginfo_t* info, void* context) {
 
 // An inaccessible page is SIGSEGV on Linux; SIGBUS is for what lies behind the end of a file, and none of our business.
 int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
-  struct sigaction action;
+  struct sigaction action, before;
   int              saved = errno;
   prim_on_fault = on_fault;
   memset(&action, 0, sizeof(action));
   action.sa_sigaction = &prim_fault_handler;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  // Two calls: the handler may run as soon as it is there.
-  int err = (sigaction(SIGSEGV, NULL, &prim_fault_before) == 0 ? 0 : errno);
-  if (err == 0) err = (sigaction(SIGSEGV, &action, NULL) == 0 ? 0 : errno);
+  // Two calls: the handler may run as soon as it is there, and another thread may have made it be there.
+  int err = (sigaction(SIGSEGV, NULL, &before) == 0 ? 0 : errno);
+  if (err == 0 && before.sa_sigaction != &prim_fault_handler) {
+    prim_fault_before = before;
+    err = (sigaction(SIGSEGV, &action, NULL) == 0 ? 0 : errno);
+  }
   errno = saved;
   return err;
 }

@@ -79,7 +79,7 @@ static void unix_fault_handler(int sig, siginfo_t* info, void* context) {
 }
 
 int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
-  struct sigaction action;
+  struct sigaction action, before;
   int              saved = errno, err = 0;
   unix_on_fault = on_fault;
   memset(&action, 0, sizeof(action));
@@ -87,10 +87,14 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < UNIX_FAULT_N && err == 0; i++) {
-    // Two calls: the handler may run as soon as it is there.
-    if (sigaction(unix_fault_signals[i], NULL, &unix_fault_before[i]) != 0 ||
-        sigaction(unix_fault_signals[i], &action, NULL) != 0)
+    // Two calls: the handler may run as soon as it is there, and another thread may have made it be there.
+    if (sigaction(unix_fault_signals[i], NULL, &before) != 0) {
       err = errno;
+    }
+    else if (before.sa_sigaction != &unix_fault_handler) {
+      unix_fault_before[i] = before;
+      err = (sigaction(unix_fault_signals[i], &action, NULL) == 0 ? 0 : errno);
+    }
   }
   errno = saved;
   return err;

@@ -8,7 +8,7 @@
 #include "windows_calls.h"
 
 static void (*prim_on_fault)(const mi_fault_t* fault);
-static PVOID prim_watch; // NULL: no handler
+static PVOID volatile prim_watch; // NULL: no handler
 
 static uintptr_t prim_instruction(const CONTEXT* context) {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -41,14 +41,14 @@ static LONG WINAPI prim_fault_handler(EXCEPTION_POINTERS* pointers) {
 int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   DWORD saved = GetLastError();
   prim_on_fault = on_fault;
-  prim_watch = AddVectoredExceptionHandler(1, &prim_fault_handler);
+  PVOID watch = AddVectoredExceptionHandler(1, &prim_fault_handler); // or another thread's is there
+  if (InterlockedCompareExchangePointer(&prim_watch, watch, NULL) != NULL) RemoveVectoredExceptionHandler(watch);
   SetLastError(saved);
   return prim_watch != NULL ? 0 : ENOMEM;
 }
 
 void _mi_windows_fault_end(void) {
-  if (prim_watch != NULL) RemoveVectoredExceptionHandler(prim_watch);
-  prim_watch = NULL;
+  RemoveVectoredExceptionHandler(InterlockedExchangePointer(&prim_watch, NULL)); // of NULL it does nothing
 }
 
 size_t _mi_prim_stack(void** frames, size_t max) {
