@@ -63,6 +63,12 @@ static bool verify_is_start(const mi_page_t* page, const void* p, const char* wh
   size_t size = _mi_page_block_size(page);
   size_t at = (size_t)((const char*)p - _mi_page_start(page));
   if (at % size == 0 && at / size < page->capacity) return true;
+  if (at / size >= page->capacity) {
+    _mi_message_error(EINVAL,
+                      "%s of an invalid pointer: %p lies behind the last block of a page of blocks of %zu bytes\n",
+                      what, p, size);
+    return false;
+  }
   _mi_trace_explain((const char*)p - at % size);
   _mi_message_error(EINVAL, "%s of an invalid pointer: %p lies %zu bytes into the block %p of %zu bytes\n", what, p,
                     at % size, (const void*)((const char*)p - at % size), size);

@@ -61,6 +61,20 @@ static void check_invalid(size_t size) {
   CHECK_FOR(was_reported(0, ""), "%zu", size);
 }
 
+// What is left of a page behind its last block is no part of one.
+static void check_rest(void) {
+  char*            p = (char*)mi_malloc(112 - MI_PADDING_SIZE);
+  const mi_page_t* page = _mi_page_of(p);
+  char*            rest = _mi_page_start(page) + page->capacity * _mi_page_block_size(page);
+  CHECK(_mi_page_of(rest) == page);
+  for (size_t at = 0; at < 16; at += 8) {
+    free_wrongly(rest + at);
+    CHECK_FOR(was_reported(EINVAL, "lies behind the last block of a page of blocks of 112 bytes"), "%zu", at);
+  }
+  mi_free(p);
+  CHECK(was_reported(0, ""));
+}
+
 // A byte too many, at each place behind the block that is the allocator's; reported once, and the block is one for all that.
 static void check_overflow(size_t size) {
   for (size_t at = 0; at < 8; at++) {
@@ -363,6 +377,7 @@ int main(int argc, char** argv) {
   for (size_t size = 16; MI_FILL && size <= 4 * KiB; size *= 4) check_use_after_free(size, size - 1);
   for (size_t size = 9 * KiB; MI_FILL && size < 200 * KiB; size *= 2) check_use_after_free_with_end(size);
   check_invalid_at_end();
+  check_rest();
   if (MI_HARDENED) {
     for (size_t size = 8; size <= 8 * KiB; size = 3 * size) check_before(size);
     check_guarded_sizes();
