@@ -123,8 +123,7 @@ static mi_theap_t* thread_attach(void) {
   if (theap != NULL) {
     theap->subproc = &_mi_heap_subproc_main;
     _mi_attach_remember(theap, MI_HEAP_MAIN_ID, theap);
-    bool is_first = (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0);
-    if (!is_first) mi_store_relaxed(&_mi_registry_has_others, true);
+    if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) > 0) mi_store_relaxed(&_mi_registry_has_others, true);
   }
   _mi_lock_release(&_mi_registry_lock);
   return theap;

@@ -109,12 +109,11 @@ FAULTS = {
         "heap/fork.c", "    fork_for_pages(&fork_settle);\n", ""),
     "thread-counted-late": (
         "heap/thread.c",
-        "    *is_first = (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0);\n"
-        "    if (!*is_first) mi_store_relaxed(&_mi_registry_has_others, true);\n", "",
+        "    if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) > 0) mi_store_relaxed(&_mi_registry_has_others, true);\n",
+        "",
         "_mi_ended_watch(theap);\n",
         "_mi_ended_watch(theap);\n"
-        "  if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) == 0) thread_install_hooks();\n"
-        "  else mi_store_relaxed(&_mi_registry_has_others, true);\n"),
+        "  if (mi_fetch_add_relaxed(&_mi_registry_n_threads, 1) > 0) mi_store_relaxed(&_mi_registry_has_others, true);\n"),
     "fork-overlooks-claimed-gaps": (
         "heap/fork.c", "  else if (_mi_gaps_is(page)) fork_settle_gaps(page);\n", "  else if (false) fork_settle_gaps(page);\n"),
     "fork-trusts-free-lists": (
