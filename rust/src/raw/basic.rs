@@ -19,7 +19,8 @@ extern "C" {
     pub fn mi_realloc(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// [`mi_realloc`](super::mi_realloc) without moving: returns p if newsize bytes fit into its block, otherwise NULL, and the block stays as it was.
-    /// NULL p gives NULL.  Leaves errno alone.  Always returns NULL in builds where blocks are padded (debug, secure).
+    /// NULL p gives NULL.  Leaves errno alone.  Always returns NULL in builds where blocks are padded (debug, secure); if they check
+    /// blocks, a pointer that is no block any more is reported, as by [`mi_usable_size`](super::mi_usable_size).
     pub fn mi_expand(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// Frees a block.  NULL is ignored.  A pointer that is not a block of this allocator is reported (EINVAL) and ignored, and
@@ -55,7 +56,8 @@ extern "C" {
     pub fn mi_reallocf(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// Returns how many bytes from p on the program may use: at least the requested size, and exactly that in builds where blocks
-    /// are padded.  0 for NULL and for pointers that do not come from this allocator.
+    /// are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer that was
+    /// one, or leads into one.
     pub fn mi_usable_size(p: *const c_void) -> usize;
 
     /// Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.

@@ -30,7 +30,8 @@ extern "C" {
     pub fn mi_heap_check(heap: *mut mi_heap_t) -> bool;
 
     /// Prints the blocks in use: for each block size the number of blocks and their bytes, and the large blocks.  At the end of a
-    /// program these are the blocks that it did not free.  NULL `out`: the registered output.  O(pages and blocks of the
-    /// process).
+    /// program these are the blocks that it did not free.  (In the child of a fork, what was free in the pages of threads that the
+    /// child does not have counts as in use; for visits and statistics, too.)  NULL `out`: the registered output.  O(pages and
+    /// blocks of the process).
     pub fn mi_leaks_print_out(out: Option<mi_output_fun>, arg: *mut c_void);
 }

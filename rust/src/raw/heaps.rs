@@ -51,6 +51,7 @@ extern "C" {
     /// See [`mi_heap_get_default`](super::mi_heap_get_default), with which it is described.
     pub fn mi_heap_set_default(heap: *mut mi_heap_t) -> *mut mi_heap_t;
 
-    /// Takes memory for this heap from this NUMA node, modulo the number of nodes.  A negative node means any.
+    /// Takes memory for this heap from arenas of this NUMA node first, modulo the number of nodes ([`mi_manage_os_memory`](super::mi_manage_os_memory) and
+    /// [`mi_reserve_huge_os_pages_at`](super::mi_reserve_huge_os_pages_at) make arenas of a node).  A negative node means any.  Where the system puts other memory is up to it.
     pub fn mi_heap_set_numa_affinity(heap: *mut mi_heap_t, numa_node: c_int);
 }

@@ -18,7 +18,7 @@ pub struct mi_stats_t {
     pub committed: mi_stat_count_t,
     /// Bytes that the system may take back when it needs them.
     pub reset: mi_stat_counter_t,
-    /// Bytes given back to the system, whether they were backed or not.
+    /// Bytes given back but not unmapped, whether they were backed or not.
     pub purged: mi_stat_counter_t,
     /// Bytes in pages.
     pub page_committed: mi_stat_count_t,
@@ -71,7 +71,7 @@ pub struct mi_stats_t {
     /// Heaps.
     #[cfg(feature = "level3")]
     pub heaps: mi_stat_count_t,
-    /// Parts of heaps that belong to a thread.
+    /// Parts of heaps that belong to a thread, or wait for one.
     #[cfg(feature = "level3")]
     pub theaps: mi_stat_count_t,
     /// pages of no thread, taken over by a thread that allocates ...
