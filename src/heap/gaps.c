@@ -80,13 +80,17 @@ static void gaps_leave(mi_theap_t* theap, mi_page_t* page) {
   gaps_delete(theap, page);
 }
 
-// True if the page is still there.
+static void gaps_note_wrong_free(mi_theap_t* theap, const mi_block_t* block) {
+  theap->wrong_free = block;
+  theap->has_deleted = true; // so that the next slow free looks
+}
+
+// False if the page is not there any more, or the free was wrong: then what else is linked to the block may be linked to itself.
 static bool gaps_free(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
   size_t used = _mi_page_used(page);
   if (mi_unlikely(!_mi_gap_list_loosen(theap->gaps, gaps_map(page), block))) {
-    theap->wrong_free = block;
-    theap->has_deleted = true; // so that the next slow free looks
-    return true;
+    gaps_note_wrong_free(theap, block);
+    return false;
   }
   _mi_page_set_used(page, used - 1);
   if (mi_unlikely(used == 1)) gaps_leave(theap, page);
@@ -122,7 +126,7 @@ void _mi_gaps_collect(mi_theap_t* theap, size_t n) {
     mi_block_t* block = _mi_page_word_take(&page->word, MI_PAGE_OWNED).first;
     for (mi_block_t* after; block != NULL; block = after) {
       after = _mi_page_next_block(block);
-      if (!gaps_free(theap, page, block)) break; // that was the last block
+      if (!gaps_free(theap, page, block)) break;
     }
   }
 }
@@ -242,22 +246,41 @@ mi_chain_t _mi_gaps_take(mi_theap_t* theap, size_t cls) {
 
 // ---- letting go, and taking over ----------------------------------------------------------------------------------------
 
-// Blocks of a page whose gaps are in no list are free; `used` does not count them any more.  None is loose then.
-static void gaps_mark_free(mi_page_t* page, mi_block_t* block) {
+// What is no block is one gap with what lies next to it, and none is loose.  Returns how many blocks there are.
+static size_t gaps_recount(mi_gap_map_t* map) {
+  size_t n_blocks = 0;
+  bool   was_gap = false;
+  for (size_t n, i = 0; i < MI_GAP_UNITS; i += n) {
+    n = _mi_gap_map_length(map, i);
+    bool is_block = _mi_gap_map_has(map->blocks, i);
+    if (is_block) n_blocks++;
+    else if (was_gap) _mi_gap_map_set(map->starts, i, false);
+    was_gap = !is_block;
+  }
+  memset(map->loose, 0, sizeof(map->loose));
+  map->loose_words = map->n_hollow = 0;
+  return n_blocks;
+}
+
+// Blocks of a page whose gaps are in no list are free; `used` does not count them any more.  None is loose then.  Returns the block that was
+// freed wrongly, if there is one: then those linked to it stay, and `used` counts what the bits say.
+static const mi_block_t* gaps_mark_free(mi_page_t* page, mi_block_t* block) {
   mi_gap_map_t* map = gaps_map(page);
   for (mi_block_t* next; block != NULL; block = next) {
     next = _mi_page_next_block(block);
-    _mi_gap_list_loosen(NULL, map, block);
+    if (mi_unlikely(!_mi_gap_list_loosen(NULL, map, block))) break;
   }
   _mi_gap_list_join(NULL, map);
+  if (mi_unlikely(block != NULL)) _mi_page_set_used(page, gaps_recount(map));
+  return block;
 }
 
 // Its gaps are in no list, nor is it; `held` is OWNED or CLAIMED.  False if it has no blocks.
 static bool gaps_share(mi_page_t* page, mi_page_state_t held) {
   do {
     mi_chain_t chain = _mi_page_word_take(&page->word, held);
-    gaps_mark_free(page, chain.first);
     _mi_page_set_used(page, _mi_page_used(page) - chain.count);
+    gaps_mark_free(page, chain.first);
     if (_mi_page_used(page) == 0) return false;
   } while (!_mi_pool_share(page, held));
   return true;
@@ -269,8 +292,9 @@ static void gaps_let_go(mi_theap_t* theap, mi_page_t* page, mi_page_state_t held
 }
 
 bool _mi_gaps_adopt(mi_theap_t* theap, mi_page_t* page) {
-  mi_gaps_t* gaps = gaps_of(theap);
-  gaps_mark_free(page, page->free);
+  mi_gaps_t*        gaps = gaps_of(theap);
+  const mi_block_t* wrong = gaps_mark_free(page, page->free);
+  if (mi_unlikely(wrong != NULL)) gaps_note_wrong_free(theap, wrong);
   page->free = NULL;
   page->next = page->prev = NULL;
   gaps_map(page)->n_hollow = 0;
@@ -308,22 +332,6 @@ void _mi_gaps_release(mi_theap_t* theap) {
     next = map->next;
     gaps_let_go(theap, map->page, MI_PAGE_OWNED);
   }
-}
-
-// What is no block is one gap with what lies next to it, and none is loose.  Returns how many blocks there are.
-static size_t gaps_recount(mi_gap_map_t* map) {
-  size_t n_blocks = 0;
-  bool   was_gap = false;
-  for (size_t n, i = 0; i < MI_GAP_UNITS; i += n) {
-    n = _mi_gap_map_length(map, i);
-    bool is_block = _mi_gap_map_has(map->blocks, i);
-    if (is_block) n_blocks++;
-    else if (was_gap) _mi_gap_map_set(map->starts, i, false);
-    was_gap = !is_block;
-  }
-  memset(map->loose, 0, sizeof(map->loose));
-  map->loose_words = map->n_hollow = 0;
-  return n_blocks;
 }
 
 // Its owner may have been making, adopting, cutting or joining: only the bits are sure.

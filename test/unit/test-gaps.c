@@ -11,6 +11,7 @@
 #include "heap/bin.h"
 #include "heap/drain.h"
 #include "heap/gaps.h"
+#include "heap/pool.h"
 #include "heap/thread.h"
 #include "mimalloc-stats.h"
 #include "mimalloc.h"
@@ -119,6 +120,53 @@ static void check_of_others(void) {
   CHECK_EQ(n_reports, 0);
   _mi_presence_leave(theap);
   mi_free(kept[2]);
+  CHECK_EQ(n_reports, 1);
+  check_all_is_free();
+}
+
+// A block that is twice in one batch may be linked to itself: who follows the links comes to an end, and the page is as its bits say.
+static void* free_twice(void* p) {
+  mi_free(mi_malloc(1)); // a thread that has not allocated has no outbox
+  mi_free(kept[1]);
+  mi_free(p);
+  mi_free(hidden_pointer(p));
+  return NULL;
+}
+
+static void check_batch(void) {
+  pthread_t thread;
+  make_gap_page();
+  n_reports = 0;
+  CHECK_EQ(pthread_create(&thread, NULL, &free_twice, kept[0]), 0);
+  pthread_join(thread, NULL);
+  mi_theap_t* theap = enter();
+  _mi_gaps_collect(theap, 1000);
+  CHECK(_mi_gaps_is_valid(page) && _mi_page_used(page) == 2); // the first one is lost
+  _mi_presence_leave(theap);
+  mi_free(kept[2]);
+  CHECK_EQ(n_reports, 1);
+  mi_free(kept[1]);
+  check_all_is_free();
+}
+
+static void* make_in_thread(void* arg) {
+  make_gap_page();
+  return arg;
+}
+
+static void check_shared_batch(void) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, &make_in_thread, NULL), 0);
+  pthread_join(thread, NULL);
+  n_reports = 0;
+  mi_theap_t* theap = enter();
+  CHECK(_mi_pool_adopt(MI_POOL_GAPS, theap) == page && page->free == NULL);
+  page->free = (mi_block_t*)kept[0];
+  _mi_block_set_next(page->free, page->free);
+  CHECK(_mi_gaps_adopt(theap, page));
+  CHECK(_mi_gaps_is_valid(page) && _mi_page_used(page) == 2);
+  _mi_presence_leave(theap);
+  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
   CHECK_EQ(n_reports, 1);
   check_all_is_free();
 }
@@ -288,11 +336,6 @@ static void check_owned_is_counted(void) {
   check_all_is_free();
 }
 
-static void* make_in_thread(void* arg) {
-  make_gap_page();
-  return arg;
-}
-
 static void check_shared_is_counted(void) {
   pthread_t thread;
   CHECK_EQ(pthread_create(&thread, NULL, &make_in_thread, NULL), 0);
@@ -329,6 +372,8 @@ int main(void) {
   mi_register_error(&on_error, kept);
   check_own();
   check_of_others();
+  check_batch();
+  check_shared_batch();
   check_drain();
   check_loose();
   check_joins_are_bounded();
