@@ -1,6 +1,8 @@
 // Blocks with a mapping of their own.  Layer: arena.  mapped.h has the invariants.
 #include "mapped.h"
 
+#include <string.h>
+
 #include "../base/track.h"
 #include "../support/option.h"
 #include "../support/stat.h"
@@ -13,6 +15,9 @@
 
 // Of what is stuck, so much is tried again with each block: enough for the list to become shorter.
 #define MAPPED_RETRIES 2
+
+// So many holes of regions are closed for one block (MB5).
+#define MAPPED_HOLES 8
 
 static mi_range_t*       mapped_index;
 static mi_range_t *      mapped_stuck_first, *mapped_stuck_last;
@@ -185,13 +190,49 @@ static bool mapped_count_in(size_t size, size_t moved) {
   return true;
 }
 
+// MB5: does any of it lie in a region?  Then that lacks the slices, and the mapping begins and ends among them.
+static bool mapped_is_in_hole(const mi_range_t* range) {
+  const char* start = (const char*)range->start;
+  return mi_unlikely(_mi_region_search(start) != NULL || _mi_region_search(start + range->size - 1) != NULL);
+}
+
+// A new mapping is made again.  False if there is none.
+static bool mapped_map_apart(mi_range_t* range, size_t size, size_t align) {
+  for (int tries = MAPPED_HOLES; mapped_map(range, size, align, NULL, 0); tries--) {
+    if (mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) return false; // R4
+    if (!mapped_is_in_hole(range)) return true;
+    if (tries == 0) return false;
+    _mi_prim_give_up((void*)range->start, range->size);
+  }
+  return false;
+}
+
+// Contents move once more.  False if the system refuses.
+static bool mapped_leave_hole(mi_range_t* range) {
+  for (int tries = MAPPED_HOLES; mapped_is_in_hole(range); tries--) {
+    char*  start = (char*)range->start;
+    size_t size = range->size;
+    void*  p;
+    if (tries == 0 || _mi_prim_move_out(start, size, size, &p) != 0) return false;
+    _mi_prim_give_up(start, size);
+    range->start = (uintptr_t)p;
+  }
+  return true;
+}
+
+static bool mapped_map_from(mi_range_t* range, size_t size, char* from, size_t old_size) {
+  if (!mapped_map(range, size, 1, from, old_size)) return false;
+  if (mi_likely(mapped_leave_hole(range))) return true;
+  memcpy(from, (const char*)range->start, old_size);
+  return false;
+}
+
 // A slot with a new mapping, which is out.
 static mi_mapped_slot_t* mapped_map_new(size_t size, size_t align, char* from, size_t old_size) {
   mi_mapped_slot_t* slot = _mi_mapped_slot_take();
   if (slot == NULL) return NULL;
   mi_range_t* range = &slot->range;
-  bool        ok = mapped_map(range, size, align, from, old_size);
-  if (ok && from == NULL && mi_unlikely(_mi_subregion_overlaps((void*)range->start, range->size))) ok = false; // R4
+  bool        ok = (from == NULL ? mapped_map_apart(range, size, align) : mapped_map_from(range, size, from, old_size));
   if (ok) return slot;
   mapped_unmap(slot);
   return NULL;
@@ -256,6 +297,7 @@ bool _mi_mapped_resize(void* descriptor, size_t size) {
   if (err == 0) {
     slot->range.start = (uintptr_t)start;
     slot->range.size = size;
+    mapped_leave_hole(&slot->range); // if that is refused the block stays, and its free will find nothing
   }
   mapped_put_in(slot, (int64_t)slot->range.size - (int64_t)old_size);
   _mi_limit_remove(&_mi_limit_process, err == 0 ? n_less : n_more);

@@ -12,6 +12,10 @@
 // MB4  In the child of a fork nobody knows what became of the mapping of a slot that another thread had out.  It is left
 //      alone.
 //
+// MB5  A region of which the system has taken slices away (MI_REMAP_LOST, or memory of the program that it has unmapped itself) has a hole,
+//      where the system may place what it is asked to map.  An address in it leads to the region, so no block stays there: another
+//      place is found, and the hole is closed for good.
+//
 // With n blocks, allocating, freeing, finding and resizing take O(log n) and the time of the system calls.  The lock is a leaf: no other
 // lock is taken while it is held, and no system call is made.
 #pragma once

@@ -1,7 +1,8 @@
 // Proves: blocks with a mapping of their own are found by any address in them and by none outside, grow, shrink and move
 // with their contents, and are gone when they are freed; their heap has them, and a walk, a check, and the child of a fork see
-// them; what the system refuses, for each call in turn, loses nothing and is handed out once.
+// them; what the system refuses, for each call in turn, loses nothing and is handed out once; none stays in a hole of a region.
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include "../check.h"
 #include "../modes/support.h"
@@ -243,6 +244,40 @@ static void check_failures(size_t align, bool repeat) {
   if (!TEST_TSAN) CHECK(mapping_count() <= mappings + 6); // it maps the shadow of what was touched in parts of its own
 }
 
+enum { region_size = 512 * MiB, hole_at = 64 * MiB, hole_size = 384 * MiB };
+
+static char* map(size_t size) {
+  return (char*)mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static bool is_in(const char* hole, const void* p) {
+  return (uintptr_t)p - (uintptr_t)hole < hole_size;
+}
+
+// MB5
+static void check_hole(void) {
+  mi_arena_id_t id;
+  char*         block = (char*)mi_malloc(40 * MiB);
+  char*         region = map(region_size);
+  char*         hole = region + hole_at;
+  CHECK(mi_manage_os_memory_ex(region, region_size, true, false, true, -1, true, &id));
+  munmap(hole, hole_size);
+  char* probe = map(hole_size / 2);
+  munmap(probe, hole_size / 2);
+  if (!is_in(hole, probe)) {
+    test_skip("mappings in a hole of a region", "the system makes them elsewhere");
+    mi_free(block);
+    return;
+  }
+  char* aligned = (char*)mi_malloc_aligned(1, huge_align);
+  CHECK(!is_in(hole, aligned) && _mi_page_of(aligned) != NULL && mi_usable_size(aligned) > 0);
+  block[0] = 1;
+  block = (char*)mi_realloc(block, 100 * MiB);
+  CHECK(!is_in(hole, block) && _mi_page_of(block) != NULL && mi_usable_size(block) >= 100 * MiB && block[0] == 1);
+  mi_free(block);
+  mi_free(aligned);
+}
+
 int main(int argc, char** argv) {
   watchdog(120);
   rng_t r = rng_make(test_seed(argc, argv));
@@ -263,6 +298,7 @@ int main(int argc, char** argv) {
     check_failures(1, false);
     check_failures(1, true);
   }
+  check_hole();
   mi_collect(true);
   return check_result();
 }
