@@ -8,7 +8,7 @@
 #include "windows_calls.h"
 
 static void (*prim_on_fault)(const mi_fault_t* fault);
-static PVOID volatile prim_watch; // NULL: no handler
+static mi_atomic(PVOID) prim_watch; // NULL: no handler
 
 static uintptr_t prim_instruction(const CONTEXT* context) {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -41,14 +41,16 @@ static LONG WINAPI prim_fault_handler(EXCEPTION_POINTERS* pointers) {
 int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   DWORD saved = GetLastError();
   prim_on_fault = on_fault;
-  PVOID watch = AddVectoredExceptionHandler(1, &prim_fault_handler); // or another thread's is there
-  if (InterlockedCompareExchangePointer(&prim_watch, watch, NULL) != NULL) RemoveVectoredExceptionHandler(watch);
+  PVOID watch = AddVectoredExceptionHandler(1, &prim_fault_handler), before = NULL;
+  bool  is_first = mi_cas_strong(&prim_watch, &before, watch, acq_rel, relaxed); // or another thread's is there
+  if (!is_first && watch != NULL) RemoveVectoredExceptionHandler(watch);
   SetLastError(saved);
-  return prim_watch != NULL ? 0 : ENOMEM;
+  return mi_load_relaxed(&prim_watch) != NULL ? 0 : ENOMEM;
 }
 
 void _mi_windows_fault_end(void) {
-  RemoveVectoredExceptionHandler(InterlockedExchangePointer(&prim_watch, NULL)); // of NULL it does nothing
+  PVOID watch = mi_exchange_acq_rel(&prim_watch, (PVOID)NULL);
+  if (watch != NULL) RemoveVectoredExceptionHandler(watch);
 }
 
 size_t _mi_prim_stack(void** frames, size_t max) {

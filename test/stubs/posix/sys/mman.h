@@ -12,6 +12,7 @@
   #define MAP_ANON        MAP_ANONYMOUS
   #define MAP_NORESERVE   0x4000
   #define MAP_HUGETLB     0x40000
+  #define MADV_NORMAL     0
   #define MADV_DONTNEED   4
   #define MADV_HUGEPAGE   14
   #define MADV_NOHUGEPAGE 15
