@@ -42,15 +42,13 @@ int _mi_prim_fault_init(void (*on_fault)(const mi_fault_t* fault)) {
   DWORD saved = GetLastError();
   prim_on_fault = on_fault;
   PVOID watch = AddVectoredExceptionHandler(1, &prim_fault_handler), before = NULL;
-  bool  is_first = mi_cas_strong(&prim_watch, &before, watch, acq_rel, relaxed); // or another thread's is there
-  if (!is_first && watch != NULL) RemoveVectoredExceptionHandler(watch);
+  if (!mi_cas_strong(&prim_watch, &before, watch, acq_rel, relaxed)) RemoveVectoredExceptionHandler(watch);
   SetLastError(saved);
   return mi_load_relaxed(&prim_watch) != NULL ? 0 : ENOMEM;
 }
 
 void _mi_windows_fault_end(void) {
-  PVOID watch = mi_exchange_acq_rel(&prim_watch, (PVOID)NULL);
-  if (watch != NULL) RemoveVectoredExceptionHandler(watch);
+  RemoveVectoredExceptionHandler(mi_exchange_acq_rel(&prim_watch, (PVOID)NULL)); // of NULL it does nothing
 }
 
 size_t _mi_prim_stack(void** frames, size_t max) {
