@@ -3,7 +3,7 @@
 // works when the system is willing again.  What is refused each time costs some calls for each request, not more and more.
 //
 // The program defines these functions, so that calls fail which fault injection (prim/inject.h) leaves alone.
-#include "script.h"
+#include "../modes/support.h"
 
 #if !defined(__linux__) || !defined(__LP64__) || TEST_SANITIZED
 int main(void) {
@@ -21,6 +21,7 @@ int main(void) {
   #include "mimalloc-stats.h"
   #include "page/page.h"
   #include "prim/prim.h"
+  #include "script.h"
 
 // ---- the functions of the C library ---------------------------------------------------------------------------------
 
