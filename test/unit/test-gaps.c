@@ -27,6 +27,12 @@ static int64_t page_count(void) {
   return mi_load_relaxed(&_mi_stat_live.pages.current);
 }
 
+static void run_in_thread(void* (*f)(void*), void* arg) {
+  pthread_t thread;
+  CHECK_EQ(pthread_create(&thread, NULL, f, arg), 0);
+  pthread_join(thread, NULL);
+}
+
 // ---- a gap page -----------------------------------------------------------------------------------------------------
 
 static bool is_kept(const void* p) {
@@ -108,13 +114,11 @@ static void* free_in_thread(void* p) {
 
 // It comes by the chain of the page, which the thread takes in a slow path; the next slow free reports it.
 static void check_of_others(void) {
-  pthread_t thread;
   make_gap_page();
   n_reports = 0;
   mi_free(kept[0]);
   mi_free(kept[1]);
-  CHECK_EQ(pthread_create(&thread, NULL, &free_in_thread, hidden_pointer(kept[1])), 0); // in the middle of a gap
-  pthread_join(thread, NULL);
+  run_in_thread(&free_in_thread, hidden_pointer(kept[1])); // in the middle of a gap
   mi_theap_t* theap = enter();
   _mi_gaps_collect(theap, 1000);
   CHECK_EQ(n_reports, 0);
@@ -134,11 +138,9 @@ static void* free_twice(void* p) {
 }
 
 static void check_batch(void) {
-  pthread_t thread;
   make_gap_page();
   n_reports = 0;
-  CHECK_EQ(pthread_create(&thread, NULL, &free_twice, kept[0]), 0);
-  pthread_join(thread, NULL);
+  run_in_thread(&free_twice, kept[0]);
   mi_theap_t* theap = enter();
   _mi_gaps_collect(theap, 1000);
   CHECK(_mi_gaps_is_valid(page) && _mi_page_used(page) == 2); // the first one is lost
@@ -155,9 +157,7 @@ static void* make_in_thread(void* arg) {
 }
 
 static void check_shared_batch(void) {
-  pthread_t thread;
-  CHECK_EQ(pthread_create(&thread, NULL, &make_in_thread, NULL), 0);
-  pthread_join(thread, NULL);
+  run_in_thread(&make_in_thread, NULL);
   n_reports = 0;
   mi_theap_t* theap = enter();
   CHECK(_mi_pool_adopt(MI_POOL_GAPS, theap) == page && page->free == NULL);
@@ -319,6 +319,12 @@ static void* free_and_wait(void* p) {
   return NULL;
 }
 
+static void check_last_ones_are_counted(void) {
+  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
+  CHECK_EQ(n_in_use(), 0);
+  check_all_is_free();
+}
+
 static void check_owned_is_counted(void) {
   pthread_t thread;
   make_gap_page();
@@ -331,15 +337,11 @@ static void check_owned_is_counted(void) {
   pthread_join(thread, NULL);
   CHECK(_mi_gaps_chain(page).first == kept[0]);
   CHECK_EQ(n_in_use(), n_kept - 1);
-  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
-  CHECK_EQ(n_in_use(), 0);
-  check_all_is_free();
+  check_last_ones_are_counted();
 }
 
 static void check_shared_is_counted(void) {
-  pthread_t thread;
-  CHECK_EQ(pthread_create(&thread, NULL, &make_in_thread, NULL), 0);
-  pthread_join(thread, NULL);
+  run_in_thread(&make_in_thread, NULL);
   CHECK_EQ(_mi_page_word_state(mi_load_relaxed(&page->word)), MI_PAGE_SHARED);
   CHECK_EQ(n_in_use(), n_kept);
   mi_free(kept[0]);
@@ -347,9 +349,7 @@ static void check_shared_is_counted(void) {
   mi_collect(false);
   CHECK(_mi_gaps_chain(page).first == kept[0]);
   CHECK_EQ(n_in_use(), n_kept - 1);
-  for (size_t i = 1; i < n_kept; i++) mi_free(kept[i]);
-  CHECK_EQ(n_in_use(), 0);
-  check_all_is_free();
+  check_last_ones_are_counted();
 }
 
 static void check_counted(void) {
