@@ -129,7 +129,7 @@ static mi_cold void life_report(const char* what, const mi_page_t* page, const v
     _mi_message_error(EAGAIN, "double free of the block %p of %zu bytes\n", p, size);
   }
   else {
-    _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n", what, p, size);
+    _mi_verify_report_freed(p, size, what);
   }
 }
 

@@ -59,6 +59,11 @@ bool _mi_verify_unlinked(const void* p, size_t block_size) {
 
 // ---- blocks in use --------------------------------------------------------------------------------------------------
 
+mi_cold void _mi_verify_report_freed(const void* p, size_t size, const char* what) {
+  _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
+                    strcmp(what, "free") == 0 ? "double free" : what, p, size);
+}
+
 static bool verify_is_start(const mi_page_t* page, const void* p, const char* what) {
   size_t size = _mi_page_block_size(page);
   size_t at = (size_t)((const char*)p - _mi_page_start(page));
@@ -95,8 +100,7 @@ static bool verify_is_used(const mi_page_t* page, const void* p, const char* wha
   size_t size = _mi_page_block_size(page);
   if (!_mi_padding_is_free(p, size)) return true;
   _mi_trace_explain(p);
-  _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
-                    strcmp(what, "free") == 0 ? "double free" : what, p, size);
+  _mi_verify_report_freed(p, size, what);
   return false;
 }
 
@@ -132,8 +136,7 @@ static bool verify_large(mi_page_t* page, const void* p, const char* what) {
   }
   if (_mi_page_word_state(mi_load_relaxed(&page->word)) == MI_PAGE_CLAIMED) {
     _mi_trace_explain(block);
-    _mi_message_error(EAGAIN, "%s of the block %p of %zu bytes, which is free already\n",
-                      strcmp(what, "free") == 0 ? "double free" : what, p, size);
+    _mi_verify_report_freed(p, size, what);
     return false;
   }
   if (MI_PADDING && _mi_padding_read_large(page) == SIZE_MAX) {

@@ -26,6 +26,9 @@ static mi_always_inline bool _mi_verify_is_readable(const mi_page_t* slice, cons
 // written anew, for the largest size if the program's was lost.)
 bool _mi_verify_block(mi_page_t* page, const void* p, const char* what);
 
+// Reports that a block is free already.
+mi_cold void _mi_verify_report_freed(const void* p, size_t size, const char* what);
+
 // The block, which was made, goes with its heap, and is not in use as it should be: reports an overflow.  It may as well be free.
 // Large blocks are whole or not.
 mi_cold void _mi_verify_destroyed(mi_page_t* page, const void* p);
