@@ -1,7 +1,7 @@
 // Proves: where there is no memory for the handlers around fork when the first thread asks for them, the next thread asks again; once they are
 // there nobody does.
 //
-// The program has a function by the name of that of the C library.
+// The program has a function by the name of that of the C library.  A sanitizer's runtime may ask as well, and asks once.
 #include <pthread.h>
 #include "../check.h"
 #include "../modes/support.h"
@@ -14,17 +14,31 @@ int main(void) {
 }
 #else
 
-static size_t n_asked;
-static void (*on_child)(void);
+typedef void handler_t(void);
 
-int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+// Who has asked, by the handler in the child, and how often.
+static struct {
+  handler_t* child;
+  size_t     n_asked;
+} askers[8];
+
+int pthread_atfork(handler_t* prepare, handler_t* parent, handler_t* child) {
   (void)prepare, (void)parent;
-  if (n_asked++ == 0) {
-    errno = ENOMEM;
-    return ENOMEM;
+  size_t i = 0;
+  while (i < COUNT_OF(askers) - 1 && askers[i].child != NULL && askers[i].child != child) i++;
+  askers[i].child = child;
+  if (askers[i].n_asked++ > 0) return 0;
+  errno = ENOMEM;
+  return ENOMEM;
+}
+
+// How often that one has asked who has asked most often.
+static size_t n_asked(void) {
+  size_t n = 0;
+  for (size_t i = 0; i < COUNT_OF(askers); i++) {
+    if (n < askers[i].n_asked) n = askers[i].n_asked;
   }
-  on_child = child;
-  return 0;
+  return n;
 }
 
 static void* allocate(void* arg) {
@@ -42,11 +56,11 @@ int main(void) {
   watchdog(60);
   errno = 0;
   mi_free(mi_malloc(1));
-  CHECK(errno == 0 && n_asked == 1 && on_child == NULL);
+  CHECK(errno == 0 && n_asked() == 1);
   run_thread();
-  CHECK(n_asked == 2 && on_child != NULL);
+  CHECK_EQ(n_asked(), 2);
   for (int i = 0; i < 3; i++) run_thread();
-  CHECK_EQ(n_asked, 2);
+  CHECK_EQ(n_asked(), 2);
   return check_result();
 }
 #endif
