@@ -59,6 +59,20 @@ typedef struct give_way_s {
   bool         partial, splits_huge;
 } give_way_t;
 
+// What the system does not take is as dirty as before when it is put back, and may be found again.  After so many refusals in a row a
+// region is left alone: a system that refuses memory which is locked, or the call, does so with all of it.
+#define GIVE_REFUSALS 4
+
+typedef struct give_done_s {
+  size_t n_given;   // slices
+  int    n_refused; // runs that the system did not take, since it last took one that was dirty
+} give_done_t;
+
+static void give_counted(mi_region_t* region, size_t slice, size_t n, size_t n_dirty, give_done_t* done) {
+  if (!give_run(region, slice, n)) done->n_refused++;
+  else if (n_dirty > 0) *done = (give_done_t){done->n_given + n_dirty, 0};
+}
+
 // May slices of it go?  No function of the program is called for a trade, which any malloc may make; and nothing is left of a region
 // that is lost.  Caller holds the arena lock: until slices are taken, an entry may become that of another region.
 static bool give_may(const give_way_t* way, const mi_region_t* region) {
@@ -67,23 +81,26 @@ static bool give_may(const give_way_t* way, const mi_region_t* region) {
   return !region->is_pinned && region->origin != MI_REGION_LOST && (way->recall != NULL || region->commit == NULL);
 }
 
-// False if there are none that are dirty.  *n_given is how many went back.
-static bool give_free_chunks(const give_way_t* way, mi_region_t* region, size_t most, size_t* n_given) {
+// False if there are none that are dirty.
+static bool give_free_chunks(const give_way_t* way, mi_region_t* region, size_t most, give_done_t* done) {
   size_t i = 0, n_dirty = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t n = (give_may(way, region) ? give_take_free(region, most, &i, &n_dirty) : 0);
   _mi_lock_release(&_mi_region_lock);
   if (n == 0) return false;
   _mi_hole_close(region, i, n);
-  if (give_run(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES)) *n_given = n_dirty;
+  give_counted(region, i * MI_CHUNK_SLICES, n * MI_CHUNK_SLICES, n_dirty, done);
   return true;
 }
 
-static void give_bits(mi_region_t* region, size_t i, uint32_t bits, uint32_t dirty, size_t* n_given) {
+// What is left after refusals is put back as it is.
+static void give_bits(mi_region_t* region, size_t i, uint32_t bits, uint32_t dirty, give_done_t* done) {
   while (bits != 0) {
     size_t   at = mi_ctz32(bits), n = mi_low_ones64(bits >> at);
     uint32_t run = mi_mask32(n) << at;
-    if (give_run(region, i * MI_CHUNK_SLICES + at, n)) *n_given += mi_popcount32(run & dirty);
+    size_t   slice = i * MI_CHUNK_SLICES + at;
+    if (done->n_refused < GIVE_REFUSALS) give_counted(region, slice, n, mi_popcount32(run & dirty), done);
+    else _mi_slices_put(region, slice, n, MI_CONTENTS_AS_BEFORE);
     bits &= ~run;
   }
 }
@@ -106,7 +123,7 @@ static size_t give_find_partial(const mi_region_t* region) {
 }
 
 // The same for a partly used chunk.
-static bool give_partial_chunk(const give_way_t* way, mi_region_t* region, size_t* n_given) {
+static bool give_partial_chunk(const give_way_t* way, mi_region_t* region, give_done_t* done) {
   uint32_t bits = 0, dirty = 0;
   _mi_lock_acquire(&_mi_region_lock);
   size_t i = (give_may(way, region) ? give_find_partial(region) : SIZE_MAX);
@@ -117,34 +134,26 @@ static bool give_partial_chunk(const give_way_t* way, mi_region_t* region, size_
   }
   _mi_lock_release(&_mi_region_lock);
   if (bits != 0) _mi_hole_open(region, i);
-  give_bits(region, i, bits, dirty, n_given);
+  give_bits(region, i, bits, dirty, done);
   return bits != 0;
 }
-
-// What the system does not take is as dirty as before when it is put back, and may be found again.  After so many refusals it is left
-// alone: a system that refuses memory which is locked, or the call, does so with all of it.
-#define GIVE_REFUSALS 8
 
 // Returns how many slices were given back: as many as suffice, or all that are more than `stay` in all regions.
 static size_t give_region(const give_way_t* way, mi_region_t* region, size_t most, size_t stay, bool* is_refused) {
   mi_recall_t* recall = way->recall;
-  size_t       done = 0;
-  int          n_refused = 0;
-  for (bool any = true; any && done < most && n_refused < GIVE_REFUSALS;) {
-    size_t n_given = 0;
+  give_done_t  done = {0, 0};
+  for (bool any = true; any && done.n_given < most && done.n_refused < GIVE_REFUSALS;) {
     // Held from taking to putting back, so that a fork never finds slices in between, and nobody counts them as gone.
     _mi_lock_acquire(&_mi_region_purge_lock);
-    size_t now = _mi_chunk_purgeable();
-    size_t n = mi_min(most - done, now - mi_min(now, stay));
-    any = n > 0 &&
-          (way->partial ? give_partial_chunk(way, region, &n_given) : give_free_chunks(way, region, n, &n_given));
+    size_t before = done.n_given, now = _mi_chunk_purgeable();
+    size_t n = mi_min(most - before, now - mi_min(now, stay));
+    any = n > 0 && (way->partial ? give_partial_chunk(way, region, &done) : give_free_chunks(way, region, n, &done));
+    size_t n_given = done.n_given - before;
     if (n_given > 0 && recall != NULL) _mi_recall_note(recall, _mi_prim_clock_ms(), n_given, _mi_place_fresh());
     _mi_lock_release(&_mi_region_purge_lock);
-    done += n_given;
-    if (n_given == 0 && any) n_refused++;
+    if (n_given == 0 && any) *is_refused = true;
   }
-  if (n_refused > 0) *is_refused = true;
-  return done;
+  return done.n_given;
 }
 
 size_t _mi_give_slices(mi_recall_t* recall, size_t n, size_t stay, bool splits_huge, bool* is_refused) {

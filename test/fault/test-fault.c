@@ -93,13 +93,29 @@ static void count_report(int err, void* arg) {
   n_reports += (err == ENOMEM);
 }
 
+typedef struct filler_s {
+  struct filler_s* next;
+} filler_t;
+
+// All that can be had without the system but pieces: memory that went back may still be accessible.
+static filler_t* fill(void) {
+  filler_t* first = NULL;
+  for (size_t size = MiB; size >= 16 * KiB; size /= 2) {
+    for (filler_t* block; (block = (filler_t*)mi_malloc(size)) != NULL; first = block) block->next = first;
+  }
+  return first;
+}
+
 // What can be had without the system is bounded.
 static void check_refused_heaps(void) {
   static mi_heap_t* heaps[200 * 1000];
   size_t            n = 0;
   mi_register_error(&count_report, NULL);
-  mi_collect(true); // what is free and backed needs no call
+  while (n < 1000) heaps[n++] = mi_heap_new();
+  mi_collect(true);
   _mi_prim_fail_nth(1, true);
+  filler_t* filler = fill();
+  n_reports = 0;
   errno = 0;
   while (n < COUNT_OF(heaps) && (heaps[n] = mi_heap_new()) != NULL) n++;
   int error = errno;
@@ -121,6 +137,10 @@ static void check_refused_heaps(void) {
   CHECK(mi_heap_set_default(mi_heap_main()) != NULL);
   mi_register_error(NULL, NULL);
   while (n > 0) mi_heap_delete(heaps[--n]);
+  for (filler_t* next; filler != NULL; filler = next) {
+    next = filler->next;
+    mi_free(filler);
+  }
   CHECK((heaps[0] = mi_heap_new()) != NULL);
   mi_heap_delete(heaps[0]);
 }

@@ -233,7 +233,7 @@ static void check_refused_purge(void) {
   size_t purgeable = _mi_chunk_purgeable();
   _mi_prim_fail_nth(1, true);
   _mi_purge_slices(SIZE_MAX);
-  CHECK_EQ(_mi_prim_fail_nth(0, false), 2 * 8); // of whole chunks and of parts: so often it is asked (GIVE_REFUSALS)
+  CHECK_EQ(_mi_prim_fail_nth(0, false), 2 * 4); // of whole chunks and of parts: so often it is asked (GIVE_REFUSALS)
   CHECK_EQ(_mi_chunk_purgeable(), purgeable);
   CHECK_EQ(_mi_purge_slices(SIZE_MAX), purgeable);
   CHECK_EQ(_mi_chunk_purgeable(), 0);
