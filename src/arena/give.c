@@ -19,9 +19,10 @@ static mi_contents_t give_contents(mi_region_t* region, size_t slice, size_t n) 
     return ok ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE; // the next purge asks for what is still committed
   }
   bool is_given = (region->origin == MI_REGION_GIVEN);
-  int  err = (is_given && MI_PRIM_PURGE_MAPS_ANEW ? _mi_prim_discard(start, size) : _mi_prim_purge(start, size));
-  if (is_given) return MI_CONTENTS_STALE;
-  return err == 0 ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE;
+  if (!is_given) return _mi_region_purge(start, size) == 0 ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE;
+  if (MI_PRIM_PURGE_MAPS_ANEW) _mi_prim_discard(start, size);
+  else _mi_prim_purge(start, size);
+  return MI_CONTENTS_STALE;
 }
 
 // False if the system refuses.

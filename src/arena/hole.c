@@ -106,7 +106,7 @@ bool _mi_hole_give(mi_region_t* region, size_t slice, void* start, size_t size) 
   _mi_lock_acquire(&_mi_region_purge_lock);
   hole_set(region, slice / MI_CHUNK_SLICES, true);
   if ((chunk->has_holes & HOLE_HAS) != 0) chunk->has_holes |= HOLE_INSIDE;
-  bool ok = _mi_region_discard(start, size) || _mi_prim_purge(start, size) == 0;
+  bool ok = _mi_region_discard(start, size) || _mi_region_purge(start, size) == 0;
   _mi_lock_release(&_mi_region_purge_lock);
   return ok;
 }

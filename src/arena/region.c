@@ -1,6 +1,8 @@
 // Where the regions are, and which one has an address.  Layer: arena.
 #include "region.h"
 
+#include <errno.h>
+
 #include "../support/option.h"
 #include "../support/stat.h"
 
@@ -47,6 +49,11 @@ bool _mi_region_may_be_huge(void) {
 
 bool _mi_region_discard(void* start, size_t size) {
   return _mi_option_get_fast(mi_option_purge_decommits) == 0 && _mi_prim_discard(start, size) == 0;
+}
+
+int _mi_region_purge(void* start, size_t size) {
+  int err = _mi_prim_purge(start, size);
+  return err == EINVAL && _mi_prim_unlock(start, size) ? _mi_prim_purge(start, size) : err;
 }
 
 // ---- finding --------------------------------------------------------------------------------------------------------

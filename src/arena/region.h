@@ -220,6 +220,10 @@ bool _mi_region_may_be_huge(void);
 // the system may take it when it is short of memory.  False if that is not so, or if the system cannot: the caller gives it back at once.
 bool _mi_region_discard(void* start, size_t size);
 
+// Gives back at once what nobody needs of memory of ours: the program's locks of it (mlock) end.  A process that locks all of its memory
+// keeps it.
+int _mi_region_purge(void* start, size_t size);
+
 static inline bool _mi_region_is_arena(const mi_region_t* region) {
   return region->base != 0 && region->origin != MI_REGION_OWN && region->origin != MI_REGION_LOST;
 }

@@ -139,6 +139,7 @@ MI_PRIM_DEFAULT int _mi_prim_map_at(void* start, size_t size, bool grows)  { (vo
 MI_PRIM_DEFAULT int _mi_prim_map(size_t size, void** start)                { (void)size, (void)start; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_resize(void** start, size_t size, size_t n)   { (void)start, (void)size, (void)n; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_purge(void* start, size_t size)               { (void)start, (void)size; return ENOTSUP; }
+MI_PRIM_DEFAULT bool _mi_prim_unlock(void* start, size_t size)             { (void)start, (void)size; return false; }
 MI_PRIM_DEFAULT int _mi_prim_discard(void* start, size_t size)             { (void)start, (void)size; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_decommit(void* start, size_t size)            { (void)start, (void)size; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_protect(void* start, size_t size)             { (void)start, (void)size; return ENOTSUP; }

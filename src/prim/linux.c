@@ -17,6 +17,9 @@
 #include "posix_memory.h"
 
 // Newer kernels than the headers we may be built with know these.
+#ifndef MADV_COLD
+  #define MADV_COLD 20
+#endif
 #ifndef MADV_POPULATE_READ
   #define MADV_POPULATE_READ 22
 #endif
@@ -139,6 +142,27 @@ int _mi_prim_purge(void* start, size_t size) {
   int err = _mi_posix_memory_advise(start, size, MADV_DONTNEED);
   if (err == 0) mi_fetch_add_relaxed(&_mi_prim_calls.n_purged, (int64_t)size);
   return err;
+}
+
+// This advice changes no contents, and is invalid for memory that is locked.  Kernels before 5.4 do not know it: there all of it seems to be.
+static bool prim_is_locked(void* start, size_t size) {
+  return _mi_posix_memory_advise(start, size, MADV_COLD) != 0;
+}
+
+// mlockall: of what is mapped, for which a page of the library's own data stands, or of what will be.
+static bool prim_locks_all(void) {
+  static char own;
+  size_t      page = _mi_prim_os_page_size();
+  void*       fresh;
+  if (prim_is_locked((void*)mi_align_down((uintptr_t)&own, page), page) || _mi_prim_map(page, &fresh) != 0) return true;
+  bool is_locked = prim_is_locked(fresh, page);
+  return _mi_posix_memory_unmap(fresh, page) != 0 || is_locked;
+}
+
+bool _mi_prim_unlock(void* start, size_t size) {
+  if (prim_locks_all()) return false;
+  int saved = errno;
+  return _mi_posix_memory_result(munlock(start, size) == 0, saved) == 0;
 }
 
 // Kernels before 5.14 do not know this advice, and say so for no bytes, too: they are asked once, not with each page that is extended.

@@ -18,6 +18,12 @@ bool _mi_prim_is_written(const void* word) {
   return false;
 }
 
+// Their purge ends locks, or is not refused.
+bool _mi_prim_unlock(void* start, size_t size) {
+  (void)start, (void)size;
+  return false;
+}
+
 // Those that have huge pages for all use them by themselves.
 int _mi_prim_advise_huge(void* start, size_t size, bool enable) {
   (void)start, (void)size, (void)enable;

@@ -29,55 +29,58 @@ size_t _mi_prim_os_page_size(void);
 size_t _mi_prim_memory(size_t size, void** start);
 
 // Reserves address space, inaccessible and uncharged, at an address that is a multiple of `align` (a power of two).
-int         _mi_prim_reserve(size_t size, size_t align, void** start);
+int          _mi_prim_reserve(size_t size, size_t align, void** start);
 // The same at an address.  EEXIST if something is mapped there, by whomever.
-int         _mi_prim_reserve_at(void* start, size_t size);
+int          _mi_prim_reserve_at(void* start, size_t size);
 // Maps a range in which nothing is reserved; it is usable and reads as zero.  EEXIST if something is mapped there, by
 // whomever; then nothing has changed.  `grows`: what ends at `start` is ours, mapped by this call.
-int         _mi_prim_map_at(void* start, size_t size, bool grows);
+int          _mi_prim_map_at(void* start, size_t size, bool grows);
 // The i-th of the ranges of addresses where the system and other tools put nothing, as a rule; the first suits most
 // machines, the later ones those with few bits of addresses.  False if there are no more.
-bool        _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size);
+bool         _mi_prim_find_empty(size_t i, uintptr_t* start, size_t* size);
 // Gives what is reserved or mapped back altogether; also a part of it where MI_PRIM_HAS_PARTS (system.h).  ENOMEM when that
 // would split a mapping and there are too many, EINVAL where it is a part that cannot be had: nothing has changed.
-int         _mi_prim_release(void* start, size_t size);
+int          _mi_prim_release(void* start, size_t size);
 // A mapping that is usable at once; it reads as zero.
-int         _mi_prim_map(size_t size, void** start);
+int          _mi_prim_map(size_t size, void** start);
 // Makes a mapping larger or smaller, where it is or at another place (*start); contents are kept, what is added reads as
 // zero.  On failure nothing happened.
-int         _mi_prim_resize(void** start, size_t size, size_t new_size);
+int          _mi_prim_resize(void** start, size_t size, size_t new_size);
 // Moves the contents of a part of a mapping to a mapping of their own, of new_size, without copying; the old place stays usable
 // and reads as zero.  On failure nothing happened; where it is several mappings, or the system cannot do it at all, it
 // fails always.
-int         _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start);
+int          _mi_prim_move_out(void* from, size_t size, size_t new_size, void** start);
 // Makes reserved memory usable; it reads as zero.  ENOMEM when the system's commit limit is reached.
-int         _mi_prim_commit(void* start, size_t size);
+int          _mi_prim_commit(void* start, size_t size);
 // Gives the contents back but keeps the range usable; it reads as zero afterwards.  ENOTSUP where the system cannot clear what
 // stays usable: then it reads as anything.
-int         _mi_prim_purge(void* start, size_t size);
+int          _mi_prim_purge(void* start, size_t size);
+// Memory that is not in use, and that was not purged because it is locked: its locks end, so that it can be.  False if there are none, if
+// the process locks all of its memory, and where the system cannot be asked.
+mi_cold bool _mi_prim_unlock(void* start, size_t size);
 // The memory of what could not be released, whatever state it is in, goes back; it is not going to be used any more.
-void        _mi_prim_give_up(void* start, size_t size);
+void         _mi_prim_give_up(void* start, size_t size);
 // The system may take the contents when it is short of memory; until then, and until it is written to again, the range
 // reads as it was or as zero.
-mi_cold int _mi_prim_discard(void* start, size_t size);
+mi_cold int  _mi_prim_discard(void* start, size_t size);
 // Takes the memory and the use of the range away: it is reserved again.  On failure the memory is gone all the same, and
 // another mapping of the process may lie there now.
-mi_cold int _mi_prim_decommit(void* start, size_t size);
+mi_cold int  _mi_prim_decommit(void* start, size_t size);
 // Backs the range with memory now, in one call.  EINVAL where the system cannot; EFAULT where touching it would be fatal.
-int         _mi_prim_populate(void* start, size_t size);
+int          _mi_prim_populate(void* start, size_t size);
 // Makes sure that the range can be read: it is backed, or reads as zero.  EINVAL where the system cannot; EFAULT, ENOMEM where
 // reading it would be fatal.
-int         _mi_prim_populate_read(void* start, size_t size);
+int          _mi_prim_populate_read(void* start, size_t size);
 // Does a word of 32 bits hold anything but 0?  False, too, if it cannot be read, and where the system cannot be asked.  The program may
 // have it, and may take its access or its memory away at the same time.
-bool        _mi_prim_is_written(const void* word);
+bool         _mi_prim_is_written(const void* word);
 // Asks for (or forbids) huge OS pages in the range.  Advice: failure may be ignored.
-int         _mi_prim_advise_huge(void* start, size_t size, bool enable);
+int          _mi_prim_advise_huge(void* start, size_t size, bool enable);
 // Makes reserved memory readable only (it reads as zero) at no charge; a later commit makes it writable.  ENOTSUP where the
 // system charges for it.
-int         _mi_prim_make_readable(void* start, size_t size);
+int          _mi_prim_make_readable(void* start, size_t size);
 // Makes a committed range inaccessible; a later commit makes it usable again, with the contents that it had.
-int         _mi_prim_protect(void* start, size_t size);
+int          _mi_prim_protect(void* start, size_t size);
 
 typedef enum mi_remap_e {
   MI_REMAP_DONE,
