@@ -77,7 +77,7 @@ static mi_page_t* refill_make_page(mi_theap_t* theap, size_t cls) {
 static mi_page_t* refill_exchange(mi_theap_t* theap, size_t cls) {
   if (theap->grown.n_slices > 0) _mi_trim_grown(theap);
   _mi_trim_wide(theap, cls);
-  if (_mi_spare_make_room(_mi_size_class_info[cls].n_slices)) theap->has_deleted = true;
+  if (_mi_spare_make_room(cls)) theap->has_deleted = true;
   mi_page_t* page = refill_make_page(theap, cls);
   if (page == NULL || !_mi_page_has(page, MI_PAGE_IS_ZERO)) return page;
   if (_mi_spare_relieve(page->n_slices)) theap->has_deleted = true;

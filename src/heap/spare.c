@@ -103,11 +103,12 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home) {
 
 // ---- giving back ------------------------------------------------------------------------------------------------------
 
-// Up to n of them, linked by `next`.  The caller holds the lock.
-static mi_page_t* spare_pop_some(spare_class_t* spare, size_t n) {
+// So many slices or a few more, linked by `next`.  The caller holds the lock.
+static mi_page_t* spare_pop_some(spare_class_t* spare, size_t n_slices) {
   mi_page_t* pages = NULL;
-  for (; n > 0 && spare->n > 0; n--) {
+  for (size_t n = 0; n < n_slices && spare->n > 0;) {
     mi_page_t* page = spare_pop(spare, false);
+    n += page->n_slices;
     page->next = pages;
     pages = page;
   }
@@ -141,8 +142,10 @@ bool _mi_spare_relieve(size_t n) {
   return n_given > 0;
 }
 
-bool _mi_spare_make_room(size_t n) {
-  return mi_unlikely(mi_load_relaxed(&spare_n_slices) != 0) && _mi_chunk_purgeable() < n && _mi_spare_relieve(n);
+bool _mi_spare_make_room(size_t cls) {
+  size_t n = _mi_size_class_info[cls].n_slices;
+  if (mi_likely(mi_load_relaxed(&spare_n_slices) == 0)) return false;
+  return (_mi_size_class_block(cls) > MI_SLICE_SIZE || _mi_chunk_purgeable() < n) && _mi_spare_relieve(n);
 }
 
 void _mi_spare_drop_all(void) {
@@ -153,7 +156,7 @@ void _mi_spare_drop_unused(void) {
   for (size_t cls = 0; cls < MI_CLASS_COUNT; cls++) {
     spare_class_t* spare = &spares[cls];
     _mi_lock_acquire(&_mi_spare_lock);
-    mi_page_t* pages = spare_pop_some(spare, spare->n_low);
+    mi_page_t* pages = spare_pop_some(spare, spare->n_low * _mi_size_class_info[cls].n_slices);
     spare->n_low = spare->n;
     spare->n_wanted_before = mi_exchange_acq_rel(&spare->n_wanted, 0u);
     _mi_lock_release(&_mi_spare_lock);

@@ -15,7 +15,8 @@
 // EP4  A round gives back as many pages of each class as waited all the time since the round before.  If a request for slices is larger
 //      than the memory that is free and backed, spare pages are given back before more memory is taken: pages that wait for one class do
 //      not add to the memory that others need.  A large block needs slices side by side, so before one is made as many slices are given
-//      back in any case.
+//      back in any case.  So they are for a page of blocks that are larger than a slice: a program with a few blocks of many such sizes would
+//      keep a page or two of each class, and touch them all in turn instead of memory that is in the cache.
 #pragma once
 
 #include "heap.h"
@@ -29,8 +30,8 @@ mi_page_t* _mi_spare_take(size_t cls, mi_theap_t* home);
 // Gives so many slices back, or a few more, if pages wait.  True if any were.
 bool _mi_spare_relieve(size_t n);
 
-// So many slices are going to be taken, wherever they are.  The same if less than that is free and backed.
-bool _mi_spare_make_room(size_t n);
+// A page of the class is going to be made (EP4): true if any pages were given back.
+bool _mi_spare_make_room(size_t cls);
 
 // Gives back all of them.
 void _mi_spare_drop_all(void);

@@ -107,6 +107,24 @@ static void check_large(void) {
   mi_collect(true);
 }
 
+// EP4: what one class of large blocks after the other needs is the same memory, although enough is free and backed.
+static void check_classes(void) {
+  static const size_t all[] = {70 * KiB, 80 * KiB, 100 * KiB, 120 * KiB, 160 * KiB, 200 * KiB, 250 * KiB};
+  enum { n = 32 };
+  size_t n_most = 0;
+  mi_free(mi_malloc(16 * MI_MiB));
+  for (size_t round = 0; round < 2; round++) {
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+      for (size_t j = 0; j < n; j++) blocks[j] = mi_malloc(all[i]);
+      for (size_t j = 0; j < n; j++) mi_free(blocks[j]);
+      n_most = mi_max(n_most, n_waiting());
+    }
+  }
+  size_t largest = n * all[COUNT_OF(all) - 1] / MI_SLICE_SIZE;
+  CHECK_FOR(n_most > 0 && n_most <= 2 * largest, "%zu slices wait, at most %zu were in use", n_most, largest);
+  mi_collect(true);
+}
+
 // EP4, EP2: after a round in which none was used all go, and after another nothing is wanted.
 static void check_rounds(size_t size) {
   malloc_all(size);
@@ -232,6 +250,7 @@ static void check_all(void) {
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_numbers(sizes[i]);
   check_relief();
   check_large();
+  check_classes();
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_rounds(sizes[i]);
   _mi_background_unlock();
   for (size_t i = 0; i < COUNT_OF(sizes); i++) check_valid(sizes[i]);
