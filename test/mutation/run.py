@@ -51,9 +51,9 @@ SECONDS_OWN = 30    # of a processor: a test of the file's row in test/README.md
 SECONDS_ANY = 5     # any other unit test
 SECONDS_HANG = 240  # by the clock, without mutants: on a loaded machine a test takes many times as long
 ALWAYS = ("fuzz-fuzz-model", "stress-stress", "stress-heaps", "api-basic", "api-drift", "modes-producer-consumer")
-# What checked builds have not: these are tested in a release build.
-PLAIN = ("heap/gaps.c", "heap/gaps.h", "heap/gap_list.c", "heap/gap_list.h", "heap/gap_map.c", "heap/gap_map.h", "heap/sparse.c",
-         "heap/sparse.h")
+# What checked builds have not: these are tested in a release build, for which the tests are compiled, too.
+PLAIN = ("heap/gaps.c", "heap/gaps.h", "heap/gap_list.c", "heap/gap_list.h", "heap/gap_map.c", "heap/gap_map.h", "heap/hollow.c",
+         "heap/sparse.c", "heap/sparse.h")
 PLAIN_TESTS = ("api-basic", "api-drift", "stress-stress", "api-visit")
 NOT_WITH_HEADERS = "unit-option"  # fails where the library is one source, as it is compiled for headers
 MEMORY_MAX = 6 << 30
@@ -117,6 +117,11 @@ def candidates(mutator, seed, files):
     return [entry[1:] for entry in sorted(result)]
 
 
+def as_plain(words):
+    """The words of a compiler for a release build."""
+    return ["-DMI_DEBUG=0" if word == "-DMI_DEBUG=3" else word for word in words] + ["-DNDEBUG"]
+
+
 def unit_of(file):
     """The source that is compiled; the whole library for headers, and where its layout is another than that of the tests' library."""
     return file if file.endswith(".c") and file not in PLAIN else "static.c"
@@ -157,27 +162,29 @@ class Build:
         source = tree / "src" / unit_of(file)
         words = [word.replace(str(ROOT / "src"), str(tree / "src")) for word in self.compile]
         if file in PLAIN:
-            words = ["-DMI_DEBUG=0" if word == "-DMI_DEBUG=3" else word for word in words] + ["-DNDEBUG"]
+            words = as_plain(words)
         try:
             return subprocess.run([*words, "-w", "-o", str(out), "-c", str(source)], cwd=self.directory, check=False, timeout=600,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
-    def test_object(self, tree, word, out):
+    def test_object(self, tree, word, out, is_plain):
         """The object file, compiled with the headers of this copy of src/, if a word of a link is one of the test's own and that compiles."""
         if word not in self.sources:
             return word
         words = [each.replace(str(ROOT / "src"), str(tree / "src")) for each in self.sources[word]]
+        if is_plain:
+            words = as_plain(words)
         words[words.index("-o") + 1] = str(out)
         done = subprocess.run([*words, "-w"], cwd=BUILD / "test", check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return str(out) if done.returncode == 0 else word
 
-    def link(self, name, obj, out, tree=None):
+    def link(self, name, obj, out, tree=None, is_plain=False):
         """The test with the object code before the library's; with a tree, its own sources are compiled with its headers."""
         words = self.links[name]
         if tree is not None:
-            words = [self.test_object(tree, word, out.with_name(f"own-{i}.o")) for i, word in enumerate(words)]
+            words = [self.test_object(tree, word, out.with_name(f"own-{i}.o"), is_plain) for i, word in enumerate(words)]
         place = next(i for i, word in enumerate(words) if word.endswith("libmimalloc-test.a"))
         words = [*words[:place], str(obj), *words[place:]]
         words[words.index("-o") + 1] = str(out)
@@ -244,9 +251,9 @@ class Tests:
         return time.monotonic() - start, 1e9 if wrong else work
 
     def for_file(self, file):
-        if file in PLAIN:
-            return PLAIN_TESTS
         own = [name for name in tests_named(file) if self.work.get(name, 1e9) <= SECONDS_OWN]
+        if file in PLAIN:
+            return [*own, *(name for name in PLAIN_TESTS if name not in own)]
         rest = [name for name, work in self.work.items() if name not in own and
                 (work <= SECONDS_ANY and name.startswith("unit-") or work <= SECONDS_OWN and name in ALWAYS)]
         if file.endswith(".h"):
@@ -295,12 +302,12 @@ class Place:
         return made and self.object.read_bytes() != plain and self.build.link(ALWAYS[0], self.object, self.root / "test")
 
     def link(self, mutant, name):
-        """Tests have inline functions of headers in their own object code."""
-        program = self.root / "test"
-        if not mutant.file.endswith(".h") or mutant.file in PLAIN:
+        """Tests have inline functions of headers, and the layout of a release, in their own object code."""
+        program, is_plain = self.root / "test", mutant.file in PLAIN
+        if not mutant.file.endswith(".h") and not is_plain:
             return self.build.link(name, self.object, program)
         with self.mutated(mutant):
-            return self.build.link(name, self.object, program, self.root)
+            return self.build.link(name, self.object, program, self.root, is_plain)
 
     def first(self, file, number, before, afters):
         for after in afters[:TRIES]:

@@ -1,6 +1,7 @@
 // Proves: shared pages that use little are gap pages after some quiet rounds, and of their OS pages only those are backed then that
-// blocks touch (HO1, HO2); a list in which pages are shared or adopted is not quiet; pages that use more stay what they are.  What the
-// blocks hold stays, whoever frees them and whoever takes what lies between them; no page is left when all are free.
+// blocks touch (HO1, HO2); a list in which pages are shared or adopted is not quiet; pages that use more stay what they are, and so do
+// those for which there is no memory.  What the blocks hold stays, whoever frees them and whoever takes what lies between them; no page is
+// left when all are free.
 #include <pthread.h>
 #if !defined(_WIN32)
   #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include "heap/background.h"
 #include "heap/gaps.h"
 #include "heap/hollow.h"
+#include "heap/warm.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -25,9 +27,14 @@ static void* kept[n_all];
 static void* dense[n_dense]; // blocks in pages half of which is used
 static void* lone[n_sizes];  // ... and alone in pages most of whose blocks were not made yet
 static void* of_heap;        // ... in a page of a heap that was deleted
+static void* late[n_pages];  // ... in pages that are shared where lists were looked at
 
 static int64_t page_count(void) {
   return mi_load_relaxed(&_mi_stat_live.pages.current);
+}
+
+static bool is_shared(const void* p) {
+  return _mi_page_word_state(mi_load_relaxed(&_mi_page_of(p)->word)) == MI_PAGE_SHARED;
 }
 
 static size_t size_of(size_t i) {
@@ -56,6 +63,14 @@ static void* leave(void* arg) {
   return arg;
 }
 
+static pthread_barrier_t barrier;
+
+static void* leave_late(void* arg) {
+  late[(size_t)(uintptr_t)arg] = memset(mi_malloc(sizes[1]), 1, sizes[1]);
+  pthread_barrier_wait(&barrier); // so that none takes the page of another
+  return arg;
+}
+
 static void in_thread(void* (*act)(void*), size_t arg) {
   pthread_t thread;
   CHECK_EQ(pthread_create(&thread, NULL, act, (void*)(uintptr_t)arg), 0);
@@ -67,6 +82,12 @@ static void* leave_heap(void* arg) {
   of_heap = mi_heap_malloc(heap, 5000);
   mi_heap_delete(heap);
   return arg;
+}
+
+// What a thread leaves to the next one, as if it slept, is nobody's.
+static void leave_nothing_warm(void) {
+  _mi_warm_collect();
+  for (size_t i = 0; i < n_dense; i++) CHECK(dense[i] == NULL || is_shared(dense[i]));
 }
 
 static bool make_round(void) {
@@ -137,9 +158,36 @@ static void make_all_rounds(void) {
   CHECK(!make_round());
 }
 
+// Where there is no memory for a map, pages stay shared as they are.  This is the first map of all.
+static void check_no_maps(void) {
+  enum { n_runs = 4096 };
+  static mi_run_t runs[n_runs];
+  size_t          n = 0;
+  in_thread(&leave, 0);
+  leave_nothing_warm();
+  make_rounds(n_quiet);
+  _mi_prim_fail_nth(1, true);
+  while (n < n_runs && (runs[n] = _mi_slices_alloc(1, 1, MI_REQUEST_META, MI_ARENA_ANY)).region != NULL) n++;
+  make_round();
+  _mi_prim_fail_nth(0, false);
+  CHECK(n < n_runs);
+  CHECK_EQ(n_in_gaps(), 0);
+  for (size_t i = 0; i < n_pages * n_kept; i++) CHECK(is_shared(kept[i]));
+  while (n-- > 0) _mi_slices_free(runs[n].region, runs[n].slice, runs[n].n_slices, false);
+  check_blocks();
+  CHECK(mi_heap_check(NULL));
+  make_all_rounds();
+  CHECK_FOR(n_in_gaps() >= (n_pages - 1) * n_kept, "%zu of %d", n_in_gaps(), n_pages * n_kept);
+  for (size_t i = 0; i < n_pages * n_kept; i++) mi_free(kept[i]);
+  mi_free(lone[0]);
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
 static void check_quiet(void) {
   for (size_t k = 0; k <= n_sizes; k++) in_thread(&leave, k);
   in_thread(&leave_heap, 0);
+  leave_nothing_warm();
   size_t n_before = n_backed(true);
   make_rounds(n_quiet);
   CHECK_EQ(n_in_gaps(), 0);
@@ -158,6 +206,42 @@ static void check_quiet(void) {
   check_blocks();
   CHECK(mi_heap_check(NULL));
   mi_free(p);
+}
+
+static size_t n_late_in_gaps(void) {
+  size_t n = 0;
+  for (size_t i = 0; i < n_pages; i++) n += (late[i] != NULL && _mi_gaps_is(_mi_page_of(late[i])));
+  return n;
+}
+
+// In the lists of all pools: there are more threads than those.
+static void leave_in_many(void) {
+  pthread_t threads[n_pages];
+  for (size_t i = 0; i < n_pages; i++) CHECK_EQ(pthread_create(&threads[i], NULL, &leave_late, (void*)(uintptr_t)i), 0);
+  for (size_t i = 0; i < n_pages; i++) pthread_join(threads[i], NULL);
+  leave_nothing_warm();
+}
+
+static void free_late(void) {
+  for (size_t i = 0; i < n_pages; i++) mi_free(late[i]);
+  memset(late, 0, sizeof(late));
+  mi_collect(true);
+  CHECK_EQ(page_count(), 0);
+}
+
+// A list of which all was done is looked at again as soon as it is quiet with other pages.
+static void check_late(void) {
+  pthread_barrier_init(&barrier, NULL, n_pages);
+  leave_in_many();
+  for (int i = 0; i <= n_quiet; i++) make_round();
+  CHECK_EQ(n_late_in_gaps(), n_pages);
+  free_late();
+  leave_in_many();
+  CHECK_EQ(n_late_in_gaps(), 0);
+  for (int i = 0; i <= n_quiet; i++) make_round();
+  CHECK_EQ(n_late_in_gaps(), n_pages);
+  free_late();
+  pthread_barrier_destroy(&barrier);
 }
 
 // Others free blocks of pages that are shared, and the last one of some.
@@ -218,6 +302,8 @@ int main(void) {
   mi_collect(true);
   CHECK(!make_round()); // HO4
   _mi_purge_set_has_thread(true);
+  check_no_maps();
+  check_late();
   check_quiet();
   check_frees();
   in_thread(&take_between, 0);
