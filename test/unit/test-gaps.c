@@ -253,8 +253,8 @@ static void check_loose(void) {
   check_all_is_free();
 }
 
-// A request joins no more than MI_GAP_JOINS and a page's blocks.
-static void check_joins_are_bounded(void) {
+// A request joins no more than MI_GAP_JOINS and a page's blocks, one in so many of which are freed.
+static void check_joins_are_bounded(size_t step) {
   enum { n_pages = 16, n = n_pages * (MI_SLICE_SIZE / 16) };
   static void* all[n];
   for (size_t i = 0; i < n; i++) all[i] = mi_malloc(16);
@@ -272,15 +272,28 @@ static void check_joins_are_bounded(void) {
   mi_gaps_t* gaps = theap->gaps;
   CHECK_FOR(gaps->n_pages >= n_pages - 2, "%zu pages", gaps->n_pages);
   gaps->n_quiet = 0;
-  for (size_t i = 0; i < n; i += 8) mi_free(all[i]);
+  for (size_t i = 0; i < n; i += step) mi_free(all[i]);
   size_t n_loose = 0, n_left = 0;
   for (mi_gap_map_t* map = gaps->first_loose; map != NULL; map = map->next_loose) n_loose++;
   CHECK_FOR(n_loose >= n_pages - 2, "%zu pages", n_loose);
   CHECK(take(16 * KiB) == NULL); // no gap is as large
   for (mi_gap_map_t* map = gaps->first_loose; map != NULL; map = map->next_loose) n_left++;
-  size_t a_page = MI_SLICE_SIZE / 16 / 8;
+  size_t a_page = MI_SLICE_SIZE / 16 / step;
   CHECK_FOR(n_left < n_loose && n_loose - n_left <= MI_GAP_JOINS / a_page + 3, "%zu and %zu pages", n_loose, n_left);
-  for (size_t i = 4; i < n; i += 8) mi_free(all[i]);
+  for (size_t i = 0; i < n; i += 4) {
+    if (i % step != 0) mi_free(all[i]);
+  }
+  check_all_is_free();
+}
+
+// A page some of whose blocks were not made yet is used by its class, and stays what it is.
+static void check_new_page_stays(void) {
+  void*       p = mi_malloc(size);
+  mi_theap_t* theap = enter();
+  CHECK(_mi_page_of(p)->extended < _mi_page_of(p)->capacity);
+  CHECK(!_mi_gaps_make(theap, _mi_page_of(p)));
+  _mi_presence_leave(theap);
+  mi_free(p);
   check_all_is_free();
 }
 
@@ -376,8 +389,10 @@ int main(void) {
   check_shared_batch();
   check_drain();
   check_loose();
-  check_joins_are_bounded();
+  check_joins_are_bounded(8);  // the pages that each request joins have more
+  check_joins_are_bounded(32); // other pages have, too
   check_kept();
+  check_new_page_stays();
   check_counted();
   return check_result();
 }
