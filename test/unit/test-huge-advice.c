@@ -80,10 +80,23 @@ static void use_arena(bool allow_large) {
   mi_heap_destroy(heap);
 }
 
+// A block with its own mapping.
+static void check_mapped(long allow_thp, long allow_large, bool has_small_enough) {
+  size_t before = n_huge, before_not = n_not_huge;
+  void*  p = mi_malloc_aligned(1, 64 * MiB);
+  bool   is_wanted = has_small_enough && (allow_thp == 2 || (allow_thp == 1 && allow_large != 0));
+  CHECK(p != NULL);
+  CHECK_FOR((n_huge > before) == is_wanted && (n_not_huge > before_not) == (allow_thp != 1 && !is_wanted),
+            "allow_thp %ld: asked for %zu times, and against %zu times", allow_thp, n_huge - before,
+            n_not_huge - before_not);
+  mi_free(p);
+}
+
 static void check_options(long allow_thp, long allow_large, bool has_small_enough) {
   mi_option_set(mi_option_allow_thp, allow_thp);
   mi_option_set(mi_option_allow_large_os_pages, allow_large);
   n_huge = n_large = n_sizeless = 0;
+  check_mapped(allow_thp, allow_large, has_small_enough);
   use_small();
   use_large();
   use_arena(false);

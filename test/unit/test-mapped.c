@@ -9,6 +9,7 @@
 #include "arena/mapped.h"
 #include "mimalloc.h"
 #include "page/page.h"
+#include "support/stat.h"
 
 static mi_mapped_sum_t sum(void) {
   mi_mapped_sum_t s;
@@ -198,6 +199,7 @@ static void check_stuck(void) {
   for (int i = 0; i < 4; i++) mi_free(blocks[i]);
   _mi_prim_fail_nth(0, false);
   CHECK_EQ(sum().n_stuck, before.n_stuck + 4);
+  CHECK_EQ(sum().stuck_size, before.stuck_size + 4 * mi_align_up(200 * KiB, MI_SLICE_SIZE));
   for (int i = 0; i < 4; i++) CHECK(!mi_check_owned(blocks[i]));
   for (int i = 0; i < 4; i++) {
     char* q = (char*)mi_zalloc_aligned(200 * KiB, huge_align);
@@ -212,7 +214,40 @@ static void check_stuck(void) {
   _mi_prim_fail_nth(0, false);
   CHECK_EQ(sum().n_stuck, before.n_stuck + 4);
   mi_collect(true); // tries all of them again
-  CHECK_EQ(sum().n_stuck, before.n_stuck);
+  CHECK(sum().n_stuck == before.n_stuck && sum().stuck_size == before.stuck_size);
+}
+
+// A block that is not made takes nothing with it of what lies where one was before.
+static void check_not_made(void) {
+  char* p = (char*)mi_malloc_aligned(200 * KiB, huge_align);
+  mi_free(p);
+  char* other = (char*)mmap(p, MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (other != p) {
+    test_skip("a block that is not made", "the system maps elsewhere");
+    munmap(other, MiB);
+    return;
+  }
+  memset(other, 1, MiB);
+  _mi_prim_fail_nth(1, false);
+  char* q = (char*)mi_malloc_aligned(200 * KiB, huge_align);
+  _mi_prim_fail_nth(0, false);
+  unsigned char is_there = 0;
+  CHECK(mincore(other, 1, (void*)&is_there) == 0 && other[0] == 1);
+  mi_free(q);
+  munmap(other, MiB);
+}
+
+// A block that cannot shrink keeps its place, but what it does not need goes back; and what is counted is the same afterwards.
+static void check_not_shrunk(void) {
+  int64_t reserved = mi_load_relaxed(&_mi_stat_live.reserved.current);
+  char*   p = (char*)mi_malloc(128 * MiB);
+  memset(p, 1, 128 * MiB);
+  _mi_prim_fail_nth(1, false);
+  char* q = (char*)mi_realloc(p, 40 * MiB);
+  _mi_prim_fail_nth(0, false);
+  CHECK(q == p && q[0] == 1 && q[40 * MiB - 1] == 1 && is_zero(q, 44 * MiB, 120 * MiB));
+  mi_free(q);
+  CHECK_EQ(mi_load_relaxed(&_mi_stat_live.reserved.current), reserved);
 }
 
 // Each call fails once while blocks are made, resized and freed.
@@ -254,28 +289,35 @@ static bool is_in(const char* hole, const void* p) {
   return (uintptr_t)p - (uintptr_t)hole < hole_size;
 }
 
+// Nothing is mapped in the hole.  Does the system map there next?
+static bool open_hole(char* hole) {
+  munmap(hole, hole_size);
+  char* probe = map(hole_size / 2);
+  munmap(probe, hole_size / 2);
+  return is_in(hole, probe);
+}
+
 // MB5
 static void check_hole(void) {
   mi_arena_id_t id;
   char*         block = (char*)mi_malloc(40 * MiB);
   char*         region = map(region_size);
   char*         hole = region + hole_at;
-  CHECK(mi_manage_os_memory_ex(region, region_size, true, false, true, -1, true, &id));
-  munmap(hole, hole_size);
-  char* probe = map(hole_size / 2);
-  munmap(probe, hole_size / 2);
-  if (!is_in(hole, probe)) {
-    test_skip("mappings in a hole of a region", "the system makes them elsewhere");
-    mi_free(block);
-    return;
-  }
-  char* aligned = (char*)mi_malloc_aligned(1, huge_align);
-  CHECK(!is_in(hole, aligned) && _mi_page_of(aligned) != NULL && mi_usable_size(aligned) > 0);
   block[0] = 1;
-  block = (char*)mi_realloc(block, 100 * MiB);
-  CHECK(!is_in(hole, block) && _mi_page_of(block) != NULL && mi_usable_size(block) >= 100 * MiB && block[0] == 1);
+  CHECK(mi_manage_os_memory_ex(region, region_size, true, false, true, -1, true, &id));
+  if (open_hole(hole)) {
+    char* aligned = (char*)mi_malloc_aligned(1, huge_align);
+    CHECK(!is_in(hole, aligned) && _mi_page_of(aligned) != NULL && mi_usable_size(aligned) > 0);
+    mi_free(aligned);
+  }
+  if (open_hole(hole)) { // it was closed
+    block = (char*)mi_realloc(block, hole_size / 2);
+    CHECK(!is_in(hole, block) && _mi_page_of(block) != NULL && mi_usable_size(block) >= hole_size / 2 && block[0] == 1);
+  }
+  else {
+    test_skip("mappings in a hole of a region", "the system makes them elsewhere");
+  }
   mi_free(block);
-  mi_free(aligned);
 }
 
 int main(int argc, char** argv) {
@@ -292,6 +334,8 @@ int main(int argc, char** argv) {
   check_out();
   if (!TEST_SANITIZED && !MI_TRACK) check_misuse(); // tools report it too, and end the program
   check_stuck();
+  check_not_made();
+  if (!MI_HARDENED && may_move) check_not_shrunk();
   check_failures(huge_align, false);
   check_failures(huge_align, true);
   if (!MI_HARDENED && may_move) {
