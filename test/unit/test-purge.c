@@ -447,6 +447,8 @@ static void check_kept(void) {
   CHECK(_mi_purge_keep(min_slices - 6));
   CHECK_EQ(_mi_purge_n_backed(), min_slices - 6);
   CHECK(!_mi_purge_keep(7)); // that would be more than the allowance
+  CHECK(_mi_purge_keep(6));  // and this is all of it
+  _mi_purge_unkeep(6);
   CHECK_EQ(_mi_purge_n_backed(), min_slices - 6);
   give_by_amount(take(7));
   give_by_amount(take(7));

@@ -6,6 +6,7 @@
 #include "../modes/support.h"
 #include "arena/place.h"
 #include "arena/purge.h"
+#include "arena/purge_keep.h"
 #include "mimalloc.h"
 
 enum { n = 2 * MI_CHUNK_SLICES };
@@ -33,10 +34,10 @@ static void check_reused(void) {
 }
 
 static void check_waiting(void) {
-  _mi_swing_wait(7);
-  _mi_swing_end_wait(7, true);
-  _mi_swing_wait(5);
-  _mi_swing_end_wait(5, false);
+  CHECK(_mi_purge_keep_waiting(7));
+  _mi_purge_keep_end_wait(7, true);
+  CHECK(_mi_purge_keep_waiting(5));
+  _mi_purge_keep_end_wait(5, false);
   take_and_give();
   CHECK_EQ(swing_of(SIZE_MAX, true), n + 7);
   CHECK_EQ(swing_of(SIZE_MAX, true), 0);
