@@ -1,12 +1,15 @@
 // Proves: after its start a process may shut itself in with the system calls that malloc of the C library makes (and a
-// `write`): allocating, freeing, resizing, messages, and what is printed at the exit make no others, whatever the options.  And a
-// process may shut out the calls that change scheduling before it starts its first thread.
+// `write`): allocating, freeing, resizing, messages, and what is printed at the exit make no others, whatever the options, and with no
+// other arguments than docs/design/prim.md lists.  A process may shut out the calls that change scheduling before it starts its first
+// thread.  And the library's thread, if it is shut in as well, ends with the calls that the end of any thread makes.
 //
 // Each run is a child of its own, whose first forbidden call is caught and named.
 #include "../check.h"
 #include <mimalloc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -14,7 +17,7 @@
 #include "base/mode.h"
 #include "tasks.h"
 
-#if !defined(__has_include) || !__has_include(<linux/seccomp.h>) || !defined(SYS_mmap)
+#if !defined(__has_include) || !__has_include(<linux/seccomp.h>) || !defined(SYS_mmap) || !defined(SYS_seccomp)
 int main(void) {
   test_skip("everything", "there is no seccomp");
   return skip_code;
@@ -29,6 +32,30 @@ static const long allowed[] = {SYS_mmap,  SYS_munmap, SYS_mprotect,      SYS_mre
                                SYS_futex, SYS_write,  SYS_clock_gettime, SYS_exit_group, SYS_exit,    SYS_rt_sigreturn};
 
 enum { N_ALLOWED = COUNT_OF(allowed), NO_SANDBOX = 3, FORBIDDEN = 4 };
+
+// Filters look at arguments, too.  Memory that is tagged has a protection of its own.
+typedef struct argument_s {
+  long     call;
+  size_t   which; // from 0 on
+  uint32_t values[7];
+  size_t   n_values;
+} argument_t;
+
+static const argument_t arguments[] = {
+  #if !MI_TAGS
+    {SYS_mmap, 2, {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE}, 3},
+    {SYS_mprotect, 2, {PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE}, 3},
+  #endif
+    {SYS_madvise,
+     2,
+     {MADV_NORMAL, MADV_DONTNEED, 8 /* MADV_FREE */, MADV_HUGEPAGE, MADV_NOHUGEPAGE, 22 /* MADV_POPULATE_READ */,
+      23 /* MADV_POPULATE_WRITE */},
+     7},
+    {SYS_futex,
+     1,
+     {128 /* FUTEX_WAIT_PRIVATE */, 129 /* FUTEX_WAKE_PRIVATE */, 132 /* FUTEX_CMP_REQUEUE_PRIVATE */},
+     3},
+};
 
 static void on_forbidden(int sig, siginfo_t* info, void* context) {
   char text[64];
@@ -48,18 +75,9 @@ static struct sock_filter filter_make(unsigned short code, unsigned char yes, un
   return f;
 }
 
-// What happens with the calls in the list, and with all others.
-static void enter_filter(const long* calls, size_t n_calls, uint32_t listed, uint32_t other) {
-  struct sock_filter filter[N_ALLOWED + 3];
-  struct sock_fprog  program;
-  struct sigaction   action;
-  size_t             n = 0;
-  filter[n++] = filter_make(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
-  for (size_t i = 0; i < n_calls; i++) { // to the last instruction
-    filter[n++] = filter_make(BPF_JMP | BPF_JEQ | BPF_K, (unsigned char)(n_calls - i), 0, (uint32_t)calls[i]);
-  }
-  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, other);
-  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, listed);
+static void enter_program(struct sock_filter* filter, size_t n, unsigned flags) {
+  struct sock_fprog program;
+  struct sigaction  action;
   program.len = (unsigned short)n;
   program.filter = filter;
   memset(&action, 0, sizeof(action));
@@ -67,11 +85,42 @@ static void enter_filter(const long* calls, size_t n_calls, uint32_t listed, uin
   action.sa_flags = SA_SIGINFO;
   sigaction(SIGSYS, &action, NULL);
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) _exit(NO_SANDBOX);
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) _exit(NO_SANDBOX);
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) != 0) _exit(NO_SANDBOX);
+}
+
+// What happens with the calls in the list, and with all others.
+static void enter_filter(const long* calls, size_t n_calls, uint32_t listed, uint32_t other, unsigned flags) {
+  struct sock_filter filter[N_ALLOWED + 4];
+  size_t             n = 0;
+  filter[n++] = filter_make(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+  for (size_t i = 0; i < n_calls; i++) { // to the last instruction
+    filter[n++] = filter_make(BPF_JMP | BPF_JEQ | BPF_K, (unsigned char)(n_calls - i), 0, (uint32_t)calls[i]);
+  }
+  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, other);
+  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, listed);
+  enter_program(filter, n, flags);
+}
+
+// One call, with the values that an argument may have.
+static void enter_argument(const argument_t* a) {
+  struct sock_filter filter[COUNT_OF(a->values) + 5];
+  const uint32_t     one = 1;
+  size_t             n = 0, low = (*(const char*)&one == 1 ? 0 : 4); // half of the argument
+  uint32_t           at = (uint32_t)(offsetof(struct seccomp_data, args) + a->which * sizeof(uint64_t) + low);
+  filter[n++] = filter_make(BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
+  filter[n++] = filter_make(BPF_JMP | BPF_JEQ | BPF_K, 0, (unsigned char)(a->n_values + 2), (uint32_t)a->call);
+  filter[n++] = filter_make(BPF_LD | BPF_W | BPF_ABS, 0, 0, at);
+  for (size_t i = 0; i < a->n_values; i++) { // to the last instruction
+    filter[n++] = filter_make(BPF_JMP | BPF_JEQ | BPF_K, (unsigned char)(a->n_values - i), 0, a->values[i]);
+  }
+  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRAP);
+  filter[n++] = filter_make(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW);
+  enter_program(filter, n, 0);
 }
 
 static void enter_sandbox(void) {
-  enter_filter(allowed, N_ALLOWED, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP);
+  for (size_t i = 0; i < COUNT_OF(arguments); i++) enter_argument(&arguments[i]);
+  enter_filter(allowed, N_ALLOWED, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP, 0);
 }
 
 // ---- the first thread -----------------------------------------------------------------------------------------------
@@ -87,7 +136,7 @@ static void start_first_thread(void) {
   pthread_t         thread;
   int               status = 0;
   void*             result = NULL;
-  enter_filter(scheduling, COUNT_OF(scheduling), SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW);
+  enter_filter(scheduling, COUNT_OF(scheduling), SECCOMP_RET_TRAP, SECCOMP_RET_ALLOW, 0);
   if (pthread_create(&thread, NULL, &allocate_in_thread, &status) != 0) _exit(1);
   if (pthread_join(thread, &result) != 0) _exit(1);
   _exit(result == &status ? 0 : 2);
@@ -99,6 +148,46 @@ static void check_first_thread(void) {
   if (child == 0) start_first_thread();
   CHECK_EQ(waitpid(child, &status, 0), child);
   CHECK_FOR(status == 0, "the first thread: status %x", (unsigned)status);
+}
+
+// ---- the end of the library's thread ----------------------------------------------------------------------------------
+
+// It has threads no more when all of them are shut in, but for the library's.
+static void end_all_inside(const atomic_bool* may_end) {
+  long      calls[N_ALLOWED + 1];
+  pthread_t thread;
+  int       status = 0;
+  if (pthread_create(&thread, NULL, &allocate_in_thread, &status) != 0) _exit(1);
+  if (pthread_join(thread, NULL) != 0) _exit(1);
+  memcpy(calls, allowed, sizeof(allowed));
+  calls[N_ALLOWED] = SYS_rt_sigprocmask; // by libc
+  enter_filter(calls, N_ALLOWED + 1, SECCOMP_RET_ALLOW, SECCOMP_RET_TRAP, SECCOMP_FILTER_FLAG_TSYNC);
+  while (!atomic_load(may_end)) mi_free(mi_malloc(100));
+  _exit(0);
+}
+
+static bool has_one_thread(pid_t pid) {
+  char path[64], text[4096];
+  snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+  return read_file(path, text, sizeof(text)) > 0 && strstr(text, "\nThreads:\t1\n") != NULL &&
+         strstr(text, "\nSeccomp:\t2\n") != NULL;
+}
+
+static void check_end(void) {
+  int          status = -1;
+  atomic_bool* may_end =
+      (atomic_bool*)mmap(NULL, sizeof(*may_end), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  CHECK(may_end != MAP_FAILED);
+  pid_t child = fork();
+  if (child == 0) end_all_inside(may_end);
+  pid_t ended = 0;
+  while (ended == 0 && !has_one_thread(child)) {
+    ended = waitpid(child, &status, WNOHANG);
+    sleep_ms(5);
+  }
+  atomic_store(may_end, true);
+  if (ended == 0) CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_FOR(status == 0, "the end of the library's thread: status %x", (unsigned)status);
 }
 
 // ---- the work -------------------------------------------------------------------------------------------------------
@@ -280,6 +369,7 @@ int main(int argc, char** argv) {
     CHECK_FOR(strstr(text, cases[i].says) != NULL, "%s: no '%s'", cases[i].name, cases[i].says);
   }
   check_first_thread();
+  check_end();
   return check_result();
 }
 #endif
