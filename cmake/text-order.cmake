@@ -3,12 +3,34 @@
 # much at a page fault.  Spread over 210 KiB, 45 KiB of code made all of it resident (docs/decisions/028-memory-at-the-peak.md).
 # So the code begins at a multiple of 64 KiB, and the loader of glibc (from 2.35 on) leaves it at one: what most processes run
 # is in the first 64 KiB (docs/decisions/037-where-small-programs-have-memory.md).
-#
+
+# What decides which linker is called, and which of its scripts it takes: flags, and what an enclosing project has for all targets
+# (add_link_options, CMAKE_LINKER_TYPE).  Of a generator expression that names a linker it is not known yet when it holds.
+function(mi_text_order_given result)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  set(flags "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${type}} ${CMAKE_SHARED_LINKER_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS_${type}}")
+  if(CMAKE_LINKER_TYPE)
+    string(APPEND flags " ${CMAKE_C_USING_LINKER_${CMAKE_LINKER_TYPE}}")
+  endif()
+  get_directory_property(options LINK_OPTIONS)
+  foreach(option IN LISTS options)
+    if(option MATCHES "[$]<.*((-fuse-ld|--ld-path)=[^>]*)")
+      set(option "${CMAKE_MATCH_1}")
+    endif()
+    if(NOT option MATCHES "[$]<|^LINKER:")
+      string(REGEX REPLACE "^SHELL:" "" option "${option}")
+      string(APPEND flags " ${option}")
+    endif()
+  endforeach()
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  set(${result} ${flags} PARENT_SCOPE)
+endfunction()
+
 # mi_text_order(FLAGS LINK_FLAGS): sets what to compile and to link a shared library with; nothing where the linker is not GNU
 # ld.  Its own script is taken, with the names of the sections (-ffunction-sections) in front of all others of .text.  A name
 # that there is none of is no error; test/preload/test-start-memory.c tells when too much is resident.
 function(mi_text_order flags link_flags)
-  separate_arguments(given UNIX_COMMAND "${CMAKE_C_FLAGS} ${CMAKE_SHARED_LINKER_FLAGS}") # which of its scripts it takes
+  mi_text_order_given(given)
   execute_process(COMMAND ${CMAKE_C_COMPILER} ${given} ${mi_link_flags} -shared -Wl,--verbose
     -o ${CMAKE_BINARY_DIR}/CMakeFiles/text-order.out # by default a.out, which may be somebody's
     OUTPUT_VARIABLE text ERROR_QUIET WORKING_DIRECTORY ${CMAKE_BINARY_DIR})

@@ -4,7 +4,7 @@ import re
 import shutil
 
 from harness import (ALONE, HERE, OVERRIDDEN, ROOT, UNOPTIMISED, Failure, Skip, case, check_client, cmake_build,
-                     cmake_configure, expect, run)
+                     cmake_configure, expect, need, run)
 from installs import by_name, installs, prefix_of
 
 # ---- find_package ----------------------------------------------------------------------------------------------------------
@@ -174,6 +174,34 @@ def list_setting(ctx):
 def fetch_content(ctx):
     """The tree through FetchContent, also where find_package is then served by it."""
     run_sub_projects(ctx, ("FetchContent", "find_package"))
+
+
+LINKER_PROJECT = """
+cmake_minimum_required(VERSION 3.18)
+project(linker LANGUAGES C)
+add_link_options({option})
+add_subdirectory({source} mimalloc)
+"""
+
+
+def linker(ctx, option, is_built):
+    """GNU ld lays out the code by its own script, which other linkers do not read, or read in another way."""
+    build = ctx.dir / "build"
+    shutil.rmtree(build, ignore_errors=True)
+    (ctx.dir / "CMakeLists.txt").write_text(LINKER_PROJECT.format(option=option, source=ROOT), encoding="utf-8")
+    cmake_configure(ctx, ctx.dir, build, "-G", "Unix Makefiles", "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF", *UNOPTIMISED)
+    command = next(build.rglob("mimalloc.dir/link.txt")).read_text(encoding="utf-8")
+    expect("text-order.ld" not in command, f"a script of GNU ld is given to another linker: {command}")
+    if is_built:
+        cmake_build(build)
+
+
+@case("linker")
+def linkers(ctx):
+    """The tree in a project that chooses the linker for all its targets."""
+    need("ld.gold")
+    ctx.part("plain", linker, ctx, "-fuse-ld=gold", True)
+    ctx.part("a generator expression", linker, ctx, "$<$<LINK_LANGUAGE:C>:-fuse-ld=gold>", False)
 
 
 # ---- generators ----------------------------------------------------------------------------------------------------------------
