@@ -196,7 +196,7 @@ if(mi_sanitize_flags)
   list(APPEND mi_sanitize_flags -fno-omit-frame-pointer)
 endif()
 # The sanitizers' own malloc must stay in place, or they would see nothing.
-if((MI_TRACK_ASAN OR MI_DEBUG_TSAN) AND MI_OVERRIDE)
+if((MI_TRACK_ASAN OR MI_DEBUG_TSAN OR CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,-]*(address|thread|memory)") AND MI_OVERRIDE)
   message(STATUS "MI_OVERRIDE is switched off under this sanitizer, which has a malloc of its own")
   set(MI_OVERRIDE OFF)
 endif()

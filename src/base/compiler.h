@@ -111,6 +111,15 @@
   #define MI_ASAN 0
 #endif
 
+// Sanitizers with a malloc of their own call it before code that they have changed can run, and see nothing of another one.
+#if MI_ASAN || MI_TSAN || defined(__SANITIZE_HWADDRESS__)
+  #undef MI_MALLOC_OVERRIDE
+#elif defined(__has_feature)
+  #if __has_feature(memory_sanitizer) || __has_feature(hwaddress_sanitizer)
+    #undef MI_MALLOC_OVERRIDE
+  #endif
+#endif
+
 // Can a function be chosen when the program is loaded?  (Sanitizers do not bear code that runs so early, nor does a key of
 // thread-specific data: prim/local.h.)
 #if defined(__ELF__) && defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__)) && !MI_TSAN && \
