@@ -201,6 +201,13 @@ if((MI_TRACK_ASAN OR MI_DEBUG_TSAN OR CMAKE_C_FLAGS MATCHES "-fsanitize=[a-z,-]*
   set(MI_OVERRIDE OFF)
 endif()
 
+# A program that GCC optimises as a whole (-flto) names no function that the compiler knows, as malloc, until it is compiled: too
+# late for a member of a static library to be taken.
+set(mi_static_link_flags)
+if(MI_OVERRIDE AND NOT WIN32 AND NOT APPLE AND NOT mi_is_bare)
+  set(mi_static_link_flags -Wl,-u,malloc)
+endif()
+
 # ---- warnings ---------------------------------------------------------------------------------------------------------
 
 set(mi_warnings)

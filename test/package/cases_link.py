@@ -3,7 +3,7 @@ and programs that are not built for it at all."""
 
 import shutil
 
-from harness import (ALONE, OVERRIDDEN, ROOT, Skip, case, check_client, cmake_build, compile_client,
+from harness import (ALONE, OVERRIDDEN, ROOT, Skip, case, check_client, client_source, cmake_build, compile_client,
                      compilers, cxx_of, expect, need, run)
 from installs import by_name, installs, prefix_of
 
@@ -35,6 +35,16 @@ def pkg_config(ctx, install):
         check_client(program, install.wanted(ctx))
 
 
+def pkg_config_lto(ctx, install):
+    """A program that does not name the library and is optimised as a whole: GCC names malloc when the static library was read."""
+    prefix = prefix_of(ctx, install)
+    env = {"PKG_CONFIG_LIBDIR": str(prefix / install.libdir / "pkgconfig")}
+    flags = run("pkg-config", "--static", "--cflags", "--libs", "mimalloc", env=env).split()
+    program = ctx.dir / "lto-client"
+    run(ctx.cc, "-O1", "-flto", "-static", *WEAK, client_source(), *flags, "-o", program, "-ldl")
+    check_client(program, {"version": ctx.numbers[install.level], **OVERRIDDEN})
+
+
 def pkg_config_in_system_directory(ctx, install):
     """Of a directory that the linker searches anyway pkg-config says nothing; then too the shared library is linked."""
     prefix = prefix_of(ctx, install)
@@ -59,6 +69,8 @@ def pkg_config_all(ctx):
     need("pkg-config")
     for install in installs(ctx):
         ctx.part(install.name, pkg_config, ctx, install)
+    for name in ("versioned", "only-static"):
+        ctx.part(f"{name}, -flto", pkg_config_lto, ctx, by_name(ctx, name))
     for name in ("versioned", "toplevel", "multiarch"):
         ctx.part(f"{name} in a system directory", pkg_config_in_system_directory, ctx, by_name(ctx, name))
 
