@@ -23,10 +23,10 @@ def find_package(ctx, install, cxx=False):
     cmake_build(build)
     for part in install.parts:
         check_client(build / f"with-{part}", install.wanted(ctx))
-    if cxx and "static" in install.parts:
-        check_client(build / "lto-with-static", {"version": ctx.numbers[install.level], **OVERRIDDEN})
         if cxx and part != "object":
             check_client(build / f"cxx-with-{part}", {**install.wanted(ctx), "new": "ours"})
+    if cxx and "static" in install.parts:
+        check_client(build / "lto-with-static", {"version": ctx.numbers[install.level], **OVERRIDDEN})
     shutil.rmtree(build)
 
 
