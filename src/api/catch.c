@@ -8,7 +8,7 @@
 // unit, and must stay strong.
 #include "catch.h"
 
-#if defined(__cplusplus)
+#if MI_HAS_EXCEPTIONS
 
 void* _mi_catch(void* (*fun)(size_t a, size_t b), size_t a, size_t b) {
   try {
@@ -18,7 +18,7 @@ void* _mi_catch(void* (*fun)(size_t a, size_t b), size_t a, size_t b) {
   }
 }
 
-#elif defined(__ELF__) && (defined(__x86_64__) && defined(__LP64__) || defined(__aarch64__))
+#elif !defined(__cplusplus) && defined(__ELF__) && (defined(__x86_64__) && defined(__LP64__) || defined(__aarch64__))
 
   #if defined(__x86_64__)
     #define CATCH_CODE \

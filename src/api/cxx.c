@@ -19,7 +19,9 @@ static new_handler_t new_handler(void) {
 }
 
 static void new_throw(void) {
+  #if MI_HAS_EXCEPTIONS
   throw std::bad_alloc();
+  #endif
 }
 
 #elif MI_HAS_WEAK_REFERENCES

@@ -86,6 +86,13 @@
   #define mi_static_assert(cond, text) _Static_assert(cond, text)
 #endif
 
+// Compiled as C++: may there be a throw and a try?
+#if defined(__cplusplus) && (defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND))
+  #define MI_HAS_EXCEPTIONS 1
+#else
+  #define MI_HAS_EXCEPTIONS 0
+#endif
+
 // Is this build run under ThreadSanitizer?  It cannot see an order that a system call imposes (heap/presence.h).  Or under
 // AddressSanitizer, which has a handler of faults of its own?
 #if defined(__SANITIZE_ADDRESS__)

@@ -257,7 +257,7 @@ def plugin(ctx, compiler, flags):
 def single_sources(ctx, sets, cxx_sets):
     for cc in compilers():
         for compiler, language, its_sets in ((cc, (), sets), (cxx_of(cc), ("-x", "c++", "-std=gnu++17"), cxx_sets),
-                                             (cxx_of(cc), ("-x", "c++", "-std=c++11"), cxx_sets[:1])):
+                                             (cxx_of(cc), ("-x", "c++", "-std=c++11", "-fno-exceptions", "-fno-rtti"), cxx_sets[:1])):
             for flags in its_sets:
                 ctx.part(f"{compiler} {' '.join(flags)}", single_source, ctx, compiler, flags, language)
 
