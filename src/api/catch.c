@@ -8,6 +8,8 @@
 // unit, and must stay strong.
 #include "catch.h"
 
+#include "../base/compiler.h"
+
 #if MI_HAS_EXCEPTIONS
 
 void* _mi_catch(void* (*fun)(size_t a, size_t b), size_t a, size_t b) {

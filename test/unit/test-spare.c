@@ -9,6 +9,7 @@
 #include "heap/background.h"
 #include "heap/event.h"
 #include "heap/spare.h"
+#include "heap/trim.h"
 #include "mimalloc.h"
 #include "support/stat.h"
 
@@ -99,6 +100,7 @@ static void check_large(void) {
   mi_free(mi_malloc(16 * MI_MiB)); // enough is free and backed
   malloc_all(30000);
   run(&free_all);
+  _mi_trim_for_run(_mi_theap_default); // the page of blocks in a bin would wait only then
   size_t n_before = n_waiting();
   void*  large = mi_malloc(5 * MI_MiB);
   CHECK_FOR(n_before > 0 && n_waiting() + mi_min(n_before, 5 * MI_MiB / MI_SLICE_SIZE) <= n_before,
