@@ -68,6 +68,7 @@ int main(void) {
   size_t many = bytes_of(n_many), few = bytes_of(n_few);
   CHECK_FOR(many <= 8 * MiB, "%zu KiB", many / KiB);
   CHECK_FOR(many >= 4 * MiB, "%zu KiB", many / KiB);
-  CHECK_FOR(few >= n_few * MiB / 2, "%zu KiB", few / KiB); // more than a MiB of a thread goes when it makes a page (TI3)
+  CHECK_FOR(few >= n_few * MiB / 2, "%zu KiB",
+            few / KiB); // more than a MiB of a thread goes when it makes a page (TI3)
   return check_result();
 }
