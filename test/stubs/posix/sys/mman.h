@@ -19,6 +19,7 @@
   #define MREMAP_MAYMOVE  1
   #define MREMAP_FIXED    2
 void* mremap(void*, size_t, size_t, int, ...);
+int   munlock(const void*, size_t);
 #elif defined(__HAIKU__)
   #define MAP_ANONYMOUS 0x08
   #define MAP_ANON      MAP_ANONYMOUS
