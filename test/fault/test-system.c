@@ -262,7 +262,7 @@ static void check_use(const char* what, use_t before, bool is_lossless) {
          before.mappings);
   if (is_lossless) CHECK(now.slices <= before.slices + (MI_HARDENED ? 4096 : 64));
   CHECK(now.mappings <= before.mappings + (is_lossless ? 200 : 600));
-  // Of a secure build 2 to 22 MiB were seen in 32 runs: guarded blocks take their places and OS pages one by one.
+  // The spread is wide: 2 to 22 MiB were seen in 32 runs of a secure build.
   CHECK(rss_within(what, minus(now.rss, before.rss), (is_lossless ? 8 : MI_HARDENED ? 64 : 32) * MiB));
 }
 
@@ -289,7 +289,7 @@ static void check_kinds(unsigned kinds, bool in_part, int error, uint64_t seed) 
   }
   printf("%s, error %d: %zu calls, %zu failed, %zu requests refused\n", in_part ? " in part" : "", error,
          result.n_calls, result.n_failed, result.n_refused);
-  CHECK(result.n_calls <= 40 * n_usual);
+  CHECK(result.n_calls <= 30 * n_usual);
 }
 
 // A place from which a mapping was taken is lost if nothing can be mapped there, and so is one of which the system does not say whether there
