@@ -18,8 +18,8 @@ static mi_contents_t give_contents(mi_region_t* region, size_t slice, size_t n) 
     if (region->commit != NULL) return MI_CONTENTS_STALE;
     return ok ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE; // the next purge asks for what is still committed
   }
-  bool is_given = (region->origin == MI_REGION_GIVEN);
-  if (!is_given) return _mi_region_purge(start, size) == 0 ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE;
+  if (region->origin != MI_REGION_GIVEN)
+    return _mi_region_purge(start, size) == 0 ? MI_CONTENTS_ZERO : MI_CONTENTS_AS_BEFORE;
   if (MI_PRIM_PURGE_MAPS_ANEW) _mi_prim_discard(start, size);
   else _mi_prim_purge(start, size);
   return MI_CONTENTS_STALE;
@@ -61,7 +61,8 @@ typedef struct give_way_s {
 } give_way_t;
 
 // What the system does not take is as dirty as before when it is put back, and may be found again.  After so many refusals in a row a
-// region is left alone: a system that refuses memory which is locked, or the call, does so with all of it.
+// region is left alone: a system that refuses memory which is locked, or the call, does so with all of it, and each request that finds
+// no memory asks again.
 #define GIVE_REFUSALS 4
 
 typedef struct give_done_s {
