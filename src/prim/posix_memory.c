@@ -179,6 +179,8 @@ int _mi_prim_discard(void* start, size_t size) {
 int _mi_prim_decommit(void* start, size_t size) {
   void* p;
   if (_mi_posix_memory_map(start, size, MI_POSIX_RESERVED, MAP_NORESERVE | MAP_FIXED, &p) == 0) return 0;
-  _mi_posix_memory_unmap(start, size); // the memory goes back in any case
-  return _mi_prim_reserve_at(start, size);
+  // The memory goes back in any case.  Where there are too many mappings to split one the range is still ours.
+  if (_mi_posix_memory_unmap(start, size) == 0) return _mi_prim_reserve_at(start, size);
+  _mi_prim_give_up(start, size);
+  return ENOMEM;
 }

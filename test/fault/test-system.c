@@ -363,6 +363,19 @@ static void check_unremap(void) {
   }
 }
 
+// What can be neither replaced nor unmapped has no memory any more all the same.
+static void check_decommit(void) {
+  const size_t size = 4 * MI_SLICE_SIZE;
+  faults_t     f = {1 << CALL_MAP | 1 << CALL_UNMAP, 1, SIZE_MAX, 1, false, 0};
+  char*        p = (char*)mmap(NULL, 3 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(p, 1, 3 * size);
+  set_faults(&f);
+  int err = _mi_prim_decommit(p + size, size);
+  set_faults(NULL);
+  CHECK(err != 0 && p[size - 1] == 1 && is_zero(p, size, 2 * size) && p[2 * size] == 1);
+  munmap(p, 3 * size);
+}
+
 // Its memory is in one place only.
 static void check_moved(uint8_t* p, const faults_t* f, bool* was_refused) {
   mi_collect(true);
@@ -421,6 +434,7 @@ int main(int argc, char** argv) {
     n_usual = result.n_calls;
   }
   check_unremap();
+  check_decommit();
   if (!MI_HARDENED) check_moves();
   use_t before = use_now();
   for (int i = 0; i < 4; i++) check_each(i % 2 != 0, i / 2, seed + 1000 * (unsigned)i);
