@@ -180,6 +180,7 @@ set(mi_sources
   src/heap/large.c
   src/heap/large_resize.c
   src/heap/late.c
+  src/heap/lost.c
   src/heap/meta.c
   src/heap/outbox.c
   src/heap/pool.c

@@ -180,6 +180,7 @@
 #include "heap/large.c"
 #include "heap/large_resize.c"
 #include "heap/late.c"
+#include "heap/lost.c"
 #include "heap/meta.c"
 #include "heap/outbox.c"
 #include "heap/pool.c"

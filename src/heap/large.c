@@ -14,15 +14,12 @@
 #include "../support/stat.h"
 #include "event.h"
 #include "guard.h"
+#include "lost.h"
 #include "profile.h"
 #include "spare.h"
 #include "trim.h"
 
 mi_atomic(size_t) _mi_large_n_remapped;
-
-// Deleted pages whose slices the system has left without memory, or without access (MI_REMAP_RESERVED): they are tried again, one for
-// each large block that is made or moved.
-static mi_atomic(mi_page_t*) large_reserved;
 
 bool _mi_large_wants_mapping(size_t n, size_t align, size_t arena) {
   bool is_large = (n > MI_LARGE_MAPPED_MIN / MI_SLICE_SIZE || align > MI_CHUNK_SIZE);
@@ -102,7 +99,7 @@ static void large_give_back_slices(mi_page_t* page, mi_remap_t remap) {
   if (is_ours && !large_make_usable(page)) remap = MI_REMAP_RESERVED;
   _mi_page_delete_large(page);
   if (remap == MI_REMAP_DONE || remap == MI_REMAP_REFUSED) _mi_slices_free(region, slice, n, remap == MI_REMAP_DONE);
-  else if (remap == MI_REMAP_RESERVED) _mi_page_push(&large_reserved, page);
+  else _mi_lost_add(page, remap);
 }
 
 // A block that moves counts once: so it has grown or shrunk, as if it had stayed in place.
@@ -116,18 +113,6 @@ void _mi_large_lose(mi_page_t* page, const mi_page_t* from, mi_remap_t remap) {
   large_count_moved(page, from);
   if (_mi_page_has(page, MI_PAGE_IN_HEAP)) _mi_heap_remove_page(page);
   large_give_back_slices(page, remap);
-}
-
-void _mi_large_commit_reserved(void) {
-  mi_page_t* page = _mi_page_pop_all(&large_reserved);
-  if (page == NULL) return;
-  for (mi_page_t *rest = page->next, *next; rest != NULL; rest = next) {
-    next = rest->next;
-    _mi_page_push(&large_reserved, rest);
-  }
-  size_t n = page->n_slices;
-  if (_mi_prim_commit(_mi_page_start(page), n * MI_SLICE_SIZE) != 0) _mi_page_push(&large_reserved, page);
-  else _mi_slices_free(_mi_page_region(page), _mi_page_slice(page), n, false);
 }
 
 // For a guarded or sampled block.  True if it was guarded, and is given back.
@@ -191,7 +176,7 @@ static void large_make_room(size_t n) {
 // A page for a block at an offset, CLAIMED; NULL when out of memory.
 static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset, bool zero) {
   mi_run_t run = large_none;
-  _mi_large_commit_reserved();
+  _mi_lost_retry();
   large_make_room(n);
   if (_mi_large_wants_mapping(n, align, arena)) {
     run = large_run_unmapped(n, align, arena, zero);

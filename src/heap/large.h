@@ -66,9 +66,6 @@ void _mi_large_clear(const mi_run_t* run);
 // The page becomes one of the heap, or (NULL) of another block's heap.  NULL when out of memory: then it is given back.
 mi_page_t* _mi_large_add(mi_heap_t* heap, const mi_page_t* other, mi_page_t* page);
 
-// The contents of `from` could not be moved to the page, which was added beside that.  It is not in use any more, but its slices are: until
-// they have memory again, or for ever if they are LOST.
+// The contents of `from` could not be moved to the page, which was added beside that.  It is not in use any more, but its slices may be
+// (lost.h).
 void _mi_large_lose(mi_page_t* page, const mi_page_t* from, mi_remap_t remap);
-
-// Tries to give memory to slices that have been RESERVED, of one page: that costs little where the system still refuses.
-void _mi_large_commit_reserved(void);

@@ -8,6 +8,7 @@
 #include "../arena/recur.h"
 #include "../support/stat.h"
 #include "event.h"
+#include "lost.h"
 
 // From so many bytes on the system moves memory by its page tables rather than we by copying: two system calls and the
 // faults of the new place cost about as much as copying 256 KiB.
@@ -34,15 +35,15 @@ static mi_remap_t resize_unremap_tail(const mi_page_t* page, size_t n) {
   return remap;
 }
 
-// Slices that are left without memory stay taken: there are hardly ever any, since the system has just had that memory.
 static void* resize_shrink(mi_page_t* page, size_t n) {
-  size_t     n_old = page->n_slices;
+  mi_run_t   tail = {_mi_page_region(page), _mi_page_slice(page) + n, page->n_slices - n, false};
   bool       is_moved = _mi_page_has(page, MI_PAGE_REMAPPED);
   mi_remap_t remap = MI_REMAP_DONE;
-  if (n == n_old) return _mi_page_large_block(page);
+  if (tail.n_slices == 0) return _mi_page_large_block(page);
   if (is_moved && (remap = resize_unremap_tail(page, n)) == MI_REMAP_REFUSED) return _mi_page_large_block(page);
   resize_set_slices(page, n);
-  if (remap == MI_REMAP_DONE) _mi_slices_free(_mi_page_region(page), _mi_page_slice(page) + n, n_old - n, is_moved);
+  if (remap == MI_REMAP_DONE) _mi_slices_free(tail.region, tail.slice, tail.n_slices, is_moved);
+  else _mi_lost_add(_mi_page_new_deleted(tail), remap);
   _mi_event_freed();
   return _mi_page_large_block(page);
 }
@@ -85,6 +86,11 @@ static bool resize_extend(mi_page_t* page, size_t n, bool zero) {
   return true;
 }
 
+// A part of a place that is not to be had.  If that is LOST the part goes as well, so that all of it can be mapped again.
+static void resize_give_up(char* to, size_t size, mi_remap_t remap) {
+  if (remap != MI_REMAP_LOST || _mi_prim_release(to, size) != 0) _mi_prim_purge(to, size);
+}
+
 // Moves whole slices.  The system moves one mapping at a time: where a range has several, its halves are tried, and a few
 // slices that cannot be moved are copied.  Never REFUSED.  *any_moved: not all of it was copied.
 static mi_remap_t resize_move(char* from, char* to, size_t size, bool* any_moved) {
@@ -98,11 +104,15 @@ static mi_remap_t resize_move(char* from, char* to, size_t size, bool* any_moved
     return MI_REMAP_DONE;
   }
   size_t half = mi_align_up(size / 2, MI_SLICE_SIZE);
-  if ((remap = resize_move(from, to, half, any_moved)) != MI_REMAP_DONE) return remap;
+  remap = resize_move(from, to, half, any_moved);
+  if (remap != MI_REMAP_DONE) {
+    resize_give_up(to + half, size - half, remap);
+    return remap;
+  }
   remap = resize_move(from + half, to + half, size - half, any_moved);
   if (remap == MI_REMAP_DONE) return remap;
   memcpy(from, to, half);
-  _mi_prim_purge(to, half); // nobody will use it for as long as the rest is not to be had
+  resize_give_up(to, half, remap);
   return remap;
 }
 
@@ -127,7 +137,7 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
   if (n_old * MI_SLICE_SIZE < RESIZE_REMAP_MIN || mi_load_relaxed(&_mi_large_n_remapped) >= RESIZE_REMAP_COUNT_MAX)
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
-  _mi_large_commit_reserved();
+  _mi_lost_retry();
   // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.  A heap with a limit was asked
   // for n.
   size_t   n_more = (_mi_limit_is_set(&_mi_heap_of(page)->limit) ? 0 : n / 8);

@@ -337,6 +337,12 @@ void _mi_page_delete_large(mi_page_t* page) {
   mi_store_relaxed(&page->kind, (uint8_t)MI_PAGE_NONE);
 }
 
+mi_page_t* _mi_page_new_deleted(mi_run_t run) {
+  mi_page_t* page = (mi_page_t*)_mi_region_descriptor(run.region, run.slice);
+  page_reset_large(page, _mi_region_index(run.region), run.n_slices, _mi_region_slice_start(run.region, run.slice));
+  return page;
+}
+
 mi_page_t* _mi_page_new_mapped(void* descriptor, size_t n_slices, size_t offset) {
   mi_page_t* page = (mi_page_t*)descriptor;
   page_reset_large(page, MI_REGION_MAPPED, n_slices, _mi_mapped_start(page) + offset);

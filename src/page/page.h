@@ -290,6 +290,9 @@ mi_page_t* _mi_page_new_large(mi_run_t run, size_t offset, uint8_t flags);
 // The descriptor is not in use from then on; the caller gives back the slices.
 void _mi_page_delete_large(mi_page_t* page);
 
+// The descriptor of slices that are of no page any more, as that of a page that was deleted.
+mi_page_t* _mi_page_new_deleted(mi_run_t run);
+
 // A stack of deleted pages whose slices are still in use, linked by `next`, for any thread.
 void       _mi_page_push(mi_atomic(mi_page_t*)* stack, mi_page_t* page);
 mi_page_t* _mi_page_pop_all(mi_atomic(mi_page_t*)* stack);

@@ -414,6 +414,31 @@ static void check_moves(void) {
   CHECK(n_refused > 0);
 }
 
+// What a moved block does not need any more, and is left without memory, can be used again when the system maps something there.
+static void check_shrinks(void) {
+  mi_collect(true);
+  size_t before = slices_in_use();
+  for (size_t n = 2; n <= 3; n++) { // the place is reserved, or lost
+    uint8_t* p = (uint8_t*)mi_malloc(12 * MiB);
+    void*    barriers[24];
+    pattern_fill(p, 0, 12 * MiB, n);
+    for (size_t i = 0; i < COUNT_OF(barriers); i++) barriers[i] = mi_malloc(2 * MiB);
+    mi_collect(true); // else it is copied
+    p = (uint8_t*)mi_realloc(p, 20 * MiB);
+    CHECK(_mi_page_has(_mi_page_of(p), MI_PAGE_REMAPPED));
+    faults_t f = {1 << CALL_MAP, 1, n, 1, true, 0};
+    set_faults(&f);
+    CHECK(mi_realloc(p, 3 * MiB) == p && n_failed == n);
+    set_faults(NULL);
+    CHECK_EQ(pattern_check(p, 3 * MiB, n), 3 * MiB);
+    for (size_t i = 0; i < COUNT_OF(barriers); i++) mi_free(barriers[i]);
+    mi_free(p);
+  }
+  for (int i = 0; i < 3; i++) mi_free(mi_malloc(5 * MiB));
+  mi_collect(true);
+  CHECK_EQ(slices_in_use(), before);
+}
+
 // Nobody else changes what is counted.
 __attribute__((constructor(101))) static void have_no_thread(void) {
   setenv("MIMALLOC_BACKGROUND_THREAD", "0", 1);
@@ -426,6 +451,7 @@ int main(int argc, char** argv) {
   mi_arena_id_t arena;
   CHECK_EQ(mi_reserve_os_memory_ex(64 * MiB, false, false, true, &arena), 0);
   arena_heap = mi_heap_new_in_arena(arena);
+  if (!MI_HARDENED) check_shrinks(); // first: blocks lie side by side
   faults_t none = {0, 1, 0, 1, false, 0};
   for (int i = 0; i < 3; i++) {
     result_t result = run_with(&none, seed + 8 + (uint64_t)i);
