@@ -56,21 +56,25 @@ void* _mi_realloc_stay(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_siz
   return p;
 }
 
-// The block was less than its run: the rest was not the program's, and may be dirty.
-static mi_cold void realloc_leave_profile(mi_page_t* page, void* p, bool clears) {
-  size_t room = _mi_life_room(page, p);
-  _mi_profile_remove(page);
-  size_t all = _mi_page_large_size(page);
-  if (clears) memset((char*)p + room, 0, all - room);
+// For a sampled block, which leaves the profile unless that is refused.  It was less than its run: the rest was not the program's, and may
+// be dirty.
+static mi_cold void* realloc_sampled(mi_page_t* page, void* p, size_t need, bool clears) {
+  size_t             room = _mi_life_room(page, p);
+  mi_profile_block_t sample = _mi_profile_remove(page);
+  if (clears) memset((char*)p + room, 0, _mi_page_large_size(page) - room);
+  void* q = _mi_large_resize(page, need, clears);
+  if (q == NULL) _mi_profile_put_back(page, &sample);
+  return q;
 }
 
 void* _mi_realloc_large(mi_heap_t* heap, mi_page_t* page, void* p, size_t old_size, size_t new_size, bool zero) {
   size_t room = _mi_life_room(page, p);
   bool   is_large = (page->cls == MI_CLASS_NONE && new_size > MI_CLASS_ASKED_MAX && new_size <= PTRDIFF_MAX);
   if (!is_large || !MI_LIFE_CAN_REMAP || _mi_page_has(page, MI_PAGE_GUARDED) || !realloc_is_in(heap, page)) return NULL;
-  bool clears = _mi_life_is_cleared(zero);
-  if (mi_unlikely(_mi_page_has(page, MI_PAGE_SAMPLED))) realloc_leave_profile(page, p, clears);
-  void* q = _mi_large_resize(page, _mi_life_need(new_size), clears); // what it adds is zero
+  bool   clears = _mi_life_is_cleared(zero); // what it adds is zero
+  size_t need = _mi_life_need(new_size);
+  bool   is_sampled = mi_unlikely(_mi_page_has(page, MI_PAGE_SAMPLED));
+  void*  q = is_sampled ? realloc_sampled(page, p, need, clears) : _mi_large_resize(page, need, clears);
   MI_PROBE3(large_realloc, p, q, new_size);
   if (q == NULL) return NULL;
   if (q != p) {

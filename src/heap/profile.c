@@ -11,13 +11,6 @@
 #define PROFILE_BUCKETS 65536 // a power of two, of each table
 #define PROFILE_NONE    UINT32_MAX
 
-typedef struct profile_block_s {
-  const void* block;
-  uint64_t    weight;
-  size_t      size, charged;
-  uint32_t    stack, next;
-} profile_block_t;
-
 typedef struct profile_address_s {
   uintptr_t address;
   uint32_t  next;
@@ -27,7 +20,7 @@ typedef struct profile_tables_s {
   mi_profile_stack_t stacks[MI_PROFILE_STACKS];
   uint32_t           indices[MI_PROFILE_INDICES];
   profile_address_t  addresses[MI_PROFILE_ADDRESSES];
-  profile_block_t    blocks[MI_PROFILE_BLOCKS];
+  mi_profile_block_t blocks[MI_PROFILE_BLOCKS];
   // The first of each bucket, and of the unused blocks; one more than its number, 0: none.
   uint32_t           stack_buckets[PROFILE_BUCKETS], address_buckets[PROFILE_BUCKETS], block_buckets[PROFILE_BUCKETS];
 } profile_tables_t;
@@ -159,7 +152,7 @@ static void profile_count_allocated(mi_profile_stack_t* stack, uint64_t weight, 
   mi_fetch_add_relaxed(&stack->allocated, profile_bytes(weight, size));
 }
 
-static void profile_count_live(profile_tables_t* t, const profile_block_t* b, int64_t sign) {
+static void profile_count_live(profile_tables_t* t, const mi_profile_block_t* b, int64_t sign) {
   mi_profile_stack_t* stack = &t->stacks[b->stack];
   mi_fetch_add_relaxed(&stack->n_live, sign * (int64_t)b->weight);
   mi_fetch_add_relaxed(&stack->live, sign * profile_bytes(b->weight, b->size));
@@ -181,7 +174,7 @@ static void profile_unlink(profile_tables_t* t, uint32_t* at) {
 }
 
 // PF4: true if it stays.
-static bool profile_thin_block(profile_tables_t* t, profile_block_t* b, size_t mean) {
+static bool profile_thin_block(profile_tables_t* t, mi_profile_block_t* b, size_t mean) {
   uint64_t weight = profile_weight(b->charged, mean);
   if (weight <= b->weight) return true;
   double share = (double)(mi_mix64(profile_random += MI_MIX) >> 11) / (double)((uint64_t)1 << 53);
@@ -196,14 +189,14 @@ static void profile_thin(profile_tables_t* t) {
   profile_counts.mean = mi_min(profile_counts.mean, SIZE_MAX / 4) * 2;
   for (size_t bucket = 0; bucket < PROFILE_BUCKETS; bucket++) {
     for (uint32_t* at = &t->block_buckets[bucket]; *at != 0;) {
-      profile_block_t* b = &t->blocks[*at - 1];
+      mi_profile_block_t* b = &t->blocks[*at - 1];
       if (profile_thin_block(t, b, profile_counts.mean)) at = &b->next;
       else profile_unlink(t, at);
     }
   }
 }
 
-static void profile_add_block(profile_tables_t* t, const profile_block_t* block) {
+static void profile_add_block(profile_tables_t* t, const mi_profile_block_t* block) {
   if (profile_n_blocks >= profile_n_live_max && profile_counts.mean > 0) profile_thin(t);
   if (profile_n_blocks >= profile_n_live_max) {
     profile_counts.n_dropped++;
@@ -212,8 +205,8 @@ static void profile_add_block(profile_tables_t* t, const profile_block_t* block)
   uint32_t i = profile_unused;
   if (i != 0) profile_unused = t->blocks[i - 1].next;
   else i = (uint32_t)++profile_n_made;
-  profile_block_t* b = &t->blocks[i - 1];
-  uint32_t*        bucket = &t->block_buckets[profile_bucket((uintptr_t)block->block)];
+  mi_profile_block_t* b = &t->blocks[i - 1];
+  uint32_t*           bucket = &t->block_buckets[profile_bucket((uintptr_t)block->block)];
   *b = *block;
   b->next = *bucket;
   *bucket = i;
@@ -234,11 +227,11 @@ static size_t profile_take_stack(void** frames, size_t max, size_t* first) {
 
 // A thread that has just begun to give a page back does not find the flag, and forgets nothing: it has another block.
 size_t _mi_profile_add(void* p, size_t size, size_t charged, size_t mean) {
-  void*             frames[MI_PROFILE_FRAMES + 16];
-  size_t            first, n = profile_take_stack(frames, MI_PROFILE_FRAMES + 16, &first);
-  mi_page_t*        page = _mi_page_of(p);
-  profile_tables_t* t = mi_load_acquire(&profile_tables);
-  profile_block_t   block = {p, profile_weight(charged, mean), size, charged, 0, 0};
+  void*              frames[MI_PROFILE_FRAMES + 16];
+  size_t             first, n = profile_take_stack(frames, MI_PROFILE_FRAMES + 16, &first);
+  mi_page_t*         page = _mi_page_of(p);
+  profile_tables_t*  t = mi_load_acquire(&profile_tables);
+  mi_profile_block_t block = {p, profile_weight(charged, mean), size, charged, 0, 0};
   if (t == NULL) return mean;
   if (!MI_PADDING) page->asked = _mi_page_large_size(page);
   _mi_page_set(page, MI_PAGE_SAMPLED);
@@ -253,17 +246,28 @@ size_t _mi_profile_add(void* p, size_t size, size_t charged, size_t mean) {
   return mean;
 }
 
-void _mi_profile_remove(mi_page_t* page) {
-  const void*       p = _mi_page_large_block(page);
-  profile_tables_t* t = mi_load_acquire(&profile_tables);
+mi_profile_block_t _mi_profile_remove(mi_page_t* page) {
+  mi_profile_block_t was = {NULL, 0, 0, 0, 0, 0};
+  const void*        p = _mi_page_large_block(page);
+  profile_tables_t*  t = mi_load_acquire(&profile_tables);
   _mi_page_clear(page, MI_PAGE_SAMPLED);
-  if (t == NULL) return;
+  if (t == NULL) return was;
   _mi_profile_lock();
   for (uint32_t* at = &t->block_buckets[profile_bucket((uintptr_t)p)]; *at != 0; at = &t->blocks[*at - 1].next) {
     if (t->blocks[*at - 1].block != p) continue;
+    was = t->blocks[*at - 1];
     profile_unlink(t, at);
     break;
   }
+  _mi_profile_unlock();
+  return was;
+}
+
+void _mi_profile_put_back(mi_page_t* page, const mi_profile_block_t* block) {
+  _mi_page_set(page, MI_PAGE_SAMPLED);
+  if (block->block == NULL) return;
+  _mi_profile_lock();
+  profile_add_block(mi_load_relaxed(&profile_tables), block);
   _mi_profile_unlock();
 }
 

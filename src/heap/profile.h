@@ -33,6 +33,14 @@ typedef struct mi_profile_stack_s {
   mi_atomic(int64_t) n_live, live;           // the sum of weights, and bytes
 } mi_profile_stack_t;
 
+// A sampled block that is in use.
+typedef struct mi_profile_block_s {
+  const void* block; // NULL: it is not in the table, as there was no room
+  uint64_t    weight;
+  size_t      size, charged;
+  uint32_t    stack, next;
+} mi_profile_block_t;
+
 typedef struct mi_profile_counts_s {
   size_t mean;      // bytes between samples; 0: none are taken
   size_t n_samples; // that were taken
@@ -55,7 +63,10 @@ int _mi_profile_init(void);
 size_t _mi_profile_add(void* p, size_t size, size_t charged, size_t mean);
 
 // The block of a page that is about to be given back.
-void _mi_profile_remove(mi_page_t* page);
+mi_profile_block_t _mi_profile_remove(mi_page_t* page);
+
+// It stays in use: what was to become of it was refused.
+void _mi_profile_put_back(mi_page_t* page, const mi_profile_block_t* block);
 
 void     _mi_profile_counts(mi_profile_counts_t* counts);
 void     _mi_profile_set_mean(size_t mean);

@@ -189,6 +189,26 @@ static void check_grown_block(void) {
   mi_profile_stop();
 }
 
+// A block stays in the profile, as it is, when it cannot be resized.
+static void check_refused_resize(size_t size) {
+  mi_profile_counts_t counts;
+  CHECK_EQ(mi_profile_start(1), 0);
+  char*  p = (char*)mi_malloc(size);
+  size_t usable = mi_usable_size(p);
+  _mi_profile_counts(&counts);
+  size_t n_samples = counts.n_samples;
+  CHECK(mi_realloc(p, (size_t)PTRDIFF_MAX / 2) == NULL);
+  CHECK_EQ(mi_usable_size(p), usable);
+  _mi_profile_counts(&counts);
+  CHECK_EQ(counts.n_blocks, 1);
+  CHECK_EQ(counts.n_samples, n_samples);
+  CHECK_EQ((int64_t)live_bytes(), size);
+  mi_free(p);
+  _mi_profile_counts(&counts);
+  CHECK_EQ(counts.n_blocks, 0);
+  mi_profile_stop();
+}
+
 // ---- while other threads sample ---------------------------------------------------------------------------------------
 
 enum { n_threads = 3, n_kept = 8 };
@@ -244,6 +264,8 @@ int main(void) {
   check_reasons();
   check_first_block();
   check_grown_block();
+  check_refused_resize(600 * KiB);
+  check_refused_resize(40 * MiB);
   check_blocks();
   check_found_again();
   check_stacks();
