@@ -11,6 +11,7 @@
 #include "../prim/tag.h"
 #include "../support/message.h"
 #include "../support/options.h"
+#include "../support/stat.h"
 #include "../support/trace.h"
 #include "limits.h"
 #include "profile.h"
@@ -31,7 +32,6 @@ bool mi_is_redirected(void) mi_attr_noexcept {
 
 static mi_atomic(bool) process_is_initialised;
 static mi_atomic(bool) process_is_done;
-static int64_t         process_started_ms = -1; // known if options are set
 
 static bool process_prints_stats(void) {
   return mi_option_is_enabled(mi_option_show_stats) || mi_option_is_enabled(mi_option_verbose);
@@ -45,7 +45,7 @@ void mi_process_init(void) mi_attr_noexcept {
   _mi_sampler_init();
   _mi_publish_init();
   if (_mi_options_all_default() && !MI_ARENA_HAS_DEFAULTS) return;
-  process_started_ms = _mi_prim_clock_ms();
+  _mi_stat_start_clock(); // known if options are set
   // It is printed at the end, when it is too late to ask (numa.h).
   if (process_prints_stats()) _mi_numa_node_count();
   if (mi_option_get(mi_option_verbose) > 0) {
@@ -67,9 +67,7 @@ void mi_cdecl mi_process_done(void) mi_attr_noexcept {
   if (!mi_load_relaxed(&process_is_initialised) || _mi_options_all_default()) return;
   if (!mi_cas_strong(&process_is_done, &expected, true, acq_rel, relaxed)) return;
   _mi_lock_hurry(true); // it may be a handler of a signal that ends the process, and has interrupted us under a lock
-  if (process_prints_stats()) {
-    _mi_stats_print_last(process_started_ms < 0 ? -1 : _mi_prim_clock_ms() - process_started_ms);
-  }
+  if (process_prints_stats()) _mi_stats_print_last(_mi_stat_elapsed_ms());
   _mi_profile_end();
   if (_mi_option_get_fast(mi_option_show_leaks) != 0) mi_leaks_print_out(NULL, NULL);
   _mi_publish_done();

@@ -333,6 +333,7 @@ static void fork_child_of_many(void) {
 static void fork_child(void) {
   if (fork_n_lone > 0) fork_child_lone();
   else fork_child_of_many();
+  _mi_stat_after_fork();
 }
 
 int _mi_fork_init(void) {

@@ -68,3 +68,17 @@ void _mi_stat_reset(void) {
   _mi_stat_reset_count(&_mi_stat_live.theaps);
 #endif
 }
+
+static int64_t stat_started_ms = -1;
+
+void _mi_stat_start_clock(void) {
+  stat_started_ms = _mi_prim_clock_ms();
+}
+
+int64_t _mi_stat_elapsed_ms(void) {
+  return stat_started_ms < 0 ? -1 : _mi_prim_clock_ms() - stat_started_ms;
+}
+
+void _mi_stat_after_fork(void) {
+  if (stat_started_ms >= 0) _mi_stat_start_clock();
+}

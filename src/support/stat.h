@@ -85,3 +85,8 @@ void _mi_stat_snapshot(mi_stats_t* out);
 // Totals and peaks become what is current, counters 0.
 void _mi_stat_reset_count(mi_live_count_t* count);
 void _mi_stat_reset(void);
+
+// The time of the process, in milliseconds from the first of these calls on, or in the child of a fork from the third.  -1: not known.
+void    _mi_stat_start_clock(void);
+int64_t _mi_stat_elapsed_ms(void);
+void    _mi_stat_after_fork(void);
