@@ -41,7 +41,7 @@ bool _mi_prim_is_privileged(void) {
 }
 
 void _mi_prim_write_stderr(const char* text, size_t length) {
-  while (length > 0) {
+  while (length > 0 && _mi_posix_process_may_print(length)) {
     long n = _mi_syscall(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0);
     if (n == -EINTR) continue;
     if (n <= 0) break;

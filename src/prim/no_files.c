@@ -10,6 +10,8 @@ MI_PRIM_DEFAULT int _mi_prim_file_close(intptr_t file) { (void)file; return ENOT
 MI_PRIM_DEFAULT int _mi_prim_file_rename(const char* from, const char* to) { (void)from, (void)to; return ENOTSUP; }
 MI_PRIM_DEFAULT int _mi_prim_file_remove(const char* path) { (void)path; return ENOTSUP; }
 
+MI_PRIM_DEFAULT void _mi_prim_prepare_stderr(void) {}
+
 MI_PRIM_DEFAULT size_t _mi_prim_process_id(void) { return 0; }
 
 // Nor modules and a signal, for the heap profile.

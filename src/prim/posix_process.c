@@ -5,11 +5,13 @@
 #include "posix_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 // ---- time, random numbers -------------------------------------------------------------------------------------------
@@ -92,13 +94,39 @@ size_t _mi_prim_address_space_limit(void) {
   return known ? (size_t)limit.rlim_cur : SIZE_MAX;
 }
 
+// Where the next byte goes.
+static uint64_t posix_position(int fd) {
+  struct stat file;
+  int         flags = fcntl(fd, F_GETFL);
+  bool        appends = (flags != -1 && (flags & O_APPEND) != 0 && fstat(fd, &file) == 0);
+  off_t       at = (appends ? file.st_size : lseek(fd, 0, SEEK_CUR));
+  return at < 0 ? 0 : (uint64_t)at;
+}
+
 bool _mi_posix_process_may_write(int fd, size_t size) {
   struct rlimit limit;
   int           saved = errno;
-  off_t         at = lseek(fd, 0, SEEK_CUR);
-  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
+  bool          may = !is_limited || (uint64_t)limit.rlim_cur >= posix_position(fd) + size;
   errno = saved;
-  return !is_limited || (uint64_t)limit.rlim_cur >= (at < 0 ? 0 : (uint64_t)at) + size;
+  return may;
+}
+
+static mi_atomic(bool) posix_stderr_is_limited;
+
+// Once: a sandbox may forbid these calls later.
+void _mi_prim_prepare_stderr(void) {
+  struct rlimit limit;
+  struct stat   file;
+  int           saved = errno;
+  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
+  if (is_limited && fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode))
+    mi_store_relaxed(&posix_stderr_is_limited, true);
+  errno = saved;
+}
+
+bool _mi_posix_process_may_print(size_t size) {
+  return !mi_load_relaxed(&posix_stderr_is_limited) || _mi_posix_process_may_write(STDERR_FILENO, size);
 }
 
 int _mi_prim_file_rename(const char* from, const char* to) {

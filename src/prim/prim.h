@@ -130,6 +130,9 @@ const char*    _mi_prim_environment_entry(size_t i);
 // once there is an environment.
 bool           _mi_prim_is_privileged(void);
 void           _mi_prim_write_stderr(const char* text, size_t length);
+// At the start of a process that is going to print: if standard error is a file that may not be longer than that (RLIMIT_FSIZE), what
+// follows looks whether it may write, since the attempt would end the process.
+mi_cold void   _mi_prim_prepare_stderr(void);
 void           _mi_prim_abort(void);
 // Does the process end, and were its other threads ended wherever they were, with locks held?
 bool           _mi_prim_is_ending(void);

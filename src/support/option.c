@@ -223,6 +223,7 @@ bool _mi_option_settle(void) {
   is_absent = (is_absent || _mi_prim_is_privileged());
   mi_store_relaxed(&option_is_settled, true);
   if (is_absent) mi_store_relaxed(&option_is_absent, true);
+  else _mi_prim_prepare_stderr();
   for (int i = 0; !is_absent && i < (int)MI_OPTION_COUNT; i++) _mi_option_read((mi_option_t)i);
   return !is_absent;
 }

@@ -11,3 +11,6 @@ int open(const char*, int, ...);
 #define O_NOFOLLOW  0x100
 #define O_DIRECTORY 0x20000
 #define O_PATH      0x200000
+#define O_APPEND    8
+#define F_GETFL     3
+int fcntl(int, int, ...);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 typedef long          ssize_t;
 typedef long          off_t;
+typedef unsigned      mode_t;
 typedef int           pid_t;
 typedef unsigned      uid_t;
 typedef unsigned      gid_t;
