@@ -107,6 +107,7 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   info->minor_faults = (size_t)used.ru_minflt;
   if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, (task_info_t)&task, &n) == KERN_SUCCESS) {
     info->rss_current = (size_t)task.resident_size;
+    info->rss_peak = mi_max(info->rss_peak, info->rss_current); // which the system notes now and then
   }
   errno = saved;
 }

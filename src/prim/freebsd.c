@@ -10,6 +10,7 @@
 #include <sys/user.h>
 #include <unistd.h>
 
+#include "../base/bits.h"
 #include "bsd.h"
 #include "unix_process.h"
 
@@ -29,6 +30,7 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   _mi_bsd_usage(info);
   if (sysctl(name, 4, &process, &size, NULL, 0) == 0 && size == sizeof(process)) {
     info->rss_current = (size_t)process.ki_rssize * _mi_prim_os_page_size();
+    info->rss_peak = mi_max(info->rss_peak, info->rss_current); // which the system notes now and then
     info->elapsed_ms = _mi_unix_process_since_ms(&process.ki_start);
   }
   errno = saved;

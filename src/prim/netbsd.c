@@ -8,6 +8,7 @@
 #include <sys/sysctl.h>
 #include <unistd.h>
 
+#include "../base/bits.h"
 #include "bsd.h"
 #include "unix_process.h"
 
@@ -28,6 +29,7 @@ void _mi_prim_process_info(mi_process_info_t* info) {
   if (sysctl(name, 6, &process, &size, NULL, 0) == 0 && size == sizeof(process)) {
     struct timeval start = {(time_t)process.p_ustart_sec, (suseconds_t)process.p_ustart_usec};
     info->rss_current = (size_t)process.p_vm_rssize * _mi_prim_os_page_size();
+    info->rss_peak = mi_max(info->rss_peak, info->rss_current); // which the system notes now and then
     info->elapsed_ms = _mi_unix_process_since_ms(&start);
   }
   errno = saved;
