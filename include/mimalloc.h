@@ -697,7 +697,8 @@ mi_decl_export mi_subproc_id_t mi_subproc_current(void);
 mi_decl_export mi_subproc_id_t mi_subproc_new(void);
 
 /* Moves the calling thread into a subprocess.  A thread can be moved once, out of the main subprocess; blocks that it has allocated
-   before stay there.  Otherwise the call has no effect, and prints a warning unless the thread is in that subprocess already. */
+   before stay there.  Otherwise, and without memory for it, the call has no effect, and prints why unless the thread is in that
+   subprocess already. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
 /* End a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while it has memory in use, the

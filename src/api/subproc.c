@@ -1,6 +1,8 @@
 // Subprocesses.  Layer: api.
 #include "subproc.h"
 
+#include <errno.h>
+
 #include "../heap/subproc.h"
 #include "../heap/fork.h"
 #include "../heap/thread.h"
@@ -47,9 +49,10 @@ mi_subproc_id_t mi_subproc_new(void) {
 void mi_subproc_add_current_thread(mi_subproc_id_t subproc) {
   mi_subproc_t* wanted = _mi_subproc_of_id(subproc);
   if (wanted == _mi_thread_subproc()) return;
-  if (!_mi_thread_join(wanted)) {
-    _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
-  }
+  int err = _mi_thread_join(wanted);
+  if (err == ENOMEM) _mi_message_error(ENOMEM, "a thread cannot be added to a subprocess: out of memory\n");
+  else if (err == ENOENT) _mi_message_warning("a thread cannot be added to a subprocess that has ended\n");
+  else if (err != 0) _mi_message_warning("a thread can be added to a subprocess once, from the main one\n");
 }
 
 static void subproc_end(mi_subproc_id_t id, bool destroy) {

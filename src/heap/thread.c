@@ -1,6 +1,8 @@
 // Threads and processes come and go.  Layer: heap.  thread.h has the invariants.
 #include "thread.h"
 
+#include <errno.h>
+
 #include "../base/probe.h"
 #include "../arena/purge.h"
 #include "../arena/recur.h"
@@ -180,18 +182,21 @@ mi_subproc_t* _mi_thread_subproc(void) {
   return backing == NULL ? &_mi_heap_subproc_main : backing->subproc;
 }
 
-bool _mi_thread_join(mi_subproc_t* subproc) {
+int _mi_thread_join(mi_subproc_t* subproc) {
   mi_theap_t* backing = _mi_thread_backing();
-  if (backing == NULL || backing->subproc != &_mi_heap_subproc_main) return false;
+  if (backing == NULL) return _mi_theap_default == &_mi_theap_dead ? EBUSY : ENOMEM;
+  if (backing->subproc != &_mi_heap_subproc_main) return EBUSY;
   _mi_lock_acquire(&_mi_registry_lock);
-  mi_theap_t* theap = (subproc->is_listed ? _mi_attach(backing, subproc->main) : NULL);
+  bool        is_there = subproc->is_listed;
+  mi_theap_t* theap = (is_there ? _mi_attach(backing, subproc->main) : NULL);
   if (theap != NULL) {
     backing->subproc = subproc;
     mi_fetch_add_relaxed(&subproc->n_threads, 1);
     _mi_theap_default = theap;
   }
   _mi_lock_release(&_mi_registry_lock);
-  return theap != NULL;
+  if (theap != NULL) return 0;
+  return is_there ? ENOMEM : ENOENT;
 }
 
 // ---- exit -----------------------------------------------------------------------------------------------------------

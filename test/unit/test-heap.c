@@ -4,6 +4,7 @@
 // there was at a time; subprocesses.
 #include "../check.h"
 #include "../modes/support.h"
+#include "../sink.h"
 #include "mimalloc-stats.h"
 #include "mimalloc.h"
 #include "base/mode.h"
@@ -665,12 +666,55 @@ static void check_subproc_fork(void) {
   mi_subproc_destroy(s.id);
 }
 
+// Why a thread is not moved is said, and to the handler of errors if there is no memory.
+static void note_error(int err, void* arg) {
+  *(int*)arg = err;
+}
+
+static void* join_in_vain(void* arg) {
+  static sink_t   said;
+  mi_subproc_id_t id = *(mi_subproc_id_t*)arg;
+  int             error = 0;
+  mi_heap_t*      heaps[1000];
+  for (size_t i = 0; i < COUNT_OF(heaps); i++) heaps[i] = mi_heap_new();
+  mi_register_output(&sink_write, &said);
+  mi_register_error(&note_error, &error);
+  sink_clear(&said);
+  _mi_prim_fail_nth(1, true);
+  size_t n = 0;
+  do mi_heap_set_default(heaps[n]);
+  while (mi_heap_get_default() == heaps[n] && ++n < COUNT_OF(heaps));
+  CHECK(n < COUNT_OF(heaps)); // there is no memory for another theap
+  error = 0;
+  sink_clear(&said);
+  mi_subproc_add_current_thread(id);
+  _mi_prim_fail_nth(0, false);
+  CHECK_EQ(error, ENOMEM);
+  CHECK(sink_has(&said, "out of memory") && !sink_has(&said, "once"));
+  mi_subproc_destroy(id);
+  sink_clear(&said);
+  mi_subproc_add_current_thread(id);
+  CHECK(sink_has(&said, "has ended"));
+  for (size_t i = 0; i < COUNT_OF(heaps); i++) mi_heap_delete(heaps[i]);
+  mi_register_error(NULL, NULL);
+  mi_register_output(NULL, NULL);
+  return NULL;
+}
+
+static void check_join_in_vain(void) {
+  pthread_t       thread;
+  mi_subproc_id_t id = mi_subproc_new();
+  CHECK_EQ(pthread_create(&thread, NULL, &join_in_vain, &id), 0);
+  pthread_join(thread, NULL);
+}
+
 int main(void) {
   watchdog(120);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
   mi_option_set(mi_option_show_errors, 1);
   mi_free(mi_malloc(1));
   mi_collect(true);
+  check_join_in_vain(); // first: there are no theaps that can be used again
   check_pages();
   check_delete();
   check_destroy();
