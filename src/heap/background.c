@@ -19,6 +19,8 @@
 // They are at least this far apart: what a thread stored before it was asked is visible a millisecond later (presence.h, PR2), and
 // the clock may have ticked just before.
 #define BACKGROUND_ROUND_MS_MIN 2
+// BG2: of two to this power starts of threads one tries again, at least.
+#define BACKGROUND_WAITS_MAX    12
 // After this many rounds without work the thread sleeps without a timeout.
 #define BACKGROUND_QUIET_ROUNDS 8
 // At most this many rounds the thread outlives the program's other threads, to take back the memory that they have left.
@@ -29,10 +31,12 @@
 typedef enum background_state_e { BACKGROUND_NONE, BACKGROUND_RUNS } background_state_t;
 
 static mi_atomic(uint32_t) background_state;
-static mi_atomic(uint32_t) background_calls;    // changes with each reason to wake up: what the thread waits on
-static mi_atomic(bool)     background_asked;    // a round is wanted in any case
-static mi_atomic(int64_t)  background_last_ms;  // when the last round was over
-static mi_atomic(bool)     background_must_end; // the thread is to end at once
+static mi_atomic(uint32_t) background_calls;     // changes with each reason to wake up: what the thread waits on
+static mi_atomic(bool)     background_asked;     // a round is wanted in any case
+static mi_atomic(int64_t)  background_last_ms;   // when the last round was over
+static mi_atomic(bool)     background_must_end;  // the thread is to end at once
+static mi_atomic(uint32_t) background_n_refused; // starts of the thread in a row that were refused
+static mi_atomic(uint32_t) background_n_waited;  // starts of the program's threads since the last of them
 static mi_lock_t           background_lock;
 
 typedef void (*background_observer_fun_t)(mi_background_event_t event);
@@ -199,16 +203,26 @@ static int background_start(void) {
   return err;
 }
 
+// BG2
+static bool background_waits(void) {
+  uint32_t n_refused = mi_load_relaxed(&background_n_refused);
+  if (mi_likely(n_refused == 0)) return false;
+  return mi_fetch_add_relaxed(&background_n_waited, 1) + 1 < 1u << mi_min(n_refused - 1, BACKGROUND_WAITS_MAX);
+}
+
 // The program has started a thread.
 static void background_on_started(void) {
   uint32_t state = BACKGROUND_NONE;
   mi_fence_seq_cst(); // see background_end
-  if (mi_likely(mi_load_relaxed(&background_state) != BACKGROUND_NONE)) return;
+  if (mi_likely(mi_load_relaxed(&background_state) != BACKGROUND_NONE) || background_waits()) return;
   if (!_mi_option_get_fast(mi_option_background_thread) || _mi_purge_interval() < 0) return;
   if (!mi_cas_strong(&background_state, &state, (uint32_t)BACKGROUND_RUNS, acq_rel, relaxed)) return;
   _mi_purge_set_has_thread(true);
   mi_store_relaxed(&background_must_end, false);
-  if (background_start() == 0) return;
+  bool is_refused = (background_start() != 0);
+  mi_store_relaxed(&background_n_refused, is_refused ? mi_load_relaxed(&background_n_refused) + 1 : 0);
+  mi_store_relaxed(&background_n_waited, 0u);
+  if (!is_refused) return;
   _mi_purge_set_has_thread(false);
   _mi_warm_end_all(); // as background_end does: a thread may have ended meanwhile
   mi_store_release(&background_state, (uint32_t)BACKGROUND_NONE);
@@ -272,6 +286,7 @@ void _mi_background_unlock(void) {
 void _mi_background_after_fork(void) {
   _mi_prim_thread_after_fork();
   mi_store_relaxed(&background_state, (uint32_t)BACKGROUND_NONE);
+  mi_store_relaxed(&background_n_refused, 0u);
   _mi_purge_set_has_thread(false);
   background_tell(MI_BACKGROUND_CHILD);
   mi_store_relaxed(&_mi_event_wanted, 0u);

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include "../check.h"
 #include "../modes/support.h"
+#include "arena/purge.h"
 #include "heap/background.h"
 #include "heap/event.h"
 #include "mimalloc.h"
@@ -70,6 +71,36 @@ static void check_sleep(void) {
   CHECK(makes_rounds(1));
 }
 
+// ---- a start that is refused (BG2) ------------------------------------------------------------------------------------
+
+#if defined(__linux__) && !TEST_SANITIZED
+
+static bool   is_refused;
+static size_t n_tries;
+
+// The library calls it for each try, and nobody else here does.
+int pthread_attr_setstacksize(pthread_attr_t* attr, size_t size) {
+  (void)attr, (void)size;
+  n_tries++;
+  return is_refused ? EAGAIN : 0;
+}
+
+static void check_refused(void) {
+  enum { n_threads = 300 };
+  is_refused = true;
+  for (int i = 0; i < n_threads; i++) other_end(other_begin());
+  printf("%zu tries for %d threads\n", n_tries, n_threads);
+  CHECK(n_tries >= 2 && n_tries <= 20);
+  is_refused = false;
+  int n = 0;
+  for (; n < 2 * n_threads && !_mi_purge_has_thread(); n++) other_end(other_begin());
+  CHECK(n < 2 * n_threads);
+}
+
+#else
+static void check_refused(void) {}
+#endif
+
 int main(void) {
   watchdog(240);
   mi_free(mi_malloc(1));
@@ -88,6 +119,10 @@ int main(void) {
   if (is_watched) check_observed();
   for (int i = 0; is_watched && i < 2; i++) check_sleep();
   other_end(other);
+  if (is_watched) {
+    for (int ms = 0; ms < wait_ms && _mi_purge_has_thread(); ms++) sleep_ms(1);
+    check_refused();
+  }
   if (!is_watched) test_skip("rounds of a thread", "the library is not told of the program's threads");
   return check_result();
 }
