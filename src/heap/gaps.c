@@ -152,7 +152,7 @@ static bool gaps_is_drained(const mi_theap_t* theap, mi_page_t* page) {
   return _mi_theap_drain(theap, page->cls)->page == page || mi_load_relaxed(&page->bin_offset) >= MI_DRAINS_OFFSET;
 }
 
-static bool gaps_can_make(const mi_theap_t* theap, mi_page_t* page) {
+bool _mi_gaps_can_make(const mi_theap_t* theap, mi_page_t* page) {
   return _mi_gaps_fits(page->cls) && page->extended == page->capacity && _mi_page_used(page) > 0 &&
          page->free != NULL && !_mi_page_has(page, MI_PAGE_IN_HEAP | MI_PAGE_HAS_GUARD | MI_PAGE_IS_FULL) &&
          !gaps_is_drained(theap, page);
@@ -197,7 +197,7 @@ static void gaps_make(mi_page_t* page, size_t i) {
 bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page) {
   mi_gaps_t* gaps = gaps_of(theap);
   size_t     i;
-  if (gaps == NULL || !gaps_can_make(theap, page) || !_mi_gap_map_new(&i)) return false;
+  if (gaps == NULL || !_mi_gaps_can_make(theap, page) || !_mi_gap_map_new(&i)) return false;
   _mi_queue_remove(theap, page);
   gaps_make(page, i);
   _mi_gap_list_enter_page(gaps, _mi_gap_map_at(i));

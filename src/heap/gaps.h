@@ -60,7 +60,10 @@ bool _mi_gaps_next(const mi_page_t* page, size_t* at, size_t* size);
 
 // ---- between enter and leave, by the owner ------------------------------------------------------------------------------
 
-// Makes a page of the theap's queue a gap page, if that is possible.
+// May a page of the theap's queue become a gap page?
+bool _mi_gaps_can_make(const mi_theap_t* theap, mi_page_t* page);
+
+// Makes it one, if that is possible and there is a map for it.
 bool _mi_gaps_make(mi_theap_t* theap, mi_page_t* page);
 
 // Blocks of a class out of gaps; none if no gap fits.

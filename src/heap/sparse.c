@@ -95,9 +95,8 @@ static void sparse_make_of(mi_theap_t* theap, size_t cls, size_t* n, size_t* n_l
   size_t          kept = SPARSE_KEPT + SPARSE_AHEAD * (size_t)theap->classes[cls].n_refills;
   for (mi_page_t* prev; *n > 0 && *n_looks > 0 && page != NULL && queue->count > kept; page = prev, --*n_looks) {
     prev = page->prev;
-    if (!sparse_holds_little(page)) continue;
-    if (_mi_gaps_make(theap, page)) --*n;
-    else if (_mi_gap_map_none_left()) break;
+    if (!sparse_holds_little(page) || !_mi_gaps_can_make(theap, page)) continue;
+    *n = (_mi_gaps_make(theap, page) ? *n - 1 : 0); // 0: there is no map for another page, or no memory for one
   }
   if (*n_looks == 0 && page != NULL) _mi_queue_bring_forward(theap, page);
 }

@@ -10,6 +10,7 @@
 #include "heap/gaps.h"
 #include "heap/heap_stats.h"
 #include "heap/presence.h"
+#include "heap/sparse.h"
 #include "heap/thread.h"
 #include "mimalloc.h"
 #include "support/stat.h"
@@ -234,6 +235,33 @@ static void check_all_maps(void) {
   free_many();
 }
 
+// Without memory for a map one page is tried, not each of the many.
+static void check_refused_maps(void) {
+  static size_t maps[UINT16_MAX];
+  mi_theap_t*   theap = _mi_thread_theap();
+  size_t        n_maps = 0, most = 0;
+  _mi_background_lock(); // as above
+  fill_many(mi_heap_main(), n_many);
+  memset(large, 0, sizeof(large));
+  _mi_prim_fail_nth(1, true);
+  while (n_maps < UINT16_MAX && _mi_gap_map_new(&maps[n_maps])) n_maps++;
+  CHECK(!_mi_gap_map_none_left());
+  _mi_presence_enter(theap);
+  for (size_t i = 0; i < 1000; i++) {
+    _mi_prim_fail_nth(1, true);
+    CHECK(_mi_sparse_take(theap, _mi_size_class_of(8000)).first == NULL);
+    size_t n = _mi_prim_fail_nth(1, true);
+    if (n > most) most = n;
+  }
+  _mi_presence_leave(theap);
+  _mi_prim_fail_nth(0, false);
+  printf("at most %zu requests to the system for one page\n", most);
+  CHECK(most > 0 && most < 100);
+  while (n_maps > 0) _mi_gap_map_free(maps[--n_maps]);
+  _mi_background_unlock();
+  free_many();
+}
+
 int main(void) {
   watchdog(60);
   mi_option_set(mi_option_purge_delay, -1); // no thread of ours that takes back what is idle
@@ -245,6 +273,7 @@ int main(void) {
     else test_skip("how much one call does", "the machine has too little memory");
     check_emptied_by_others();
     check_other_heap();
+    check_refused_maps();
     check_all_maps();
     check_shared();
   }
