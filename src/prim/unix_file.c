@@ -7,13 +7,21 @@
 
 #include "posix_process.h"
 
+static int file_open(const char* path, int flags) {
+  int fd;
+  do {
+    fd = open(path, flags | O_CLOEXEC, 0600);
+  } while (fd < 0 && errno == EINTR);
+  return fd;
+}
+
 // As on Linux never a descriptor of standard input, output or error (linux_file.c).
 static int file_open_new(const char* path) {
   enum { N_STANDARD = STDERR_FILENO + 1 };
   int taken[N_STANDARD], n = 0;
-  while (n < N_STANDARD && (taken[n] = open("/", O_RDONLY | O_CLOEXEC)) >= 0 && taken[n] < N_STANDARD) n++;
+  while (n < N_STANDARD && (taken[n] = file_open("/", O_RDONLY)) >= 0 && taken[n] < N_STANDARD) n++;
   if (n < N_STANDARD && taken[n] >= 0) close(taken[n]);
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  int fd = file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW);
   int err = errno;
   while (n > 0) close(taken[--n]);
   errno = err;
@@ -49,9 +57,10 @@ int _mi_prim_file_write(intptr_t file, const void* data, size_t size) {
   return err;
 }
 
+// EINTR: it is closed all the same, on these systems too.
 int _mi_prim_file_close(intptr_t file) {
   int saved = errno, state = _mi_posix_process_shield();
-  int err = (close((int)file) == 0 ? 0 : errno);
+  int err = (close((int)file) == 0 || errno == EINTR ? 0 : errno);
   _mi_posix_process_unshield(state);
   errno = saved;
   return err;
