@@ -42,31 +42,35 @@ MI_NAMES_PUBLIC int mallopt(int param, int value) mi_attr_noexcept {
   return 0;
 }
 
-static size_t glibc_bytes(mi_live_count_t* count) {
-  int64_t n = mi_load_relaxed(&count->current);
+// Free blocks within pages are not told apart: they count as in use.
+static size_t glibc_in_use(void) {
+  int64_t n =
+      mi_load_relaxed(&_mi_stat_live.page_committed.current) + mi_load_relaxed(&_mi_stat_live.malloc_huge.current);
   return n < 0 ? 0 : (size_t)n;
 }
 
+static size_t glibc_free(void) {
+  return _mi_chunk_purgeable() * MI_SLICE_SIZE;
+}
+
+// All is in the arena, and nothing is mapped apart: so what is in use is `uordblks`, and what the system has given is `arena`, whether a
+// program adds `hblkhd` to them or not.
   #if __GLIBC_PREREQ(2, 33)
 MI_NAMES_PUBLIC struct mallinfo2 mallinfo2(void) mi_attr_noexcept {
   struct mallinfo2 info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  size_t           pages = glibc_bytes(&_mi_stat_live.page_committed);
-  size_t           large = glibc_bytes(&_mi_stat_live.malloc_huge);
-  info.arena = pages;
-  info.hblkhd = large;
-  info.uordblks = pages + large;
-  info.fordblks = _mi_chunk_purgeable() * MI_SLICE_SIZE;
-  info.keepcost = info.fordblks;
+  info.uordblks = glibc_in_use();
+  info.fordblks = info.keepcost = glibc_free();
+  info.arena = info.uordblks + info.fordblks;
   return info;
 }
   #endif
 
 MI_NAMES_PUBLIC struct mallinfo mallinfo(void) mi_attr_noexcept {
   struct mallinfo info = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-  info.arena = (int)glibc_bytes(&_mi_stat_live.page_committed);
-  info.hblkhd = (int)glibc_bytes(&_mi_stat_live.malloc_huge);
-  info.uordblks = info.arena + info.hblkhd;
-  info.fordblks = info.keepcost = (int)(_mi_chunk_purgeable() * MI_SLICE_SIZE);
+  size_t          in_use = glibc_in_use(), free_bytes = glibc_free();
+  info.uordblks = (int)in_use;
+  info.fordblks = info.keepcost = (int)free_bytes;
+  info.arena = (int)(in_use + free_bytes);
   return info;
 }
 

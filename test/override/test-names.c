@@ -228,12 +228,15 @@ static void check_questions(void) {
   for (size_t i = 0; i < n; i++) memset(blocks[i] = malloc(1 * MiB), 0xAB, 1 * MiB);
   struct mallinfo2 with = mallinfo2();
   CHECK_FOR(with.uordblks >= n * MiB, "%zu bytes in use", with.uordblks);
+  CHECK(with.arena == with.uordblks + with.fordblks && with.hblkhd == 0);
   #pragma GCC diagnostic push
   #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   CHECK(mallinfo().uordblks >= (int)(n * MiB));
   #pragma GCC diagnostic pop
   for (size_t i = 0; i < n; i++) free(blocks[i]);
-  size_t before = rss_now();
+  size_t           before = rss_now();
+  struct mallinfo2 without = mallinfo2();
+  CHECK(without.arena == without.uordblks + without.fordblks);
   malloc_trim(0);
   CHECK(mallinfo2().uordblks + n / 2 * MiB < with.uordblks);
   CHECK(!rss_is_meaningful() || rss_now() <= before);
