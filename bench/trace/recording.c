@@ -12,7 +12,6 @@
 #include "trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -47,7 +46,7 @@ typedef struct entry_s {
 } entry_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool     is_on;
+static atomic_bool*    is_on; // false in a child that handlers of fork do not know of
 static settings_t      settings;
 
 static trace_header_t* header; // the file; NULL: there is none
@@ -72,7 +71,7 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 
 static void finish(bool is_limited) {
   if (header == NULL) return;
-  atomic_store(&is_on, false);
+  atomic_store(is_on, false);
   for (uint32_t i = 0; i < header->threads; i++) {
     if (threads[i].chunk != NULL) threads[i].chunk->check = trace_check(threads[i].chunk);
   }
@@ -92,7 +91,7 @@ static void stop(const char* why) {
 
 // strerror allocates where the program has set a locale: the lock is held, so nothing may be recorded then.
 static void stop_for(int error) {
-  atomic_store(&is_on, false);
+  atomic_store(is_on, false);
   stop(strerror(error));
 }
 
@@ -267,7 +266,7 @@ static void record_new(int kind, void* block, size_t size, size_t align) {
   // A block with this address was freed in a way that is not recorded.
   uint32_t stale = entry_take(block);
   if (stale != 0) record_free(stale);
-  if (!atomic_load(&is_on) || !self_number(&number)) return;
+  if (!atomic_load(is_on) || !self_number(&number)) return;
   if (header->slots == TRACE_SLOTS_MAX) {
     stop("there are too many live blocks");
     return;
@@ -285,12 +284,12 @@ static void record_new(int kind, void* block, size_t size, size_t align) {
 // ---- what the calls tell
 
 bool recording_is_on(void) {
-  return atomic_load_explicit(&is_on, memory_order_relaxed);
+  return is_on != NULL && atomic_load_explicit(is_on, memory_order_relaxed);
 }
 
 static bool enter(void) {
   pthread_mutex_lock(&lock);
-  if (atomic_load(&is_on)) return true;
+  if (atomic_load(is_on)) return true;
   pthread_mutex_unlock(&lock);
   return false;
 }
@@ -321,7 +320,7 @@ void recording_resized(uint32_t slot, void* block, size_t size) {
   uint32_t stale = entry_take(block);
   if (stale != 0) record_free(stale);
   uint64_t values[] = {size, slot};
-  if (atomic_load(&is_on) && self_number(&number) && record(number, TRACE_REALLOC, slot, values, 2)) {
+  if (atomic_load(is_on) && self_number(&number) && record(number, TRACE_REALLOC, slot, values, 2)) {
     header->live_bytes -= slots[slot].size_or_next;
     live_add(size);
     slots[slot].size_or_next = size;
@@ -362,7 +361,7 @@ static void begin(bool must_be) {
   last_thread = 0;
   queue_first = queue_last = 0;
   recording_number++;
-  atomic_store(&is_on, true);
+  atomic_store(is_on, true);
 }
 
 static void before_fork(void) {
@@ -376,7 +375,7 @@ static void after_fork_in_parent(void) {
 // The child knows nothing of the blocks that it inherits, and begins anew, in a file of its own if that has another name.
 static void after_fork_in_child(void) {
   if (header != NULL) {
-    atomic_store(&is_on, false);
+    atomic_store(is_on, false);
     memset(threads, 0, header->threads * sizeof(thread_t));
     munmap(header, settings.limit);
     munmap(entries, entries_size * sizeof(entry_t));
@@ -388,11 +387,13 @@ static void after_fork_in_child(void) {
 
 void recording_start(void) {
   if (!settings_read(&settings)) return;
+  is_on = settings_flag();
   pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   begin(true);
 }
 
 __attribute__((destructor)) static void at_exit(void) {
+  if (!recording_is_on()) return;
   pthread_mutex_lock(&lock);
   finish(false);
   pthread_mutex_unlock(&lock);

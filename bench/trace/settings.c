@@ -160,3 +160,12 @@ trace_header_t* settings_create(settings_t* settings, bool must_be) {
   settings_say("%s: %s; process %d is not recorded, and goes on", settings->file, strerror(error), (int)getpid());
   return NULL;
 }
+
+// Kernels before 4.14 keep what is in the page.
+atomic_bool* settings_flag(void) {
+  static atomic_bool kept;
+  void*              page = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return &kept;
+  madvise(page, 1, MADV_WIPEONFORK);
+  return page;
+}

@@ -9,6 +9,7 @@
 #include "trace.h"
 
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -35,3 +36,6 @@ int settings_cut(const settings_t* settings, size_t size);
 
 // Tells the user, without memory from the allocator.
 __attribute__((format(printf, 1, 2))) void settings_say(const char* format, ...);
+
+// A flag that is false, and becomes false in the child of a fork, also of one past the handlers of fork (_Fork, clone).
+atomic_bool* settings_flag(void);

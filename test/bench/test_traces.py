@@ -227,6 +227,12 @@ class Traces(unittest.TestCase):
         self.assertEqual([call[:2] for call in Trace(self.file).own()[0]],
                          [(MALLOC, 3001), (FREE, 0), (MALLOC, 3003), (FREE, 0)])
 
+    def test_fork_past_handlers(self):
+        self.record("past-handlers")
+        self.assertEqual([call[:2] for call in Trace(self.file).own()[0]],
+                         [(MALLOC, 3001), (FREE, 0), (MALLOC, 3003), (FREE, 0)])
+        self.replay_alike()
+
     def test_programs_of_one_process(self):
         self.record("again", file=self.directory / "%p.x")
         first, second = sorted(self.directory.glob("*.x"), key=lambda path: len(path.name))

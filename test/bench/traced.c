@@ -1,16 +1,18 @@
 // A program whose calls test_traces.py knows.  Blocks of its own have 3000 to 3999 bytes; those of the C library have not.
 //
-//   traced calls | threads | fork | quit | unseen | table | many N | again | replaced | removed
+//   traced calls | threads | fork | past-handlers | quit | unseen | table | many N | again | replaced | removed
 #include <fcntl.h>
 #include <locale.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +87,20 @@ static void in_two_processes(void) {
   free(malloc(3003));
 }
 
+// A child that no handler of fork knows of is not recorded.
+static void past_handlers(void) {
+  void* before = malloc(3001);
+  int   status;
+  pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) {
+    free(malloc(3002));
+    exit(0);
+  }
+  free(before);
+  expect(waitpid(child, &status, 0) == child && status == 0);
+  free(malloc(3003));
+}
+
 static void many(long n) {
   void* last = NULL;
   setlocale(LC_ALL, ""); // texts of errors are looked up with memory then
@@ -153,6 +169,7 @@ int main(int argc, char** argv) {
   if (strcmp(what, "calls") == 0) calls();
   else if (strcmp(what, "threads") == 0) threads();
   else if (strcmp(what, "fork") == 0) in_two_processes();
+  else if (strcmp(what, "past-handlers") == 0) past_handlers();
   else if (strcmp(what, "unseen") == 0) unseen();
   else if (strcmp(what, "table") == 0) table();
   else if (strcmp(what, "many") == 0 && argc == 3) many(atol(argv[2]));
