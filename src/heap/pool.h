@@ -43,7 +43,8 @@ void _mi_pool_forget(mi_page_t* page);
 // nobody can find it.  At most *n_max pages, which is reduced by their number: if it is not 0 afterwards, the pool is empty.
 void _mi_pool_hand_over(mi_heap_t* from, void (*change)(mi_heap_t* from, mi_page_t* page), size_t* n_max);
 
-// How many pages are shared; the peak is the sum of the pools' own.
+// How many pages are shared; the peak is the sum of the pools' own.  Neither takes the locks of the pools, as statistics
+// take none elsewhere: a pool that counts at the moment of a reset may keep its total.
 mi_stat_count_t _mi_pool_count(void);
 void            _mi_pool_count_reset(void);
 
