@@ -53,9 +53,9 @@ static void report_fault(const mi_fault_t* fault) {
   uintptr_t   block = (uintptr_t)guard->block;
   bool        is_freed = (mi_load_acquire(&guard->state) == MI_GUARD_FREED);
   bool        is_past = (fault->address >= block + guard->size);
-  bool        is_within = (fault->address >= block && !is_past);
+  bool        is_data = (fault->address - (uintptr_t)guard->data < (uintptr_t)(guard->data_end - guard->data));
   const char* access = report_access(fault->access);
-  if (is_within && !is_freed) return; // not by what we did
+  if (is_data && guard->size > 0 && !is_freed) return; // not by what we did: the program has protected it (GU6)
   if (is_freed) {
     report_line("mimalloc: error: use after free: %s at %p, byte %zd of the freed block %p of %zu bytes\n", access,
                 (void*)fault->address, (ptrdiff_t)(fault->address - block), (void*)block, guard->size);

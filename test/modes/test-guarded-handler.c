@@ -35,6 +35,14 @@ static void fault_guarded(void) {
   sink = guarded_block[16];
 }
 
+// The OS page in which the block ends is protected by the program: what is written there is no overflow that we know of.
+static void fault_protected(void) {
+  const size_t os_page = (size_t)sysconf(_SC_PAGESIZE);
+  guarded_block = (char*)hidden_pointer(mi_malloc_aligned(os_page + 100, os_page));
+  mprotect(guarded_block + os_page, os_page, PROT_READ);
+  guarded_block[os_page + 100] = 1;
+}
+
 static void say(const char* text) {
   if (write(1, text, strlen(text)) < 0) _exit(97);
 }
@@ -120,6 +128,11 @@ static void case_default_foreign(void) {
 static void case_default_guarded(void) {
   switch_on();
   fault_guarded();
+}
+
+static void case_default_protected(void) {
+  switch_on();
+  fault_protected();
 }
 
 static void case_handler_foreign(void) {
@@ -376,6 +389,7 @@ static const case_t cases[] = {
     {"off", &case_off, 0, "no handler", REPORT, true},
     {"default, foreign", &case_default_foreign, SIGSEGV, "", REPORT, false},
     {"default, guarded", &case_default_guarded, SIGSEGV, REPORT ": buffer overflow", "went on", false},
+    {"default, protected", &case_default_protected, SIGSEGV, "", REPORT, false},
     {"handler, foreign", &case_handler_foreign, 0, "handler", REPORT, false},
     {"handler, guarded", &case_handler_guarded, 0, "allocated by thread", "other signal", true},
     {"handler, guarded, is called", &case_handler_guarded, 0, "handler\n", "other signal", false},
