@@ -84,6 +84,12 @@ foreach(name MI_GUARDED MI_MEMORY_TAGGING MI_MIN_ALIGN_8 MI_TRACK_VALGRIND MI_TR
     list(APPEND mi_feature_defines ${name}=1)
   endif()
 endforeach()
+# What finds emulated variables allocates, and the compiler tells nobody that it emulates them.
+get_directory_property(mi_directory_options COMPILE_OPTIONS)
+if("${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS} ${mi_directory_options}" MATCHES "-femulated-tls" AND NOT MI_TLS_MODEL_PTHREADS)
+  message(STATUS "MI_TLS_MODEL_PTHREADS is switched on: with -femulated-tls the first use of a thread-local variable allocates")
+  set(MI_TLS_MODEL_PTHREADS ON)
+endif()
 if(MI_TLS_MODEL_PTHREADS)
   list(APPEND mi_feature_defines MI_LOCAL_BY_KEY=1 MI_NO_IFUNC=1)
 endif()

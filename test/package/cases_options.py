@@ -3,7 +3,8 @@
 import json
 import re
 
-from harness import ROOT, Failure, Skip, case, cmake_configure, expect
+from harness import (OVERRIDDEN, ROOT, UNOPTIMISED, Failure, Skip, case, check_client, cmake_build, cmake_configure,
+                     compile_client, compilers, expect, run)
 
 SHARED, STATIC, OBJECT = "mimalloc", "mimalloc-static", "mimalloc-obj"
 
@@ -161,3 +162,18 @@ def directory_names(ctx):
             ("out-asan", [], "Debug", "OFF"), ("out-valgrind", [], "Debug", "OFF"), ("debug-secure", [], "Release", "ON"),
             ("Secure", ["-DMI_SECURE=OFF"], "Release", "OFF"), ("a-debug", ["-DCMAKE_BUILD_TYPE=Release"], "Release", "OFF")):
         ctx.part(f"{name} {' '.join(options)}", directory, ctx, name, options, build_type, secure)
+
+
+@case("emulated-tls")
+def emulated_tls(ctx):
+    """The library where the compiler is told to emulate thread-local variables, which then allocate."""
+    clang = next((c for c in compilers() if "clang" in c), None)
+    if clang is None:
+        raise Skip("clang is not installed")
+    build, program = ctx.dir / "build", ctx.dir / "client"
+    said = run("cmake", "-S", ROOT, "-B", build, f"-DCMAKE_C_COMPILER={clang}", "-DCMAKE_C_FLAGS=-femulated-tls", "-DMI_BUILD_TESTS=OFF",
+               "-DMI_BUILD_STATIC=OFF", "-DMI_BUILD_OBJECT=OFF", *UNOPTIMISED)
+    expect("MI_TLS_MODEL_PTHREADS is switched on" in said, said)
+    cmake_build(build)
+    compile_client(clang, program, "-DCLIENT_PLAIN", "-femulated-tls")
+    check_client(program, {"version": ctx.numbers[2], **OVERRIDDEN}, env={"LD_PRELOAD": str(build / "libmimalloc.so")})
