@@ -3,7 +3,7 @@ and programs that are not built for it at all."""
 
 import shutil
 
-from harness import (ALONE, OVERRIDDEN, ROOT, Skip, case, check_client, client_source, cmake_build, compile_client,
+from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Skip, case, check_client, client_source, cmake_build, compile_client,
                      compilers, cxx_of, expect, need, run)
 from installs import by_name, installs, prefix_of
 
@@ -99,6 +99,8 @@ LINKS = [
     ("static, -static",          "toplevel",  "C C++", ("-static", "-I{inc}", "-L{lib}", "-lmimalloc")),
     ("static, unmentioned, -static", "toplevel", "C C++", ("-static", *WEAK, "CLIENT", "-L{lib}", "-lmimalloc")),
     ("static, -static-pie",      "toplevel",  "C",     ("-static-pie", "-fPIE", "-I{inc}", "-L{lib}", "-lmimalloc")),
+    ("static, exports listed",   "versioned", "C C++", ("-rdynamic", "-Wl,--version-script={here}/exports.map", "-I{inc}",
+                                                        "{obj}/libmimalloc.a")),
     ("static, level 3",          "level3",    "C",     ("-I{inc}", "{obj}/libmimalloc.a")),
     ("static, without override", "alone",     "C",     ("-I{inc}", "{obj}/libmimalloc.a")),
     ("static, in C++",           "cxx",       "C++",   ("-I{inc}", "{obj}/libmimalloc.a")),
@@ -114,7 +116,8 @@ LINKS = [
 
 def link(ctx, install, compiler, flags):
     prefix = prefix_of(ctx, install)
-    places = {"lib": prefix / install.libdir, "obj": prefix / install.objectdir(ctx), "inc": prefix / install.includedir(ctx)}
+    places = {"lib": prefix / install.libdir, "obj": prefix / install.objectdir(ctx), "inc": prefix / install.includedir(ctx),
+              "here": HERE}
     wanted = install.wanted(ctx)
     if PLAIN in flags:
         wanted = {**wanted, "header": 0}
