@@ -109,5 +109,9 @@ class MimallocConan(ConanFile):
             self.cpp_info.sharedlinkflags = flags
         else:
             self.cpp_info.libs = [name]
+        if target == "mimalloc-static" and self.options.override and self.settings.os in ("Linux", "FreeBSD"):
+            flags = ["-Wl,-u,malloc"]   # for programs that GCC optimises with -flto, as the CMake package has it
+            self.cpp_info.exelinkflags = flags
+            self.cpp_info.sharedlinkflags = flags
         if self.settings.os in ("Linux", "FreeBSD"):
             self.cpp_info.system_libs = ["pthread"]

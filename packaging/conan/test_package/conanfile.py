@@ -29,4 +29,7 @@ class MimallocTestConan(ConanFile):
         if can_run(self):
             options = self.dependencies["mimalloc"].options
             expected = "ours" if options.override else "other"
-            self.run(f"{os.path.join(self.cpp.build.bindir, 'test_package')} {expected}", env="conanrun")
+            for name in ("test_package", "unnamed"):
+                program = os.path.join(self.cpp.build.bindir, name)
+                if name == "test_package" or os.path.exists(program):
+                    self.run(f"{program} {expected}", env="conanrun")
