@@ -40,7 +40,7 @@ void* _mi_life_issue_zero_any(void* p, size_t size, size_t cls, bool is_zero) {
 void* _mi_life_issue_large(void* p, size_t size, bool is_zero) {
   MI_PROBE2(large_malloc, p, size);
   if (MI_FILL_NEW && !is_zero) life_fill_large((char*)p, size);
-  if (MI_PADDING) _mi_padding_write_large(_mi_page_of(p), size);
+  if (MI_PADDING) _mi_padding_write_large(_mi_page_of_made(p), size);
   if (MI_TRACK) {
     mi_track_closed(_mi_page_large_start(_mi_page_of(p)), (size_t)((char*)p - _mi_page_large_start(_mi_page_of(p))));
     mi_track_closed((char*)p + size, _mi_page_large_size(_mi_page_of(p)) - size);

@@ -20,7 +20,7 @@ void* _mi_realloc_copy_to(void* q, void* p, size_t old_size, size_t new_size, bo
   if (mi_unlikely(q == NULL)) return NULL;
   size_t n = mi_min(old_size, new_size);
   if (zero || new_size == 0) {
-    size_t size = _mi_life_size(_mi_page_of(q), q);
+    size_t size = _mi_life_size(_mi_page_of_made(q), q);
     if (zero) memset((char*)q + n, 0, size - n);  // to the end of the block, for when it grows in place
     if (new_size == 0 && size > 0) *(char*)q = 0; // some programs read it
   }

@@ -66,8 +66,8 @@ static bool subregion_map_first(mi_region_t* whole) {
 
 static bool subregion_plan_span(void) {
   mi_region_t* whole = &_mi_region_all[0];
-  uintptr_t    from;
-  size_t       room;
+  uintptr_t    from = 0;
+  size_t       room = 0;
   for (size_t i = 0; _mi_prim_find_empty(i / SUBREGION_TRIES, &from, &room); i++) {
     size_t n = (size_t)mi_min(SUBREGION_SPAN_MAX, room / 2) / MI_CHUNK_SIZE;
     subregion_lay_out(whole, from, n);

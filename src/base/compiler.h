@@ -16,6 +16,7 @@
   #define mi_aligned(n)    __attribute__((aligned(n)))
   #define mi_unused        __attribute__((unused))
   #define mi_prefetch_w(p) __builtin_prefetch((p), 1)
+  #define mi_assume(cond)  ((cond) ? (void)0 : __builtin_unreachable())
 #else
   #define mi_likely(x)   (x)
   #define mi_unlikely(x) (x)
@@ -27,6 +28,7 @@
   #define mi_aligned(n)
   #define mi_unused
   #define mi_prefetch_w(p) ((void)(p))
+  #define mi_assume(cond)  ((void)0)
 #endif
 
 // Of messages, which we format ourselves, the same way on every system.

@@ -296,8 +296,8 @@ void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request) {
 }
 
 void _mi_guard_populate(void* p, size_t size) {
-  if (!_mi_guard_has(p)) return;
-  const mi_guard_t* guard = _mi_page_of(p)->guard;
+  const mi_guard_t* guard = _mi_guard_at(p);
+  if (guard == NULL) return;
   _mi_prim_populate(guard->data, mi_align_up((size_t)((char*)p - guard->data) + size, _mi_prim_os_page_size()));
 }
 

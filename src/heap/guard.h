@@ -64,10 +64,15 @@ typedef struct mi_guard_request_s {
 // heap, size or alignment.
 void* _mi_guard_malloc(mi_heap_t* heap, const mi_guard_request_t* request);
 
-// Is there a guarded block at p?
-static inline bool _mi_guard_has(const void* p) {
+// That of the guarded block at p, NULL if there is none.
+static inline mi_guard_t* _mi_guard_at(const void* p) {
   const mi_page_t* page = _mi_page_of(p);
-  return page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED);
+  bool is_guarded = (page != NULL && _mi_page_kind(page) == MI_PAGE_LARGE && _mi_page_has(page, MI_PAGE_GUARDED));
+  return is_guarded ? page->guard : NULL;
+}
+
+static inline bool _mi_guard_has(const void* p) {
+  return _mi_guard_at(p) != NULL;
 }
 
 // The first `size` bytes of a guarded block at p are about to be written: they are backed at once, not at one fault each.

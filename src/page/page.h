@@ -136,6 +136,13 @@ static mi_always_inline mi_page_t* _mi_page_of(const void* p) {
   return _mi_page_kind(page) == MI_PAGE_NONE ? NULL : page - page->to_first;
 }
 
+// The same for a block that there is, since the caller has just made it.
+static mi_always_inline mi_page_t* _mi_page_of_made(const void* p) {
+  mi_page_t* page = _mi_page_of(p);
+  mi_assume(page != NULL);
+  return page;
+}
+
 // The same for any address.  Where no block is in use, another thread may give back the region and its table (arena/region.h, R1): they
 // stay until _mi_page_look_end, and the caller takes no lock of the arena before that.
 mi_page_t* _mi_page_look(const void* p, bool* is_held);

@@ -122,7 +122,7 @@ static mi_option_t options_row(mi_option_t option) {
 
 // Says so if it does not.
 static bool options_exists(mi_option_t option) {
-  bool exists = ((int)option >= 0 && (int)option < (int)_mi_option_last) || option == mi_option_publish;
+  bool exists = (unsigned)option < (unsigned)_mi_option_last || option == mi_option_publish;
   if (!exists) _mi_message_warning("option %d does not exist.", (int)option);
   return exists;
 }

@@ -194,7 +194,7 @@ SOURCE_FLAGS_LONG = [
         "-DMI_SECURE=4", "-DMI_SECURE=5", "-DMI_PADDING=0", "-DMI_PADDING=1", "-DMI_GUARDED=1", "-DMI_XMALLOC=1",
         "-DMI_SHOW_ERRORS=1", "-DMI_NO_THP=1", "-DMI_DEFAULT_ALLOW_THP=0", "-DMI_MIN_ALIGN_8=1", "-DMI_LIBC_MUSL=1",
         "-DMI_OSX_ZONE=1", "-DMI_OSX_INTERPOSE=1", "-DMI_WIN_DIRECT_TLS=1", "-DMI_SKIP_COLLECT_ON_EXIT=1",
-        "-ftls-model=initial-exec", "-ftls-model=local-dynamic", "-fvisibility=hidden", "-O0", "-O3", "-Os")),
+        "-ftls-model=initial-exec", "-ftls-model=local-dynamic", "-fvisibility=hidden", "-fshort-enums", "-O0", "-O3", "-Os")),
     ("-DNDEBUG", "-DMI_SECURE=4", "-DMI_API_LEVEL=3", *OVERRIDE),
 ]
 
