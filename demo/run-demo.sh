@@ -25,19 +25,29 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
+# Standard output goes to the file $1, standard error to $2.  Status 1 of the program says that the number is a prime.
+measured() {
+  out=$1 err=$2 status=0
+  shift 2
+  "$measure" "$@" "$program" "$number" > "$out" 2> "$err" || status=$?
+  [ "$status" -le 1 ] || { cat "$err" >&2; exit "$status"; }
+}
+
 echo "== $(basename "$program") $number, with mimalloc =="
-"$measure" "$work/ours" "LD_PRELOAD=$library" MIMALLOC_SHOW_STATS=1 "$program" "$number" 2> "$work/stats" | tee "$work/out.ours"
+measured "$work/out.ours" "$work/stats" "$work/ours" "LD_PRELOAD=$library" MIMALLOC_SHOW_STATS=1
+cat "$work/out.ours"
 echo
 cat "$work/stats"
 grep -q 'stats' "$work/stats" || { echo "run-demo.sh: the program ran without mimalloc" >&2; exit 1; }
 echo
 echo "== the same program with the system's malloc =="
-"$measure" "$work/system" "$program" "$number" | tee "$work/out.system"
+measured "$work/out.system" "$work/err.system" "$work/system"
+cat "$work/out.system"
 
 run=1
 while [ "$run" -lt "$runs" ]; do
-  "$measure" "$work/ours" "LD_PRELOAD=$library" "$program" "$number" > "$work/again"
-  "$measure" "$work/system" "$program" "$number" > "$work/again"
+  measured "$work/again" "$work/err.again" "$work/ours" "LD_PRELOAD=$library"
+  measured "$work/again" "$work/err.again" "$work/system"
   run=$((run + 1))
 done
 
