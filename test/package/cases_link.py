@@ -1,6 +1,7 @@
 """Clients that call the compiler: with pkg-config, with plain flags, from the single source, under link-time optimisation;
 and programs that are not built for it at all."""
 
+import shlex
 import shutil
 
 from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Skip, case, check_client, client_source, cmake_build, compile_client,
@@ -22,7 +23,7 @@ def pkg_config(ctx, install):
     libraries = {"LD_LIBRARY_PATH": str(prefix / install.libdir)}
 
     def flags(*options):
-        return run("pkg-config", *options, "--cflags", "--libs", "mimalloc", env=env).split()
+        return shlex.split(run("pkg-config", *options, "--cflags", "--libs", "mimalloc", env=env))
 
     version = run("pkg-config", "--modversion", "mimalloc", env=env).strip()
     expect(version == ctx.version(install.level), f"version {version}")
@@ -39,7 +40,7 @@ def pkg_config_lto(ctx, install):
     """A program that does not name the library and is optimised as a whole: GCC names malloc when the static library was read."""
     prefix = prefix_of(ctx, install)
     env = {"PKG_CONFIG_LIBDIR": str(prefix / install.libdir / "pkgconfig")}
-    flags = run("pkg-config", "--static", "--cflags", "--libs", "mimalloc", env=env).split()
+    flags = shlex.split(run("pkg-config", "--static", "--cflags", "--libs", "mimalloc", env=env))
     program = ctx.dir / "lto-client"
     run(ctx.cc, "-O1", "-flto", "-static", *WEAK, client_source(), *flags, "-o", program, "-ldl")
     check_client(program, {"version": ctx.numbers[install.level], **OVERRIDDEN})
@@ -52,7 +53,7 @@ def pkg_config_in_system_directory(ctx, install):
     env = {"PKG_CONFIG_LIBDIR": f"{libdir}/pkgconfig",
            "PKG_CONFIG_SYSTEM_LIBRARY_PATH": f"{libdir}:{libdir}/pkgconfig/" + "/".join([".."] * libdir_depth(install)) +
                                              f"/{install.libdir}"}
-    flags = run("pkg-config", "--cflags", "--libs", "mimalloc", env=env).split()
+    flags = shlex.split(run("pkg-config", "--cflags", "--libs", "mimalloc", env=env))
     expect(not any(f.startswith("-L") for f in flags), f"the directory is still there: {flags}")
     program = ctx.dir / "system-client"
     compile_client(ctx.cc, program, *flags, "-Wl,-rpath-link," + libdir, f"-B{libdir}")

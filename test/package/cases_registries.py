@@ -4,6 +4,7 @@ reached the case is skipped."""
 import json
 import pathlib
 import re
+import shlex
 import shutil
 
 from harness import (ALONE, HERE, OVERRIDDEN, ROOT, Failure, Skip, case, check_client, cmake_build, cmake_configure,
@@ -85,7 +86,7 @@ def vcpkg(ctx, linkage, features, library, printed):
     target = "mimalloc" if linkage == "dynamic" else "mimalloc-static"
     expect(f"PRIVATE {target})" in usage, usage)
     env = {"PKG_CONFIG_LIBDIR": str(installed / "lib/pkgconfig")}
-    flags = run("pkg-config", *(["--static"] if linkage == "static" else []), "--cflags", "--libs", "mimalloc", env=env).split()
+    flags = shlex.split(run("pkg-config", *(["--static"] if linkage == "static" else []), "--cflags", "--libs", "mimalloc", env=env))
     program = directory / "client"
     compile_client(ctx.cxx, program, *flags, f"-Wl,-rpath,{installed / 'lib'}")
     check_client(program, wanted)
@@ -253,10 +254,12 @@ def nim(ctx, how):
     patched, count = re.subn(r"\bc_(malloc|calloc|realloc|free)\b", r"mi_\1", original)
     expect(count >= 4, "Nim's malloc.nim calls other functions than expected")
     if how == "static":
-        build = f'{{.passC: "-I{ROOT / "include"} {NIM_FLAGS}".}}\n{{.compile: "{ROOT / "src/static.c"}".}}\n'
+        include = shlex.quote(f"-I{ROOT / 'include'}")
+        build = f'{{.passC: "{include} {NIM_FLAGS}".}}\n{{.compile: "{ROOT / "src/static.c"}".}}\n'
     else:
         lib = prefix_of(ctx, by_name(ctx, "alone")) / "lib"
-        build = f'{{.passL: "-L{lib} -lmimalloc -Wl,-rpath,{lib}".}}\n'
+        flags = shlex.join([f"-L{lib}", "-lmimalloc", f"-Wl,-rpath,{lib}"])
+        build = f'{{.passL: "{flags}".}}\n'
     declarations = """proc mi_malloc(size: csize_t): pointer {.importc.}
 proc mi_calloc(count, size: csize_t): pointer {.importc.}
 proc mi_realloc(p: pointer, size: csize_t): pointer {.importc.}
