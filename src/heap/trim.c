@@ -7,9 +7,12 @@
 #include "grow.h"
 #include "queue.h"
 
-// How many bins are looked at each time, and after how many looks in vain a bin is unused (TI1).
+// How many bins are looked at each time, and after how many looks in vain a bin is unused, at least (TI1).
 #define TRIM_BINS   2
 #define TRIM_UNUSED 2
+
+// A class whose bin was filled so many times is used in turn with others (TI3), and not only by a buffer that becomes larger and larger.
+#define TRIM_IN_TURN 4
 
 // TI3
 #define TRIM_WIDE_MIN   MI_MiB
@@ -29,19 +32,32 @@
 // a slow path only when its bins were closed.
 #define TRIM_PAGES 1024
 
-static void trim_bin(mi_theap_t* theap, size_t cls) {
+// A program that uses k wide classes at random wants each of them once in k requests, about, so a bin of which fewer looks see nothing is
+// wanted again soon, if it has been before (TI3).
+static unsigned trim_n_looks(const mi_theap_t* theap, size_t cls) {
+  unsigned n = (unsigned)mi_popcount32(theap->trim.wide_classes) / 2;
+  bool     is_in_turn = (cls >= MI_CLASS_WIDE && theap->classes[cls].n_fills >= TRIM_IN_TURN);
+  return is_in_turn && n > TRIM_UNUSED ? n : TRIM_UNUSED;
+}
+
+// n_looks: after so many in vain it is unused.
+static void trim_bin(mi_theap_t* theap, size_t cls, unsigned n_looks) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
   if (bin->head == NULL || bin->slots > state->slots_seen) {
     state->n_unused = 0;
   }
-  else if (++state->n_unused >= TRIM_UNUSED) {
+  else if (++state->n_unused >= n_looks) {
     _mi_grow_undo(theap, cls);
     bin->limit /= 2;
     _mi_drain_end_class(theap, cls);
     _mi_outbox_return_bin(theap, cls);
   }
   state->slots_seen = bin->slots;
+}
+
+static void trim_bin_any(mi_theap_t* theap, size_t cls) {
+  trim_bin(theap, cls, trim_n_looks(theap, cls));
 }
 
 static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
@@ -51,7 +67,7 @@ static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
 
 void _mi_trim_some(mi_theap_t* theap) {
   size_t first = theap->trim.n_looks++ * TRIM_BINS;
-  for (size_t i = 0; i < TRIM_BINS; i++) trim_bin(theap, (first + i) % MI_CLASS_COUNT);
+  for (size_t i = 0; i < TRIM_BINS; i++) trim_bin_any(theap, (first + i) % MI_CLASS_COUNT);
   trim_drain(theap, &theap->drains[theap->trim.n_looks % MI_DRAINS]);
   _mi_trim_by_round(theap);
   theap->has_trimmed = (theap->trim.n_looks % TRIM_PER_POLL == 0);
@@ -60,7 +76,7 @@ void _mi_trim_some(mi_theap_t* theap) {
 void _mi_trim_grown(mi_theap_t* theap) {
   for (size_t i = 0; i < TRIM_GROWN; i++) {
     size_t cls = theap->trim.next_grown++ % MI_CLASS_COUNT;
-    if (theap->classes[cls].n_grown > 0) trim_bin(theap, cls);
+    if (theap->classes[cls].n_grown > 0) trim_bin_any(theap, cls);
   }
 }
 
@@ -70,8 +86,11 @@ static size_t trim_bin_bytes(const mi_theap_t* theap, size_t cls) {
   return (size_t)(theap->classes[cls].book.total - theap->bins[cls].slots) * _mi_size_class_block(cls);
 }
 
-static void trim_wide_bins(mi_theap_t* theap, uint32_t classes) {
-  for (; classes != 0; classes &= classes - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(classes));
+static void trim_wide_bins(mi_theap_t* theap, uint32_t classes, bool is_peak) {
+  for (; classes != 0; classes &= classes - 1) {
+    size_t cls = MI_CLASS_WIDE + mi_ctz32(classes);
+    trim_bin(theap, cls, is_peak ? TRIM_UNUSED : trim_n_looks(theap, cls));
+  }
 }
 
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
@@ -86,11 +105,11 @@ void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {
   }
   if (n_idle <= mi_max(TRIM_WIDE_MIN, n_held / TRIM_WIDE_SHARE)) return;
   if (n_idle <= (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current) / TRIM_ALL_SHARE) return;
-  trim_wide_bins(theap, classes);
+  trim_wide_bins(theap, classes, false);
 }
 
 void _mi_trim_at_peak(mi_theap_t* theap) {
-  trim_wide_bins(theap, theap->trim.wide_classes);
+  trim_wide_bins(theap, theap->trim.wide_classes, true);
 }
 
 mi_noinline bool _mi_trim_has_part(mi_theap_t* theap, size_t cls, size_t n_threads) {

@@ -13,7 +13,8 @@ extern "C" {
     pub fn mi_subproc_new() -> mi_subproc_id_t;
 
     /// Moves the calling thread into a subprocess.  A thread can be moved once, out of the main subprocess; blocks that it has allocated
-    /// before stay there.  Otherwise the call has no effect, and prints a warning unless the thread is in that subprocess already.
+    /// before stay there.  Otherwise, and without memory for it, the call has no effect, and prints why unless the thread is in that
+    /// subprocess already.
     pub fn mi_subproc_add_current_thread(subproc: mi_subproc_id_t);
 
     /// End a subprocess with all its heaps.  While it has threads, and for [`mi_subproc_delete`](super::mi_subproc_delete) also while it has memory in use, the
