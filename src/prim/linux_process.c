@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "../base/bits.h"
@@ -40,8 +41,19 @@ bool _mi_prim_is_privileged(void) {
   return is_privileged;
 }
 
+// As _mi_posix_process_may_write, but for the handler of faults, which calls nothing of libc.
+static bool prim_may_print(size_t size) {
+  uint64_t limit[2]; // now, at most
+  if (!_mi_posix_process_stderr_is_limited()) return true;
+  long flags = _mi_syscall(SYS_fcntl, STDERR_FILENO, F_GETFL, 0, 0);
+  bool appends = (flags >= 0 && (flags & O_APPEND) != 0);
+  long at = _mi_syscall(SYS_lseek, STDERR_FILENO, 0, appends ? SEEK_END : SEEK_CUR, 0);
+  long err = _mi_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (uintptr_t)limit);
+  return err != 0 || at < 0 || limit[0] >= (uint64_t)at + size;
+}
+
 void _mi_prim_write_stderr(const char* text, size_t length) {
-  while (length > 0 && _mi_posix_process_may_print(length)) {
+  while (length > 0 && prim_may_print(length)) {
     long n = _mi_syscall(SYS_write, STDERR_FILENO, (uintptr_t)text, length, 0);
     if (n == -EINTR) continue;
     if (n <= 0) break;

@@ -125,8 +125,8 @@ void _mi_prim_prepare_stderr(void) {
   errno = saved;
 }
 
-bool _mi_posix_process_may_print(size_t size) {
-  return !mi_load_relaxed(&posix_stderr_is_limited) || _mi_posix_process_may_write(STDERR_FILENO, size);
+bool _mi_posix_process_stderr_is_limited(void) {
+  return mi_load_relaxed(&posix_stderr_is_limited);
 }
 
 int _mi_prim_file_rename(const char* from, const char* to) {

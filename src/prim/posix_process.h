@@ -22,5 +22,5 @@ void _mi_posix_process_unshield(int state);
 // May so much more be written to a file (RLIMIT_FSIZE)?  Writing beyond that would end the process.
 bool _mi_posix_process_may_write(int fd, size_t size);
 
-// The same for standard error, unless it was prepared and is no such file.
-bool _mi_posix_process_may_print(size_t size);
+// Is standard error a file with such a limit?  No unless it was prepared.
+bool _mi_posix_process_stderr_is_limited(void);

@@ -13,9 +13,13 @@
 
 // ---- output ---------------------------------------------------------------------------------------------------------
 
+static bool unix_may_print(size_t size) {
+  return !_mi_posix_process_stderr_is_limited() || _mi_posix_process_may_write(STDERR_FILENO, size);
+}
+
 void _mi_prim_write_stderr(const char* text, size_t length) {
   int saved = errno, state = _mi_posix_process_shield();
-  while (length > 0 && _mi_posix_process_may_print(length)) {
+  while (length > 0 && unix_may_print(length)) {
     ssize_t n = write(STDERR_FILENO, text, length);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
