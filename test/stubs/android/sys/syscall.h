@@ -10,6 +10,9 @@ long syscall(long, ...);
 #define SYS_membarrier         283
 #define SYS_openat             56
 #define SYS_close              57
+#define SYS_fcntl              25
+#define SYS_lseek              62
+#define SYS_prlimit64          261
 #define SYS_read               63
 #define SYS_write              64
 #define SYS_rt_sigaction       134
