@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-enum { n_max = 20000 };
+enum { n_max = 20000, n_other = 12000 };
 
 static void* blocks[n_max];
 
@@ -95,14 +95,14 @@ static void check_once(void) {
   mi_collect(true);
 }
 
-// Pages of another class end it, and the blocks in the bin go to their pages.
+// Pages of another class end it, and the blocks in the bin go to their pages: after ten looks, as all wide classes are used in turn.
 static void check_other_class(size_t n, size_t size) {
   grow(n, size);
-  for (size_t i = 0; i < 4000; i++) blocks[i] = mi_malloc(1024 - MI_PADDING_SIZE);
+  for (size_t i = 0; i < n_other; i++) blocks[i] = mi_malloc(1024 - MI_PADDING_SIZE);
   CHECK_EQ(grown(_mi_theap_default, size), 0);
   CHECK(_mi_theap_default->bins[class_of(size)].head == NULL);
   check_bounds(_mi_theap_default);
-  for (size_t i = 0; i < 4000; i++) mi_free(blocks[i]);
+  for (size_t i = 0; i < n_other; i++) mi_free(blocks[i]);
   mi_collect(true);
 }
 
