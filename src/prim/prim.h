@@ -130,8 +130,8 @@ const char*    _mi_prim_environment_entry(size_t i);
 // once there is an environment.
 bool           _mi_prim_is_privileged(void);
 void           _mi_prim_write_stderr(const char* text, size_t length);
-// At the start of a process that is going to print: if standard error is a file that may not be longer than that (RLIMIT_FSIZE), what
-// follows looks whether it may write, since the attempt would end the process.
+// At the start of a process with an option in its environment.  If the size of files is limited (RLIMIT_FSIZE) and standard error is a
+// regular file, each later write checks first that the file stays within the limit: a write beyond it would end the process.
 mi_cold void   _mi_prim_prepare_stderr(void);
 void           _mi_prim_abort(void);
 // Does the process end, and were its other threads ended wherever they were, with locks held?
