@@ -56,19 +56,19 @@
 extern "C" {
 #endif
 
-/* Sets the limits of the process in bytes; 0: none.  EINVAL if the soft limit is above the hard one: nothing changes then.
-   If more is in use than the hard limit, what is in use stays, and requests that need more memory fail until it is less. */
+/* Sets the limits of the process in bytes; 0: none.  Returns 0, or EINVAL if the soft limit is above the hard one: nothing changes
+   then.  If more is in use than the hard limit, what is in use stays, and requests that need more memory fail until it is less. */
 mi_decl_export int mi_limit_set(size_t hard, size_t soft) mi_attr_noexcept;
 
 /* The limits in force, in bytes; 0: none.  Either pointer may be NULL. */
 mi_decl_export void mi_limit_get(size_t* hard, size_t* soft) mi_attr_noexcept;
 
-/* Bytes that count towards the limits of the process now, whether it has any or not. */
+/* Bytes that count towards the limits of the process now, whether or not it has limits. */
 mi_decl_export size_t mi_limit_used(void) mi_attr_noexcept;
 
-/* The same for a heap that mi_heap_new made.  The main heap has no limits of its own: EINVAL, as for a heap that is not in use.  The
-   memory of a heap counts towards the limits of the process as well.  Threads that resize large blocks of a heap at the same time may
-   together exceed its limit by what they add. */
+/* The same for a heap that the program has made.  The main heap of the main subprocess has no limits of its own: setting them gives
+   EINVAL, as for NULL and for a heap that is not in use, and reading gives 0.  The memory of a heap counts towards the limits of the
+   process as well.  Threads that resize large blocks of a heap at the same time may together exceed its limit by what they add. */
 mi_decl_export int    mi_heap_limit_set(mi_heap_t* heap, size_t hard, size_t soft) mi_attr_noexcept;
 mi_decl_export void   mi_heap_limit_get(mi_heap_t* heap, size_t* hard, size_t* soft) mi_attr_noexcept;
 mi_decl_export size_t mi_heap_limit_used(mi_heap_t* heap) mi_attr_noexcept;

@@ -65,11 +65,11 @@ mi_decl_export int mi_profile_dump(const char* path) mi_attr_noexcept;
 typedef int(mi_cdecl mi_profile_write_fun)(const void* data, size_t size, void* arg);
 mi_decl_export int mi_profile_dump_to(mi_profile_write_fun* write, void* arg) mi_attr_noexcept;
 
-/* Prints the stacks with the most bytes in use, at most n_max (64). `out` as in mi_stats_print_out. */
+/* Prints the stacks with the most bytes in use: n_max of them, but never more than 64. `out` as in mi_stats_print_out. */
 mi_decl_export void mi_profile_print_leaks(size_t n_max, mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 typedef struct mi_profile_info_s {
-  size_t rate;          /* the present rate; 0: no samples are taken */
+  size_t rate;          /* the present rate, in bytes; 0: no samples are taken */
   size_t samples;       /* samples that were taken */
   size_t live;          /* sampled blocks in use that the profile has: at most 65536. If there are more, the rate is doubled, and
                            each second one is left out */

@@ -222,7 +222,7 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_realpath(const char* 
 
 /* ---- extended ---------------------------------------------------------------------------------------------------- */
 
-/* The largest size for the functions with _small in their names: 1 KiB on 64-bit systems. */
+/* The largest size for the functions with _small in their names: 1 KiB on 64-bit systems, 512 bytes on 32-bit ones. */
 #define MI_SMALL_WSIZE_MAX 128
 #define MI_SMALL_SIZE_MAX  (MI_SMALL_WSIZE_MAX * sizeof(void*))
 
@@ -245,8 +245,8 @@ mi_decl_nodiscard mi_decl_export void* mi_reallocn(void* p, size_t count, size_t
 mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
 
 /* Returns how many bytes from p on the program may use: at least the requested size, and exactly that in builds where blocks
-   are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer that was
-   one, or leads into one. */
+   are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer to a
+   block that was freed, or into a block. */
 mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
 
 /* Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.
@@ -286,8 +286,8 @@ mi_decl_nodiscard mi_decl_export void* mi_recalloc(void* p, size_t newcount, siz
    The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
    with mi_free.
 
-   A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-   most sizeof(void*) that is not a power of two is ignored there. */
+   A reallocation keeps the block in place only if it has the requested alignment.  In a reallocation without an offset, an
+   alignment of less than sizeof(void*) that is not a power of two is ignored. */
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned(size_t size, size_t alignment)
   mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void*
@@ -365,7 +365,8 @@ mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new_in_arena(mi_arena_id_t a
    A thread that had the heap as its default heap gets the main heap of its subprocess instead.  Free blocks of the ended heap that
    the thread had ready may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a
    default heap, the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.
-   The main heap is left alone, with a warning.  Both functions take O(pages of the heap + threads that have used it). */
+   A main heap is left alone, with a warning; a heap that is not in use is reported (EINVAL).  Both functions take O(pages of the
+   heap + threads that have used it); in builds that check blocks, mi_heap_destroy also takes O(blocks of the heap). */
 mi_decl_export void mi_heap_delete(mi_heap_t* heap);
 mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
 
@@ -477,7 +478,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_try_new(mi_heap_
    parts back, where the functions with _heap still allocate. */
 mi_decl_export mi_theap_t* mi_heap_theap(mi_heap_t* heap);
 
-/* The calling thread's part of its default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL. */
+/* The calling thread's part of its default heap.  Setting it returns the previous one.  NULL, and a part that belongs to another
+   thread, changes nothing and gives NULL. */
 mi_decl_export mi_theap_t* mi_theap_get_default(void);
 mi_decl_export mi_theap_t* mi_theap_set_default(mi_theap_t* theap);
 
@@ -657,7 +659,8 @@ mi_decl_export bool mi_manage_memory(void* start, size_t size, bool is_committed
                                      mi_arena_id_t* arena_id) mi_attr_noexcept mi_decl_level(mi_manage_memory);
 
 /* Reserve `pages` OS pages of 1 GiB as arenas: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all).  They
-   give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM. */
+   stop after timeout_msecs milliseconds (0: never).  The result is 0 if at least one page was reserved, or if `pages` is 0;
+   otherwise it is ENOMEM.  A warning tells of pages that are missing, and mi_arena_area the size that an arena has. */
 mi_decl_export int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t timeout_msecs)
   mi_attr_noexcept;
 mi_decl_export int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept;
@@ -665,8 +668,8 @@ mi_decl_export int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, s
                                                   mi_arena_id_t* arena_id) mi_attr_noexcept
                                                   mi_decl_level(mi_reserve_huge_os_pages_at_ex);
 
-/* An older function: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  Stores the number of pages that were
-   reserved. */
+/* An older function: mi_reserve_huge_os_pages_interleave over all nodes, with a warning.  max_secs is in seconds.  Stores the number
+   of pages that were reserved in *pages_reserved, which may be NULL. */
 mi_decl_export int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept;
 
 /* Returns the start of an arena, and stores its size in *size, which may be NULL.  NULL and 0 for an arena that does not
@@ -697,13 +700,15 @@ mi_decl_export mi_subproc_id_t mi_subproc_current(void);
 mi_decl_export mi_subproc_id_t mi_subproc_new(void);
 
 /* Moves the calling thread into a subprocess.  A thread can be moved once, out of the main subprocess; blocks that it has allocated
-   before stay there.  Otherwise, and without memory for it, the call has no effect, and prints why unless the thread is in that
-   subprocess already. */
+   before stay there.  A thread that is in that subprocess already stays in it.  A failure changes nothing: without memory it is
+   reported (ENOMEM); a warning is printed if the thread is in another subprocess than the main one, if it is in destructors at its
+   very end, or if the subprocess has ended.  (A new subprocess may get the id of one that has ended.)  mi_subproc_current tells
+   where the thread is. */
 mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 
 /* End a subprocess with all its heaps.  While it has threads, and for mi_subproc_delete also while it has memory in use, the
    call has no effect and prints a warning.  mi_subproc_destroy frees everything in it.  The main subprocess and NULL are
-   ignored.  O(heaps of the subprocess and their pages). */
+   ignored.  O(heaps of the subprocess and their pages, and in builds that check blocks also the blocks that are freed). */
 mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
 mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
 
@@ -722,7 +727,8 @@ mi_decl_export void mi_cdecl mi_process_done(void) mi_attr_noexcept;
 mi_decl_export void mi_thread_init(void) mi_attr_noexcept;
 mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
 
-/* A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks. */
+/* A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks.  It has no
+   effect here: all threads are treated alike. */
 mi_decl_export void mi_thread_set_in_threadpool(void) mi_attr_noexcept;
 
 /* Times are in milliseconds; resident and committed memory are in bytes, page faults are those that needed input.  Any
@@ -840,9 +846,10 @@ mi_decl_export bool mi_unsafe_heap_page_is_under_utilized(mi_heap_t* heap, void*
 
 /* ---- finding errors ---------------------------------------------------------------------------------------------- */
 
-/* Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-   memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
-   from this heap; NULL is the main heap. */
+/* Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max bytes, ends
+   where memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
+   from this heap; NULL is the main heap.  They have no effect if there is no memory for the thread's part of the heap, nor on a
+   part (theap) of another thread. */
 mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed);
 mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max);
 #if MI_API_LEVEL >= 3 || defined(MI_LIBRARY_BUILD)

@@ -7,8 +7,8 @@ extern "C" {
     /// The functions with _at align p + offset instead of p; the offset may be beyond the block.  Blocks of all kinds are freed
     /// with [`mi_free`](super::mi_free).
     ///
-    /// A reallocation keeps the block in place only if it has the requested alignment.  Without an offset, an alignment of at
-    /// most sizeof(void\*) that is not a power of two is ignored there.
+    /// A reallocation keeps the block in place only if it has the requested alignment.  In a reallocation without an offset, an
+    /// alignment of less than sizeof(void\*) that is not a power of two is ignored.
     pub fn mi_malloc_aligned(size: usize, alignment: usize) -> *mut c_void;
 
     /// See [`mi_malloc_aligned`](super::mi_malloc_aligned), with which it is described.

@@ -69,7 +69,8 @@ extern "C" {
     ) -> bool;
 
     /// Reserve `pages` OS pages of 1 GiB as arenas: on one NUMA node (-1: any), or spread over numa_nodes of them (0: all).  They
-    /// give up after timeout_msecs, 0 never.  The result is 0, also for 0 pages, or ENOMEM.
+    /// stop after timeout_msecs milliseconds (0: never).  The result is 0 if at least one page was reserved, or if `pages` is 0;
+    /// otherwise it is ENOMEM.  A warning tells of pages that are missing, and [`mi_arena_area`](super::mi_arena_area) the size that an arena has.
     pub fn mi_reserve_huge_os_pages_interleave(
         pages: usize,
         numa_nodes: usize,
@@ -92,8 +93,8 @@ extern "C" {
         arena_id: *mut mi_arena_id_t,
     ) -> c_int;
 
-    /// An older function: [`mi_reserve_huge_os_pages_interleave`](super::mi_reserve_huge_os_pages_interleave) over all nodes, with a warning.  Stores the number of pages that were
-    /// reserved.
+    /// An older function: [`mi_reserve_huge_os_pages_interleave`](super::mi_reserve_huge_os_pages_interleave) over all nodes, with a warning.  max_secs is in seconds.  Stores the number
+    /// of pages that were reserved in \*pages_reserved, which may be NULL.
     pub fn mi_reserve_huge_os_pages(
         pages: usize,
         max_secs: f64,

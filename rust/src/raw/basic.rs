@@ -56,8 +56,8 @@ extern "C" {
     pub fn mi_reallocf(p: *mut c_void, newsize: usize) -> *mut c_void;
 
     /// Returns how many bytes from p on the program may use: at least the requested size, and exactly that in builds where blocks
-    /// are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer that was
-    /// one, or leads into one.
+    /// are padded.  0 for NULL and for pointers that do not come from this allocator.  Builds that check blocks report a pointer to a
+    /// block that was freed, or into a block.
     pub fn mi_usable_size(p: *const c_void) -> usize;
 
     /// Returns the least usable size of a block that is requested with this size; in builds where blocks are padded, with the padding.

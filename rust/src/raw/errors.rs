@@ -3,9 +3,10 @@
 use super::*;
 
 extern "C" {
-    /// Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max, ends where
-    /// memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
-    /// from this heap; NULL is the main heap.
+    /// Guarded mode: one block in sample_rate (0: none, 1: every block; seed 0: random), of a size between min and max bytes, ends
+    /// where memory is inaccessible.  These settings replace the options guarded_... for blocks that the calling thread allocates
+    /// from this heap; NULL is the main heap.  They have no effect if there is no memory for the thread's part of the heap, nor on a
+    /// part (theap) of another thread.
     pub fn mi_heap_guarded_set_sample_rate(heap: *mut mi_heap_t, sample_rate: usize, seed: usize);
 
     /// See [`mi_heap_guarded_set_sample_rate`](super::mi_heap_guarded_set_sample_rate), with which it is described.

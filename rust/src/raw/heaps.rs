@@ -27,7 +27,8 @@ extern "C" {
     /// A thread that had the heap as its default heap gets the main heap of its subprocess instead.  Free blocks of the ended heap that
     /// the thread had ready may still be handed out to it, and belong to the main heap of the main subprocess.  (While a heap is a
     /// default heap, the C library and others may allocate from it; destroying the heap frees those blocks as well.)  NULL is ignored.
-    /// The main heap is left alone, with a warning.  Both functions take O(pages of the heap + threads that have used it).
+    /// A main heap is left alone, with a warning; a heap that is not in use is reported (EINVAL).  Both functions take O(pages of the
+    /// heap + threads that have used it); in builds that check blocks, [`mi_heap_destroy`](super::mi_heap_destroy) also takes O(blocks of the heap).
     pub fn mi_heap_delete(heap: *mut mi_heap_t);
 
     /// See [`mi_heap_delete`](super::mi_heap_delete), with which it is described.

@@ -16,7 +16,8 @@ extern "C" {
     /// See [`mi_thread_init`](super::mi_thread_init), with which it is described.
     pub fn mi_thread_done();
 
-    /// A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks.
+    /// A hint that the calling thread serves a pool: it may sleep for long, and other threads may free its blocks.  It has no
+    /// effect here: all threads are treated alike.
     pub fn mi_thread_set_in_threadpool();
 
     /// Times are in milliseconds; resident and committed memory are in bytes, page faults are those that needed input.  Any

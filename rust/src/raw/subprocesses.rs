@@ -13,13 +13,15 @@ extern "C" {
     pub fn mi_subproc_new() -> mi_subproc_id_t;
 
     /// Moves the calling thread into a subprocess.  A thread can be moved once, out of the main subprocess; blocks that it has allocated
-    /// before stay there.  Otherwise, and without memory for it, the call has no effect, and prints why unless the thread is in that
-    /// subprocess already.
+    /// before stay there.  A thread that is in that subprocess already stays in it.  A failure changes nothing: without memory it is
+    /// reported (ENOMEM); a warning is printed if the thread is in another subprocess than the main one, if it is in destructors at its
+    /// very end, or if the subprocess has ended.  (A new subprocess may get the id of one that has ended.)  [`mi_subproc_current`](super::mi_subproc_current) tells
+    /// where the thread is.
     pub fn mi_subproc_add_current_thread(subproc: mi_subproc_id_t);
 
     /// End a subprocess with all its heaps.  While it has threads, and for [`mi_subproc_delete`](super::mi_subproc_delete) also while it has memory in use, the
     /// call has no effect and prints a warning.  [`mi_subproc_destroy`](super::mi_subproc_destroy) frees everything in it.  The main subprocess and NULL are
-    /// ignored.  O(heaps of the subprocess and their pages).
+    /// ignored.  O(heaps of the subprocess and their pages, and in builds that check blocks also the blocks that are freed).
     pub fn mi_subproc_delete(subproc: mi_subproc_id_t);
 
     /// See [`mi_subproc_delete`](super::mi_subproc_delete), with which it is described.

@@ -8,7 +8,8 @@ extern "C" {
     /// parts back, where the functions with _heap still allocate.
     pub fn mi_heap_theap(heap: *mut mi_heap_t) -> *mut mi_theap_t;
 
-    /// The calling thread's part of its default heap.  Setting it returns the previous one.  NULL changes nothing and gives NULL.
+    /// The calling thread's part of its default heap.  Setting it returns the previous one.  NULL, and a part that belongs to another
+    /// thread, changes nothing and gives NULL.
     pub fn mi_theap_get_default() -> *mut mi_theap_t;
 
     /// See [`mi_theap_get_default`](super::mi_theap_get_default), with which it is described.
