@@ -123,7 +123,7 @@ mi_cold int    _mi_prim_numa_bind(void* start, size_t size, size_t node, bool on
 
 int64_t        _mi_prim_clock_ms(void);    // monotonic
 int64_t        _mi_prim_cpu_time_ms(void); // of the process, on all processors
-uint64_t       _mi_prim_random(void);      // for placement, not for secrets; never blocks
+uint64_t       _mi_prim_random(void);      // for placement and keys of checks, not for secrets; never blocks
 // The value of environment entry i as "NAME=value", NULL at the end or while the environment is not set up yet.
 const char*    _mi_prim_environment_entry(size_t i);
 // Has the program rights that whoever started it has not, so that its environment is not to be trusted?  May be called
