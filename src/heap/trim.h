@@ -7,8 +7,8 @@
 //      portions, and pages of the other classes that became empty by the frees of other threads.
 // TI3  A thread that makes a page of a wide class looks at the bins of all wide classes, each of which may hold a few blocks.  If they
 //      hold more than 1 MiB, more than a quarter of the pages of those classes, and more than 1/16 of the pages of all threads, the bins
-//      from which nothing was taken in the last looks are emptied.  Two looks suffice, unless the bin was filled four times or more: a program
-//      that uses many wide classes in turn wants it again, so then the number of looks is half that of the wide classes that it uses.
+//      from which nothing was taken in the last looks are emptied.  Two looks suffice, unless the bin was filled four times or more: a
+//      program that uses many wide classes in turn wants it again, so then the number of looks is half that of the wide classes in use.
 //      When the thread makes a page of any class by which the process becomes larger than it ever was (arena/purge_at_peak.h), the bins
 //      are emptied without these bounds, and after two looks: a block in a bin keeps a page of up to 512 KiB.
 // TI4  Before a thread takes a run of more slices than a kept block has at most (kept.h), it empties the bins of its wide classes: a few
