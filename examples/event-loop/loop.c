@@ -1,8 +1,8 @@
 // An embedder with an event loop of its own that returns memory from it, without a thread of the library.
 //
 // Programs that contain the library (object or static), and those with MIMALLOC_BACKGROUND_THREAD=0, have no such thread.  There
-// frees return free memory themselves, except an allowance of 1 to 32 MiB, and what threads hold that sleep stays until another
-// one works.  A loop knows the moment at which the rest should go: before it waits.  It does two things.
+// frees return free memory themselves, except an allowance of 1 to 40 MiB (more if its use went up and down), and what sleeping
+// threads hold stays until another one works.  A loop knows the moment at which the rest should go: before it waits.  It does two things.
 //
 //   heartbeat   every 100 ms while there is work: mi_collect(false).  It empties the caches of this thread, and makes the periodic
 //               rounds that take from threads that sleep.
