@@ -6,8 +6,8 @@
 // BG1  A program with one thread keeps one thread.  The library's thread is started when the program has started a thread of its own, in
 //      that call only (prim/linux_thread.c, LT2): no malloc or free ever starts it.  It ends a few rounds after the program's last other
 //      thread.
-// BG2  If it cannot be started, the start of the program's next thread tries again, and later ones each time after twice as many; until
-//      then slow paths do its work.
+// BG2  If it cannot be started, the start of the program's next thread tries again, and after each further refusal the interval between
+//      tries doubles, counted in threads that the program starts; until a try succeeds slow paths do its work.
 // BG3  The program does not notice it: it has all signals blocked, holds no lock of libc while it runs, has the scheduling of a new
 //      process, and is gone in the child of a fork.  It only waits, and changes the protection and the contents of memory.  These are
 //      system calls that malloc makes too, so a program that forbids others to all its threads keeps working.
