@@ -46,8 +46,12 @@ static bool prim_may_print(size_t size) {
   uint64_t limit[2]; // now, at most
   if (!_mi_posix_process_stderr_is_limited()) return true;
   long flags = _mi_syscall(SYS_fcntl, STDERR_FILENO, F_GETFL, 0, 0);
-  bool appends = (flags >= 0 && (flags & O_APPEND) != 0);
-  long at = _mi_syscall(SYS_lseek, STDERR_FILENO, 0, appends ? SEEK_END : SEEK_CUR, 0);
+  long at = _mi_syscall(SYS_lseek, STDERR_FILENO, 0, SEEK_CUR, 0);
+  if (at >= 0 && flags >= 0 && (flags & O_APPEND) != 0) {
+    long end = _mi_syscall(SYS_lseek, STDERR_FILENO, 0, SEEK_END, 0);
+    _mi_syscall(SYS_lseek, STDERR_FILENO, (uintptr_t)at, SEEK_SET, 0); // the program may read there
+    at = end;
+  }
   long err = _mi_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, (uintptr_t)limit);
   return err != 0 || at < 0 || limit[0] >= (uint64_t)at + size;
 }

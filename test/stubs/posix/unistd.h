@@ -20,6 +20,7 @@ gid_t   getegid(void);
 int     issetugid(void);
 ssize_t readlink(const char*, char*, size_t);
 int     unlink(const char*);
+#define SEEK_SET 0
 #define SEEK_CUR 1
 #define SEEK_END 2
 off_t lseek(int, off_t, int);
