@@ -32,12 +32,22 @@
 // a slow path only when its bins were closed.
 #define TRIM_PAGES 1024
 
+// Was the first block of the bin written all over, as far as three words tell?  Then it is resident.  (Blocks that are filled are,
+// and those with tags cannot be read.)
+static bool trim_is_written(const mi_bin_t* bin, size_t cls) {
+  if (MI_TRACK || MI_FILL || MI_TAGS || bin->head == NULL) return true;
+  const uint64_t* words = (const uint64_t*)(const void*)bin->head;
+  size_t          n = _mi_size_class_block(cls) / sizeof(*words) / 4;
+  return (words[n] != 0) + (words[2 * n] != 0) + (words[3 * n] != 0) >= 2;
+}
+
 // A program that uses k wide classes at random wants each of them once in k requests, about, so a bin of which fewer looks see nothing is
-// wanted again soon, if it has been before (TI3).
+// wanted again soon, if it has been before.  But what is resident might serve others meanwhile (TI3).
 static unsigned trim_n_looks(const mi_theap_t* theap, size_t cls) {
   unsigned n = (unsigned)mi_popcount32(theap->trim.wide_classes) / 2;
   bool     is_in_turn = (cls >= MI_CLASS_WIDE && theap->classes[cls].n_fills >= TRIM_IN_TURN);
-  return is_in_turn && n > TRIM_UNUSED ? n : TRIM_UNUSED;
+  if (!is_in_turn || n <= TRIM_UNUSED || theap->classes[cls].n_unused + 1 < TRIM_UNUSED) return TRIM_UNUSED;
+  return trim_is_written(&theap->bins[cls], cls) ? TRIM_UNUSED : n;
 }
 
 // n_looks: after so many in vain it is unused.

@@ -7,10 +7,11 @@
 //      portions, and pages of the other classes that became empty by the frees of other threads.
 // TI3  A thread that makes a page of a wide class looks at the bins of all wide classes, each of which may hold a few blocks.  If they
 //      hold more than 1 MiB, more than a quarter of the pages of those classes, and more than 1/16 of the pages of all threads, the bins
-//      from which nothing was taken in the last looks are emptied.  Two looks suffice, unless the bin was filled four times or more: a
-//      program that uses many wide classes in turn wants it again, so then the number of looks is half that of the wide classes in use.
-//      When the thread makes a page of any class by which the process becomes larger than it ever was (arena/purge_at_peak.h), the bins
-//      are emptied without these bounds, and after two looks: a block in a bin keeps a page of up to 512 KiB.
+//      from which nothing was taken in the last looks are emptied.  Two looks suffice, unless the bin was filled four times or more, and
+//      its first block was not written all over: a program that uses many wide classes in turn wants it again, and it is hardly
+//      resident, so then the number of looks is half that of the wide classes in use.  When the thread makes a page of any class by which
+//      the process becomes larger than it ever was (arena/purge_at_peak.h), the bins are emptied without these bounds, and after two
+//      looks: a block in a bin keeps a page of up to 512 KiB.
 // TI4  Before a thread takes a run of more slices than a kept block has at most (kept.h), it empties the bins of its wide classes: a few
 //      blocks of each class would keep pages, and whole chunks, from becoming parts of the run.
 // TI5  If there are more than 8 threads, they share 8 MiB for the blocks in bins of wide classes.  When a thread has its part, a bin that
