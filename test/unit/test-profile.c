@@ -197,7 +197,7 @@ static void check_refused_resize(size_t size) {
   size_t usable = mi_usable_size(p);
   _mi_profile_counts(&counts);
   size_t n_samples = counts.n_samples;
-  CHECK(mi_realloc(p, (size_t)PTRDIFF_MAX / 2) == NULL);
+  CHECK(mi_realloc(p, (size_t)PTRDIFF_MAX) == NULL);
   CHECK_EQ(mi_usable_size(p), usable);
   _mi_profile_counts(&counts);
   CHECK_EQ(counts.n_blocks, 1);
