@@ -285,7 +285,7 @@ static void check_use(const char* what, use_t before, bool is_lossless) {
          now.slices, before.slices, now.mappings, before.mappings, now.lost / KiB, before.lost / KiB);
   if (is_lossless) CHECK(now.slices <= before.slices + (MI_HARDENED ? 4096 : 64));
   CHECK(now.mappings <= before.mappings + (is_lossless ? 200 : 600));
-  // Besides, 2 MiB were left in 16 runs at most; in a secure build, where mappings that do not go back are asked for again only with
+  // Besides, 2 MiB were left in nine runs at most; in a secure build, where mappings that do not go back are asked for again only with
   // the next block that moves, up to 13.
   size_t most = (is_lossless ? 8 : MI_HARDENED ? 32 : 16) * MiB;
   // What the library takes for lost keeps its contents here, where the system only says that it has taken it away: up to 46 MiB were seen.
