@@ -35,8 +35,8 @@ static inline mi_theap_t* _mi_thread_for_frees(void) {
 // The subprocess of the calling thread.
 mi_subproc_t* _mi_thread_subproc(void);
 
-// Moves the calling thread into this subprocess.  EBUSY if it was moved out of the main one before or is past its exit, ENOENT if the subprocess has ended,
-// ENOMEM.
+// Moves the calling thread into this subprocess.  EBUSY if it was moved out of the main one before or is past its exit, ENOENT if the
+// subprocess has ended, ENOMEM.
 int _mi_thread_join(mi_subproc_t* subproc);
 
 // Releases everything that the calling thread has.  `is_exit`: this is the last such call for the thread.

@@ -35,7 +35,7 @@
 // Was the first block of the bin written all over, as far as three words tell?  Then it is resident.  (Blocks that are filled are,
 // and those with tags cannot be read.)
 static bool trim_is_written(const mi_bin_t* bin, size_t cls) {
-  if (MI_TRACK || MI_FILL || MI_TAGS || bin->head == NULL) return true;
+  if (MI_TRACK || MI_FILL || MI_TAGS) return true;
   const uint64_t* words = (const uint64_t*)(const void*)bin->head;
   size_t          n = _mi_size_class_block(cls) / sizeof(*words) / 4;
   return (words[n] != 0) + (words[2 * n] != 0) + (words[3 * n] != 0) >= 2;
@@ -43,31 +43,26 @@ static bool trim_is_written(const mi_bin_t* bin, size_t cls) {
 
 // A program that uses k wide classes at random wants each of them once in k requests, about, so a bin of which fewer looks see nothing is
 // wanted again soon, if it has been before.  But what is resident might serve others meanwhile (TI3).
-static unsigned trim_n_looks(const mi_theap_t* theap, size_t cls) {
-  unsigned n = (unsigned)mi_popcount32(theap->trim.wide_classes) / 2;
-  bool     is_in_turn = (cls >= MI_CLASS_WIDE && theap->classes[cls].n_fills >= TRIM_IN_TURN);
-  if (!is_in_turn || n <= TRIM_UNUSED || theap->classes[cls].n_unused + 1 < TRIM_UNUSED) return TRIM_UNUSED;
-  return trim_is_written(&theap->bins[cls], cls) ? TRIM_UNUSED : n;
+static bool trim_waits(const mi_theap_t* theap, size_t cls) {
+  const mi_class_state_t* state = &theap->classes[cls];
+  bool                    is_in_turn = (cls >= MI_CLASS_WIDE && state->n_fills >= TRIM_IN_TURN);
+  bool                    is_early = (state->n_unused < mi_popcount32(theap->trim.wide_classes) / 2);
+  return is_in_turn && is_early && !trim_is_written(&theap->bins[cls], cls);
 }
 
-// n_looks: after so many in vain it is unused.
-static void trim_bin(mi_theap_t* theap, size_t cls, unsigned n_looks) {
+static void trim_bin(mi_theap_t* theap, size_t cls, bool is_peak) {
   mi_bin_t*         bin = &theap->bins[cls];
   mi_class_state_t* state = &theap->classes[cls];
   if (bin->head == NULL || bin->slots > state->slots_seen) {
     state->n_unused = 0;
   }
-  else if (++state->n_unused >= n_looks) {
+  else if (++state->n_unused >= TRIM_UNUSED && (is_peak || !trim_waits(theap, cls))) {
     _mi_grow_undo(theap, cls);
     bin->limit /= 2;
     _mi_drain_end_class(theap, cls);
     _mi_outbox_return_bin(theap, cls);
   }
   state->slots_seen = bin->slots;
-}
-
-static void trim_bin_any(mi_theap_t* theap, size_t cls) {
-  trim_bin(theap, cls, trim_n_looks(theap, cls));
 }
 
 static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
@@ -77,7 +72,7 @@ static void trim_drain(mi_theap_t* theap, mi_drain_t* drain) {
 
 void _mi_trim_some(mi_theap_t* theap) {
   size_t first = theap->trim.n_looks++ * TRIM_BINS;
-  for (size_t i = 0; i < TRIM_BINS; i++) trim_bin_any(theap, (first + i) % MI_CLASS_COUNT);
+  for (size_t i = 0; i < TRIM_BINS; i++) trim_bin(theap, (first + i) % MI_CLASS_COUNT, false);
   trim_drain(theap, &theap->drains[theap->trim.n_looks % MI_DRAINS]);
   _mi_trim_by_round(theap);
   theap->has_trimmed = (theap->trim.n_looks % TRIM_PER_POLL == 0);
@@ -86,7 +81,7 @@ void _mi_trim_some(mi_theap_t* theap) {
 void _mi_trim_grown(mi_theap_t* theap) {
   for (size_t i = 0; i < TRIM_GROWN; i++) {
     size_t cls = theap->trim.next_grown++ % MI_CLASS_COUNT;
-    if (theap->classes[cls].n_grown > 0) trim_bin_any(theap, cls);
+    if (theap->classes[cls].n_grown > 0) trim_bin(theap, cls, false);
   }
 }
 
@@ -97,10 +92,7 @@ static size_t trim_bin_bytes(const mi_theap_t* theap, size_t cls) {
 }
 
 static void trim_wide_bins(mi_theap_t* theap, uint32_t classes, bool is_peak) {
-  for (; classes != 0; classes &= classes - 1) {
-    size_t cls = MI_CLASS_WIDE + mi_ctz32(classes);
-    trim_bin(theap, cls, is_peak ? TRIM_UNUSED : trim_n_looks(theap, cls));
-  }
+  for (; classes != 0; classes &= classes - 1) trim_bin(theap, MI_CLASS_WIDE + mi_ctz32(classes), is_peak);
 }
 
 void _mi_trim_wide(mi_theap_t* theap, size_t for_cls) {

@@ -94,6 +94,11 @@ size_t _mi_prim_address_space_limit(void) {
   return known ? (size_t)limit.rlim_cur : SIZE_MAX;
 }
 
+// Is the size of files limited?
+static bool posix_file_limit(struct rlimit* limit) {
+  return getrlimit(RLIMIT_FSIZE, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
+}
+
 // Where the next byte goes.
 static uint64_t posix_position(int fd) {
   struct stat file;
@@ -106,8 +111,7 @@ static uint64_t posix_position(int fd) {
 bool _mi_posix_process_may_write(int fd, size_t size) {
   struct rlimit limit;
   int           saved = errno;
-  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
-  bool          may = !is_limited || (uint64_t)limit.rlim_cur >= posix_position(fd) + size;
+  bool          may = !posix_file_limit(&limit) || (uint64_t)limit.rlim_cur >= posix_position(fd) + size;
   errno = saved;
   return may;
 }
@@ -119,8 +123,7 @@ void _mi_prim_prepare_stderr(void) {
   struct rlimit limit;
   struct stat   file;
   int           saved = errno;
-  bool          is_limited = (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY);
-  if (is_limited && fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode))
+  if (posix_file_limit(&limit) && fstat(STDERR_FILENO, &file) == 0 && S_ISREG(file.st_mode))
     mi_store_relaxed(&posix_stderr_is_limited, true);
   errno = saved;
 }
