@@ -59,3 +59,7 @@ void _mi_recur_freed(size_t size) {
 bool _mi_recur_takes_slices(size_t size) {
   return _mi_recur_may() && _mi_recur_holds(&recur_blocks, size, _mi_prim_clock_ms());
 }
+
+size_t _mi_recur_largest(void) {
+  return mi_load_relaxed(&recur_blocks.largest);
+}

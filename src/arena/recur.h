@@ -8,7 +8,7 @@
 //      Each MiB of such requests lengthens a hold by 10 ms, up to four seconds from now (RC2, RC4).
 // CA2  During the hold blocks over 32 MiB take slices if they are at most twice as large as the largest of those that were freed.  (A
 //      table that is larger than all before may stay for long, and grows best with a mapping of its own.)  A block in slices that grows
-//      past 32 MiB stays in slices if as much memory waits as it grows by.
+//      past 32 MiB stays in slices if as much memory waits as it grows by, or if it is as large then as the largest of those.
 // CA3  A block in slices that was not written all over goes back when it is freed, as if it had a mapping, and the program may have left
 //      parts of it without access.
 // CA4  No such block takes slices in secure builds, in which freed memory is gone at once; nor if no memory may wait, nor under a limit of
@@ -32,10 +32,11 @@ void _mi_recur_note(mi_recur_t* recur, size_t size, int64_t now);
 // A block is requested.  Is there a hold for it?
 bool _mi_recur_holds(mi_recur_t* recur, size_t size, int64_t now);
 
-// The same for the blocks of the process.  CA4: may any take slices?
-bool _mi_recur_may(void);
-void _mi_recur_freed(size_t size);
-bool _mi_recur_takes_slices(size_t size);
+// The same for the blocks of the process.  CA4: may any take slices?  CA2: the largest that was freed.
+bool   _mi_recur_may(void);
+void   _mi_recur_freed(size_t size);
+bool   _mi_recur_takes_slices(size_t size);
+size_t _mi_recur_largest(void);
 
 // Before the first block.
 void _mi_recur_init(void);

@@ -195,12 +195,16 @@ static mi_page_t* resize_new_moved(mi_page_t* page, size_t n) {
   return _mi_page_new_mapped(descriptor, n, 0);
 }
 
+// A recurring block: what is new costs least in a mapping, and grows best there, but serves no other block when it is freed.
+static bool resize_may_stay(const mi_page_t* page, size_t n) {
+  return _mi_chunk_purgeable() >= n - page->n_slices || n * MI_SLICE_SIZE >= _mi_recur_largest();
+}
+
 // The block gets a mapping of its own.  NULL when it cannot have one, or comes again.
 static void* resize_move_out(mi_page_t* page, size_t n) {
   bool is_plain = (_mi_page_large_block(page) == _mi_page_start(page) && !_mi_region_is_arena(_mi_page_region(page)));
   if (!is_plain || !_mi_large_wants_mapping(n, 1, _mi_heap_arena_of(page))) return NULL;
-  // If enough waits for that: what is new costs least in a mapping.
-  if (_mi_recur_takes_slices(n * MI_SLICE_SIZE) && _mi_chunk_purgeable() >= n - page->n_slices) return NULL;
+  if (_mi_recur_takes_slices(n * MI_SLICE_SIZE) && resize_may_stay(page, n)) return NULL;
   mi_page_t* moved = resize_new_moved(page, n);
   if (moved == NULL) return NULL;
   _mi_large_add(NULL, page, moved); // it has its heap link, so this does not fail
