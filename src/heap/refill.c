@@ -21,7 +21,7 @@
 #define REFILL_HUGE_FROM  4
 #define REFILL_HUGE_SHARE (2 * MI_MiB)
 
-// A page of several slices is filled only if the program fills its blocks (page/written.h).  Below this many bytes of pages that is not
+// A page of several slices is also to be filled by the program, block by block (page/written.h).  Below this many bytes of pages that is not
 // looked at, because there are no huge-page chunks yet (arena/place.c).
 #define REFILL_HUGE_BYTES (4 * MI_MiB)
 
@@ -51,11 +51,10 @@ static mi_chain_t refill_from_page(mi_theap_t* theap, mi_page_t* page, bool* is_
 
 static bool refill_will_fill(mi_theap_t* theap, size_t cls) {
   size_t n = theap->classes[cls].n_pages, committed = (size_t)mi_load_relaxed(&_mi_stat_live.page_committed.current);
-  if (cls >= MI_CLASS_SEVERAL)
-    return n >= REFILL_HUGE_FROM && committed >= REFILL_HUGE_BYTES && _mi_written_is(&theap->written, cls);
   size_t n_threads = mi_max((size_t)1, (size_t)mi_load_relaxed(&_mi_stat_live.threads.current));
   size_t n_more = (n == 0 || MI_HARDENED ? 0 : committed / n_threads / REFILL_HUGE_SHARE);
-  return n + n_more >= REFILL_HUGE_FROM;
+  if (n + n_more < REFILL_HUGE_FROM) return false;
+  return cls < MI_CLASS_SEVERAL || (committed >= REFILL_HUGE_BYTES && _mi_written_is(&theap->written, cls));
 }
 
 static mi_page_t* refill_make_page(mi_theap_t* theap, size_t cls) {

@@ -37,9 +37,10 @@ static bool written_is(uintptr_t page, size_t cls) {
 bool _mi_written_is(mi_written_t* written, size_t cls) {
   if (MI_TRACK || MI_HARDENED) return false;
   mi_written_class_t* of = &written->classes[cls - MI_CLASS_SEVERAL];
-  if (of->before == 0) return false;
+  uint32_t            at = (of->before != 0 ? of->before : of->last);
+  if (at == 0) return false;
   bool is_looked_at = (of->n_thin < WRITTEN_PATIENCE || of->n_thin % WRITTEN_PERIOD == 0);
-  bool is = (is_looked_at && _mi_region_may_be_huge() && written_is((uintptr_t)of->before << MI_SLICE_SHIFT, cls));
+  bool is = (is_looked_at && _mi_region_may_be_huge() && written_is((uintptr_t)at << MI_SLICE_SHIFT, cls));
   of->n_thin = (is ? 0 : of->n_thin + 1);
   return is;
 }

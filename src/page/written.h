@@ -4,9 +4,9 @@
 // buffers of which little is used, and a huge page has memory for all of them.  So the class's own blocks are looked at while the program
 // has them.
 //
-// WN1  A look is at the page before the last of those that the theap made of memory which read as zero: its contents were written by the
-//      program, and its last block was handed out a while ago.  (Each theap looks for itself: other threads may use blocks of the class
-//      in another way.)
+// WN1  A look is at the page before the last of those that the theap made of memory which read as zero, or the last if there is one only:
+//      its contents were written by the program, and most of its blocks, or all, were handed out a while ago.  (Each theap looks for
+//      itself: other threads may use blocks of the class in another way.)
 // WN2  The class is written all over if, of 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word
 //      and three others.  A word that cannot be read counts as zero, and so do all on a system that cannot be asked
 //      (_mi_prim_is_written).  Nothing is looked at where memory does not ask for huge pages.

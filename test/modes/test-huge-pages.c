@@ -173,6 +173,22 @@ static void check_medium(void) {
   free_medium(n_thin);
 }
 
+// So do blocks of many sizes, of each of which there are few pages.
+static void check_medium_mixed(void) {
+  rng_t  r = rng_make(1);
+  size_t n = 0, bytes = 0;
+  for (; n < n_thin && bytes < 32 * MiB; n++) {
+    size_t size = 10000 + rng_below(&r, n % 2 == 0 ? 40000 : 190000);
+    medium[n] = (char*)mi_malloc(size);
+    if (medium[n] != NULL) memset(medium[n], 0xAB, size);
+    bytes += size;
+  }
+  long huge = huge_kib();
+  printf("32 MiB of blocks of 10 to 200 KB: %ld KiB of huge pages\n", huge);
+  if (!MI_TRACK && !MI_HARDENED && rss_is_meaningful() && system_gives_huge_pages()) CHECK(huge >= 24 * 1024);
+  free_medium(n);
+}
+
 // Makes huge pages of those around these addresses, as an idle system does where they are asked for; how many times it did.
 static size_t collapse(char** blocks, size_t n, size_t step) {
   size_t n_collapsed = 0;
@@ -278,6 +294,7 @@ int main(int argc, char** argv) {
   check_huge();
   mi_option_set(mi_option_allow_thp, 1);
   check_medium();
+  check_medium_mixed();
   check_process_setting();
   check_large_heap();
   return check_result();

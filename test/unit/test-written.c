@@ -1,6 +1,6 @@
 // Proves: whether a word of the program's memory is written is told without reading it, whatever access it has; the pages of a class are
 // taken for filled if its blocks are written all over, and not if little of them is used; it is the page before the last of zeros that
-// tells (written.h).
+// tells, or the only one (written.h).
 #include <sys/mman.h>
 
 #include "../check.h"
@@ -116,6 +116,20 @@ static void check_which(void) {
   CHECK_EQ(n_filled(1), 0);
 }
 
+// WN1: a class with one page.
+static void check_only(void) {
+  static mi_written_t other;
+  mi_written_t*       before = written;
+  const mi_page_t*    page = _mi_page_of(blocks[0]);
+  written = &other;
+  _mi_written_note(written, page, true);
+  write_page(0, size / page_size);
+  CHECK_EQ(n_filled(2), 2);
+  write_page(0, 1);
+  CHECK_EQ(n_filled(2), 0);
+  written = before;
+}
+
 // Those whose pages have several slices are looked at.
 static void check_classes(void) {
   for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
@@ -142,6 +156,7 @@ int main(int argc, char** argv) {
   check_contents();
   check_empty();
   check_which();
+  check_only();
   for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
   return check_result();
 }
