@@ -93,14 +93,14 @@ static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind
   return kind == MI_CHUNK_MIXED ? _mi_chunk_find_long(region, n) : SIZE_MAX;
 }
 
-// The same in wholly free chunks; opens new ones.  Arenas have an end, so there a run begins in what is left of the chunk
-// before; in our own regions that is left for blocks to grow into.
+// The same in wholly free chunks; opens new ones.  Arenas have an end, and the rest of a huge page is resident, so there a run begins in
+// what is left of the chunk before; in other regions of our own that is left for blocks to grow into.
 static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (mi_unlikely(region->n_missing > 0)) _mi_part_open(region, MI_CHUNK_SLICES);
   size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
   if (i == SIZE_MAX) return SIZE_MAX;
   size_t n_before = 0;
-  if (mi_unlikely(region->origin != MI_REGION_OWN) && kind == MI_CHUNK_MIXED && i > 0) {
+  if (mi_unlikely(region->origin != MI_REGION_OWN || region->is_huge) && kind == MI_CHUNK_MIXED && i > 0) {
     const mi_chunk_t* before = &region->chunks[i - 1];
     if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones32(before->free_bits);
   }
@@ -174,6 +174,12 @@ static bool place_try_backed(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
     if (is_backed && place_try(region, n, 1, kind, true, run)) return true;
   }
   return false;
+}
+
+// Will all of n slices be written, within a chunk?
+static bool place_is_filled(size_t n, size_t align, mi_request_t request) {
+  if (request == MI_REQUEST_DENSE) return n <= MI_CHUNK_SLICES && align == 1;
+  return request == MI_REQUEST_HUGE || request == MI_REQUEST_MEDIUM_HUGE;
 }
 
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
@@ -290,9 +296,8 @@ void _mi_place_own(size_t n, size_t align, mi_request_t request, mi_run_t* run) 
     place_try_grown(n, align, request, run);
     return;
   }
-  bool            is_filled = (request == MI_REQUEST_HUGE || request == MI_REQUEST_MEDIUM_HUGE);
   mi_chunk_kind_t kind = place_kind(request, false);
-  if (is_filled && place_try_huge(n, place_kind(request, true), kind, run)) return;
+  if (place_is_filled(n, align, request) && place_try_huge(n, place_kind(request, true), kind, run)) return;
   if (n > MI_CHUNK_SLICES && align == 1 && request != MI_REQUEST_THIN && place_try_large(n, request, run)) return;
   // A block that has grown, or may, needs room behind it.
   bool may_break = (request == MI_REQUEST_MIXED && n <= MI_CHUNK_SLICES && align == 1);

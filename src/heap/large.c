@@ -37,10 +37,19 @@ void* _mi_large_map(size_t n, size_t align) {
   return any ? _mi_mapped_new(n * MI_SLICE_SIZE, align) : NULL;
 }
 
+// What this thread knows about blocks of n slices (page/written.h, WN5).  NULL: of others it knows nothing.
+static mi_written_t* large_written(size_t n) {
+  bool        is_looked_at = (n * MI_SLICE_SIZE >= MI_WRITTEN_BLOCK_MIN && n * MI_SLICE_SIZE < MI_DENSE_MIN);
+  mi_theap_t* theap = (is_looked_at ? _mi_theap_backing() : NULL);
+  return theap != NULL ? &theap->written : NULL;
+}
+
 // What a block of n slices is going to be.
 static mi_request_t large_request(size_t n, bool zero) {
   size_t size = n * MI_SLICE_SIZE;
   if (zero && _mi_dense_is_thin(size)) return MI_REQUEST_THIN;
+  mi_written_t* written = large_written(n);
+  if (written != NULL) return _mi_written_block_is(written) ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
   return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
 }
 
@@ -187,7 +196,9 @@ static mi_page_t* large_new(size_t n, size_t align, size_t arena, size_t offset,
   if (run.region == NULL) return NULL;
   _mi_purge_at_peak();
   if (zero && !run.is_zero) _mi_large_clear(&run);
-  mi_page_t* page = _mi_page_new_large(run, offset, 0);
+  mi_page_t*    page = _mi_page_new_large(run, offset, 0);
+  mi_written_t* written = (run.is_zero ? large_written(n) : NULL);
+  if (written != NULL) _mi_written_note_block(written, _mi_page_start(page), n * MI_SLICE_SIZE);
   if (zero && n * MI_SLICE_SIZE >= MI_THIN_MIN) _mi_page_set(page, MI_PAGE_ZEROED);
   return page;
 }

@@ -1,4 +1,4 @@
-// Are the blocks of a class written all over?  Then its next pages ask for huge pages.  Layer: page.
+// Are the blocks of a class, or large blocks, written all over?  Then the next ones ask for huge pages.  Layer: page.
 //
 // A page of several slices that fills takes up to 128 page faults, and none in a huge page.  But blocks of more than two OS pages may be
 // buffers of which little is used, and a huge page has memory for all of them.  So the class's own blocks are looked at while the program
@@ -13,7 +13,11 @@
 // WN3  After four looks in a row that found less, the theap looks only for each sixteenth page: a look takes 3 us.
 // WN4  The page may have been given back meanwhile, and its memory may be another page's, or not be there.  Then the answer is a guess;
 //      nothing is written, and the system can read there without a fault.
-// WN5  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
+// WN5  Large blocks of 512 KiB to 4 MiB are looked at in the same way, those of all sizes together, each in 8 places: the one before the
+//      last that was made of memory which read as zero, once.  (Those above are looked at when they are freed, dense.h; these are kept, and
+//      a program that only grows frees none.)  After a block that holds less, four must be written all over before one asks again: where
+//      both kinds are mixed at random, one block in 12 is sparse and asks, at most.
+// WN6  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
 #pragma once
 
 #include "page.h"
@@ -23,9 +27,20 @@ typedef struct mi_written_class_s {
   uint32_t n_thin;       // so many looks in a row found less
 } mi_written_class_t;
 
+#define MI_WRITTEN_BLOCK_MIN (512 * MI_KiB) // WN5
+
+typedef struct mi_written_blocks_s {
+  uintptr_t last, before;           // where the blocks begin; 0: there is none
+  size_t    last_size, before_size; // in bytes
+  uint32_t  n_thin;                 // so many looks in a row found less
+  uint32_t  n_owed;                 // so many must be written all over before one asks
+  bool      is_seen, asks;          // `before` was looked at, and what came of it
+} mi_written_blocks_t;
+
 // What a theap knows; its thread only.
 typedef struct mi_written_s {
-  mi_written_class_t classes[MI_CLASS_COUNT - MI_CLASS_SEVERAL];
+  mi_written_class_t  classes[MI_CLASS_COUNT - MI_CLASS_SEVERAL];
+  mi_written_blocks_t blocks;
 } mi_written_t;
 
 // A page was made for a class; is_zero: of memory that read as zero.
@@ -39,3 +54,15 @@ static inline void _mi_written_note(mi_written_t* written, const mi_page_t* page
 
 // A page of several slices is about to be made: is it going to be filled?
 bool _mi_written_is(mi_written_t* written, size_t cls);
+
+// The same for large blocks (WN5).
+static inline void _mi_written_note_block(mi_written_t* written, const void* start, size_t size) {
+  mi_written_blocks_t* of = &written->blocks;
+  of->before = of->last;
+  of->before_size = of->last_size;
+  of->last = (uintptr_t)start;
+  of->last_size = size;
+  of->is_seen = false;
+}
+
+bool _mi_written_block_is(mi_written_t* written);

@@ -189,6 +189,31 @@ static void check_medium_mixed(void) {
   free_medium(n);
 }
 
+// And so do large blocks, unless little of them is used.
+static void check_large(void) {
+  enum { n = 64 };
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), before = rss_now(), bytes = 0;
+  long   huge_before = huge_kib();
+  for (size_t i = 0; i < n; i++) {
+    size_t size = 600 * KiB + i * 37 % 64 * 16 * KiB;
+    medium[i] = (char*)mi_malloc(size);
+    if (medium[i] != NULL) memset(medium[i], 0xAB, size);
+    bytes += size;
+  }
+  long huge = huge_kib() - huge_before;
+  printf("%zu MiB of blocks of 0.6 to 1.6 MB: %ld KiB of huge pages\n", bytes / MiB, huge);
+  if (!MI_TRACK && !MI_HARDENED && rss_is_meaningful() && system_gives_huge_pages()) CHECK(huge >= 40 * 1024);
+  CHECK(rss_within("with these", minus(rss_now(), before), bytes + n * 64 * KiB + 8 * MiB));
+  for (size_t i = n; i < 2 * n; i++) {
+    medium[i] = (char*)mi_malloc(MiB);
+    if (medium[i] != NULL) memset(medium[i], 0xAB, page);
+  }
+  if (!MI_FILL && !MI_FILL_NEW)
+    CHECK(rss_within("with 64 MiB of blocks of which little is used", minus(rss_now(), before),
+                     bytes + n * 64 * KiB + 16 * MiB));
+  free_medium(2 * n);
+}
+
 // Makes huge pages of those around these addresses, as an idle system does where they are asked for; how many times it did.
 static size_t collapse(char** blocks, size_t n, size_t step) {
   size_t n_collapsed = 0;
@@ -295,6 +320,7 @@ int main(int argc, char** argv) {
   mi_option_set(mi_option_allow_thp, 1);
   check_medium();
   check_medium_mixed();
+  check_large();
   check_process_setting();
   check_large_heap();
   return check_result();

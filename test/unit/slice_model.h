@@ -272,8 +272,9 @@ static size_t map_first(size_t n, mi_chunk_kind_t kind) {
   size_t chunk = map_first_free((n + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES);
   if (chunk == SIZE_MAX) return map_anywhere(n);
   size_t slice = chunk * MI_CHUNK_SLICES;
-  // In an arena a run begins where the one before it ended.
-  if (!is_bounded || kind != MI_CHUNK_MIXED || chunk == 0 || map_kind_of(chunk - 1) != MI_CHUNK_MIXED) return slice;
+  // In an arena, or in huge pages, a run begins where the one before it ended.
+  bool   is_packed = (is_bounded || region == &_mi_region_all[MI_REGION_HUGE]);
+  if (!is_packed || kind != MI_CHUNK_MIXED || chunk == 0 || map_kind_of(chunk - 1) != MI_CHUNK_MIXED) return slice;
   while (!map_used[slice - 1]) slice--;
   return slice;
 }

@@ -1,6 +1,6 @@
 // Proves: whether a word of the program's memory is written is told without reading it, whatever access it has; the pages of a class are
 // taken for filled if its blocks are written all over, and not if little of them is used; it is the page before the last of zeros that
-// tells, or the only one (written.h).
+// tells, or the only one; and the same for large blocks (written.h).
 #include <sys/mman.h>
 
 #include "../check.h"
@@ -130,6 +130,49 @@ static void check_only(void) {
   written = before;
 }
 
+// WN5: of two blocks the first is looked at, once, and after one that holds less four must be written all over.
+static mi_written_t others;
+
+static bool next_asks(const void* block) {
+  _mi_written_note_block(&others, block, MI_WRITTEN_BLOCK_MIN);
+  _mi_written_note_block(&others, NULL, MI_WRITTEN_BLOCK_MIN);
+  return _mi_written_block_is(&others);
+}
+
+static size_t n_asking(const void* block, size_t n) {
+  size_t n_yes = 0;
+  for (size_t i = 0; i < n; i++) n_yes += next_asks(block);
+  return n_yes;
+}
+
+static void write_block(uint8_t* p, size_t n) {
+  memset(p, 0, MI_WRITTEN_BLOCK_MIN);
+  for (size_t i = 0; i < n; i++) p[i * page_size] = 1;
+}
+
+static void check_blocks(void) {
+  size_t   all = MI_WRITTEN_BLOCK_MIN / page_size;
+  uint8_t* p = (uint8_t*)mmap(NULL, MI_WRITTEN_BLOCK_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  CHECK(p != MAP_FAILED && !_mi_written_block_is(&others));
+  write_block(p, all);
+  _mi_written_note_block(&others, p, MI_WRITTEN_BLOCK_MIN);
+  CHECK(!_mi_written_block_is(&others));
+  CHECK_EQ(n_asking(p, 8), 8);
+  write_block(p, all / 2);
+  CHECK(_mi_written_block_is(&others));
+  CHECK_EQ(n_asking(p, 1), 0);
+  write_block(p, all);
+  CHECK(!_mi_written_block_is(&others));
+  CHECK_EQ(n_asking(p, 3), 0);
+  CHECK_EQ(n_asking(p, 2), 2);
+  write_block(p, 1);
+  CHECK_EQ(n_asking(p, 4), 0);
+  write_block(p, all); // now only each sixteenth is looked at (WN3)
+  CHECK_EQ(n_asking(p, 12 + 3), 0);
+  CHECK_EQ(n_asking(p, 1), 1);
+  munmap(p, MI_WRITTEN_BLOCK_MIN);
+}
+
 // Those whose pages have several slices are looked at.
 static void check_classes(void) {
   for (size_t i = 0; i < MI_CLASS_COUNT; i++) {
@@ -157,6 +200,7 @@ int main(int argc, char** argv) {
   check_empty();
   check_which();
   check_only();
+  check_blocks();
   for (size_t i = 0; i < n_blocks; i++) mi_free(blocks[i]);
   return check_result();
 }
