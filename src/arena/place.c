@@ -183,10 +183,12 @@ static bool place_is_filled(size_t n, size_t align, mi_request_t request) {
 }
 
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
-// already comes first.  `kind` is that of a chunk in a huge-page region, `plain` that of one in another.
+// already comes first, for pages also what is free in other chunks of pages; in chunks of large blocks that is seldom backed.  `kind` is
+// that of a chunk in a huge-page region, `plain` that of one in another.
 static bool place_try_huge(size_t n, mi_chunk_kind_t kind, mi_chunk_kind_t plain, mi_run_t* run) {
   if (_mi_region_all[0].n_used < PLACE_HUGE_FROM || !_mi_region_may_be_huge()) return false;
-  return place_try_each(true, n, 1, kind, false, run) || place_try_each(false, n, 1, plain, false, run) ||
+  return place_try_each(true, n, 1, kind, false, run) ||
+         (plain != MI_CHUNK_MIXED && place_try_each(false, n, 1, plain, false, run)) ||
          place_try_backed(n, plain, run) ||
          (_mi_limit_has_room(MI_CHUNK_SIZE) &&
           (place_try_each(true, n, 1, kind, true, run) || place_try_added(true, n, 1, kind, run)));
@@ -194,7 +196,7 @@ static bool place_try_huge(size_t n, mi_chunk_kind_t kind, mi_chunk_kind_t plain
 
 typedef struct place_choice_s {
   mi_region_t* region; // NULL: none yet
-  size_t       chunk, n_backed;
+  size_t       slice, n_backed;
 } place_choice_t;
 
 size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size_t look, size_t n_slices,
@@ -235,26 +237,36 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
     size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
     if (i != SIZE_MAX) i = _mi_place_most_backed(region, i, n_chunks, look, n, &n_backed);
     if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, place_n_behind(region, i, n));
-    if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i, n_backed};
+    if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i * MI_CHUNK_SLICES, n_backed};
+  }
+}
+
+// The same in chunks that are in use: the first run there, whatever is backed.
+static void place_choose_used(bool is_huge, size_t n, place_choice_t* choice) {
+  for (mi_region_t* region = &_mi_region_all[is_huge]; region != NULL && choice->region == NULL;
+       region = region->next) {
+    size_t slice = place_find_used(region, n, MI_CHUNK_MIXED);
+    if (slice != SIZE_MAX) *choice = (place_choice_t){region, slice, _mi_place_n_backed(region, slice, n)};
   }
 }
 
 // Blocks of more than a chunk.  What is there already comes first: it costs no page fault, and leaves the peak of memory as it is
-// (docs/decisions/051).
-// Then huge pages for what is going to be dense, but in a small process only for very large blocks; other blocks take them only where
-// more than half is there.
+// (docs/decisions/051).  If half of a run is not backed, that where most is comes first, be it in chunks in use or in free ones.  Then huge
+// pages for what is going to be dense, but in a small process only for very large blocks; others take them where more than half is there.
 static bool place_try_large(size_t n, mi_request_t request, mi_run_t* run) {
-  bool is_small = (_mi_region_all[0].n_used < PLACE_HUGE_FROM && n <= PLACE_LARGE);
-  bool is_dense = (request == MI_REQUEST_DENSE && !is_small && _mi_region_may_be_huge());
-  if (place_try_each(is_dense, n, 1, MI_CHUNK_MIXED, false, run)) return true;
-  // It needs room behind it more than memory that is backed.
-  size_t         look = (request == MI_REQUEST_GROWN ? 0 : PLACE_LOOK);
+  bool           is_small = (_mi_region_all[0].n_used < PLACE_HUGE_FROM && n <= PLACE_LARGE);
+  bool           is_dense = (request == MI_REQUEST_DENSE && !is_small && _mi_region_may_be_huge());
   place_choice_t choice = {NULL, 0, 0};
-  place_choose(is_dense, n, look, &choice);
-  if (!is_dense) choice.n_backed = mi_max(choice.n_backed, n / 2);
-  place_choose(!is_dense, n, look, &choice);
+  place_choose_used(is_dense, n, &choice);
+  if (choice.n_backed <= n / 2) {
+    // A block that has grown needs room behind it more than memory that is backed.
+    size_t look = (request == MI_REQUEST_GROWN ? 0 : PLACE_LOOK);
+    place_choose(is_dense, n, look, &choice);
+    if (!is_dense) choice.n_backed = mi_max(choice.n_backed, n / 2);
+    place_choose(!is_dense, n, look, &choice);
+  }
   if (choice.region != NULL) {
-    place_take_run(choice.region, choice.chunk * MI_CHUNK_SLICES, n, 1, MI_CHUNK_MIXED, run);
+    place_take_run(choice.region, choice.slice, n, 1, MI_CHUNK_MIXED, run);
     return true;
   }
   return is_dense && _mi_limit_has_room(n * MI_SLICE_SIZE + MI_CHUNK_SIZE) &&

@@ -138,13 +138,15 @@ static void* resize_remap(mi_page_t* page, size_t n, bool zero) {
     return NULL;
   if (_mi_page_large_block(page) != _mi_page_start(page)) return NULL;
   _mi_lost_retry();
-  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only.  A heap with a limit was asked
-  // for n.
-  size_t   n_more = (_mi_limit_is_set(&_mi_heap_of(page)->limit) ? 0 : n / 8);
-  size_t   arena = _mi_heap_arena_of(page);
-  size_t   size = n_old * MI_SLICE_SIZE;
-  mi_run_t run = _mi_slices_alloc_moved(n + n_more, 1, MI_REQUEST_GROWN, arena, size);
-  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, MI_REQUEST_GROWN, arena, size);
+  // What is moved is likely to grow again: an eighth more makes that cheap, and is address space only, or a part of a huge page.  A heap
+  // with a limit was asked for n.
+  size_t       n_more = (_mi_limit_is_set(&_mi_heap_of(page)->limit) ? 0 : n / 8);
+  size_t       arena = _mi_heap_arena_of(page);
+  size_t       size = n_old * MI_SLICE_SIZE;
+  // What is dense stays among huge pages: elsewhere its memory would be missing there.
+  mi_request_t request = (_mi_page_region(page)->is_huge ? MI_REQUEST_DENSE : MI_REQUEST_GROWN);
+  mi_run_t     run = _mi_slices_alloc_moved(n + n_more, 1, request, arena, size);
+  if (run.region == NULL) run = _mi_slices_alloc_moved(n, 1, request, arena, size);
   if (run.region == NULL) return NULL;
   if (zero && !run.is_zero) {
     mi_run_t tail = {run.region, run.slice + n_old, run.n_slices - n_old, false};

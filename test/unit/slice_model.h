@@ -313,7 +313,7 @@ static size_t map_most_backed(size_t needed) {
 }
 
 // A run of any length is in the least that suffices within a chunk or across a border, or in a longer one, or is new; if it is longer
-// than a chunk, that is where most is backed, unless a region is asked for.
+// than a chunk, that is where most is backed, unless a region is asked for, or half of a run in chunks that are in use is.
 static void check_mixed(mi_run_t run, size_t needed, size_t align) {
   size_t chunk = run.slice / MI_CHUNK_SLICES;
   size_t fullest = (needed <= MI_CHUNK_SLICES ? map_fullest(MI_CHUNK_MIXED, needed, MI_CHUNK_BY_FREE) : 0);
@@ -322,7 +322,11 @@ static void check_mixed(mi_run_t run, size_t needed, size_t align) {
   size_t first = (most_backed != SIZE_MAX ? most_backed : align_slice(map_first(needed, MI_CHUNK_MIXED), align));
   bool   is_new = (run.slice == first);
   if (fullest > 0) CHECK(map_reach(chunk) == fullest || (align > 1 && chunk > 0 && map_reach(chunk - 1) == fullest));
-  else if (map_has_long(needed)) CHECK(map_is_in_long(chunk, needed));
+  else if (most_backed != SIZE_MAX && run.slice != most_backed) {
+    size_t n_dirty = map_n_dirty(run.slice, needed);
+    CHECK(map_is_in_long(chunk, needed) && (n_dirty > needed / 2 || n_dirty >= map_n_dirty(most_backed, needed)));
+  }
+  else if (map_has_long(needed) && most_backed == SIZE_MAX) CHECK(map_is_in_long(chunk, needed));
   else CHECK(is_new || (needed > MI_CHUNK_SLICES && needed <= 2 * MI_CHUNK_SLICES && map_is_in_long(chunk, needed)));
 }
 
