@@ -30,8 +30,9 @@ static void check_extend(void) {
   mi_collect(true);
 }
 
-// To a place that was written to before, copied or by the system.
+// To a place that was written to before, copied or by the system.  (Without huge pages, for which a barrier would go elsewhere.)
 static void check_move(size_t size) {
+  mi_option_set(mi_option_allow_thp, 0);
   uint8_t* written = (uint8_t*)mi_malloc(30 * MiB);
   uint8_t* p = (uint8_t*)mi_malloc(size);
   void*    barrier = mi_malloc(600 * KiB);
@@ -46,6 +47,7 @@ static void check_move(size_t size) {
   mi_free(barrier);
   mi_free(q);
   mi_collect(true);
+  mi_option_set(mi_option_allow_thp, 1);
 }
 
 // A block that the system has moved gives back what it does not need any more, with its memory, unless the system refuses.
