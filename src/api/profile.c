@@ -28,6 +28,13 @@ static mi_atomic(int64_t)  profile_started_ms;
 
 // ---- the switch -----------------------------------------------------------------------------------------------------
 
+// Threads that switch at the same time may tell the sampler in another order: each repeats it until what it told is what holds.
+static void profile_switch(size_t mean) {
+  _mi_profile_set_mean(mean);
+  do _mi_sampler_set_mean(mean = _mi_profile_mean());
+  while (mean != _mi_profile_mean());
+}
+
 int mi_profile_start(size_t rate) mi_attr_noexcept {
   if (rate == 0) rate = (size_t)_mi_option_get_fast(mi_option_profile_rate);
   if (rate == 0) rate = PROFILE_RATE_DEFAULT;
@@ -35,15 +42,12 @@ int mi_profile_start(size_t rate) mi_attr_noexcept {
   if (err != 0) return err;
   int64_t none = 0;
   mi_cas_strong(&profile_started_ms, &none, _mi_prim_clock_ms() | 1, relaxed, relaxed);
-  rate = mi_min(rate, PROFILE_RATE_MAX);
-  _mi_profile_set_mean(rate);
-  _mi_sampler_set_mean(rate);
+  profile_switch(mi_min(rate, PROFILE_RATE_MAX));
   return 0;
 }
 
 void mi_profile_stop(void) mi_attr_noexcept {
-  _mi_sampler_set_mean(0);
-  _mi_profile_set_mean(0);
+  profile_switch(0);
 }
 
 void mi_profile_get_info(mi_profile_info_t* info) mi_attr_noexcept {

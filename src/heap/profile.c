@@ -277,6 +277,13 @@ void _mi_profile_set_mean(size_t mean) {
   _mi_profile_unlock();
 }
 
+size_t _mi_profile_mean(void) {
+  _mi_profile_lock();
+  size_t mean = profile_counts.mean;
+  _mi_profile_unlock();
+  return mean;
+}
+
 void _mi_profile_counts(mi_profile_counts_t* counts) {
   bool is_locked = _mi_lock_look(&profile_lock); // else the numbers of no single moment have to do
   *counts = profile_counts;

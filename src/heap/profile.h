@@ -70,6 +70,7 @@ void _mi_profile_put_back(mi_page_t* page, const mi_profile_block_t* block);
 
 void     _mi_profile_counts(mi_profile_counts_t* counts);
 void     _mi_profile_set_mean(size_t mean);
+size_t   _mi_profile_mean(void);
 uint32_t _mi_profile_n_stacks(void);
 uint32_t _mi_profile_n_addresses(void);
 

@@ -1,9 +1,11 @@
 // Proves: the heap profile estimates what was allocated and what is in use, by stack, within statistical bounds, whatever the
 // pattern: temporary blocks between ones that stay, threads, large blocks, realloc, heaps that end, forks.  It can be switched and
-// written at any time; blocks are as usable as without it; what it takes of memory is bounded.
+// written at any time, by several threads at once; blocks are as usable as without it; what it takes of memory is bounded.
 #include "../check.h"
 #include <mimalloc-profile.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include "base/mode.h"
@@ -389,6 +391,48 @@ static void check_switch(void) {
   CHECK_EQ(mi_profile_start(rate), 0);
 }
 
+// Whatever order two threads switch it in, it does what it says that it does.
+enum { n_races = 30000 };
+static atomic_int race, n_stopped;
+
+// The two are to begin at the same time.
+static void wait_for(atomic_int* number, int wanted) {
+  for (unsigned n = 1; atomic_load(number) < wanted; n++) {
+    if (n % 4096 == 0) sched_yield();
+  }
+}
+
+static void* stop_in_races(void* arg) {
+  (void)arg;
+  for (int i = 1; i <= n_races; i++) {
+    wait_for(&race, i);
+    mi_profile_stop();
+    atomic_store(&n_stopped, i);
+  }
+  return NULL;
+}
+
+static void check_races(void) {
+  pthread_t         thread;
+  mi_profile_info_t before_it, info;
+  int               n_wrong = 0;
+  CHECK_EQ(pthread_create(&thread, NULL, &stop_in_races, NULL), 0);
+  double end = now_seconds() + 2;
+  for (int i = 1; i <= n_races && now_seconds() < end; i++) {
+    atomic_store(&race, i);
+    mi_profile_start(rate);
+    wait_for(&n_stopped, i);
+    mi_profile_get_info(&before_it);
+    mi_free(mi_malloc(64 * MiB)); // always sampled
+    mi_profile_get_info(&info);
+    n_wrong += ((info.samples > before_it.samples) != (info.rate > 0));
+  }
+  atomic_store(&race, n_races); // no more waiting
+  pthread_join(thread, NULL);
+  CHECK_EQ(n_wrong, 0);
+  CHECK_EQ(mi_profile_start(rate), 0);
+}
+
 static int mi_cdecl refuse_part(const void* data, size_t size, void* arg) {
   (void)data, (void)size, (void)arg;
   errno = EPIPE;
@@ -444,6 +488,7 @@ int main(void) {
   check_usable();
   if (!TEST_TSAN) check_fork();
   check_switch();
+  check_races();
   check_errors();
   check_growing(NULL);
   check_growing_shared();
