@@ -149,7 +149,7 @@ static void write_named(uint64_t number, const char* name) {
 
 static uint64_t write_count(mi_atomic(int64_t)* sum, unsigned places) {
   int64_t n = mi_load_relaxed(sum);
-  return n <= 0 ? 0 : ((uint64_t)n + (((uint64_t)1 << places) >> 1)) >> places;
+  return n <= 0 ? 0 : (uint64_t)n >> places;
 }
 
 static void write_sample(mi_profile_stack_t* stack, bool is_other) {
@@ -158,10 +158,11 @@ static void write_sample(mi_profile_stack_t* stack, bool is_other) {
   const uint32_t* frames = _mi_profile_frames(stack);
   size_t          n = stack->n_frames;
   for (size_t i = 0; i < n; i++) locations[i] = (uint64_t)frames[i] + 1;
-  values[0] = write_count(&stack->n_allocated, 0);
-  values[1] = write_count(&stack->allocated, 0);
+  // What is in use comes first, and is not rounded up: it is never more than what was allocated.
   values[2] = write_count(&stack->n_live, MI_PROFILE_PLACES);
   values[3] = write_count(&stack->live, 0);
+  values[0] = write_count(&stack->n_allocated, 0);
+  values[1] = write_count(&stack->allocated, 0);
   _mi_pprof_message(&write_message);
   _mi_pprof_packed(&write_message, 1, locations, n == 0 ? 1 : n);
   _mi_pprof_packed(&write_message, 2, values, 4);

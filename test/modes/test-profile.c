@@ -90,6 +90,8 @@ static void add_sample(sums_t* sums, const uint8_t* at, const uint8_t* end, cons
       if (field == 2 && k < 4) values[k++] = number;
     }
   }
+  CHECK_FOR(values[2] <= values[0] && values[3] <= values[1], "%llu blocks in use of %llu",
+            (unsigned long long)values[2], (unsigned long long)values[0]);
   bool is_it = (start == NULL);
   for (size_t i = 0; i < n; i++) {
     uint64_t address = numbers[i] < n_locations_max ? locations[numbers[i]] : 0;
