@@ -31,7 +31,8 @@
    the allocator's own data; free memory that is still backed.  These do not: memory that the program has provided as an arena; OS pages
    of 2 MiB or 1 GiB that the system had set aside; the table of pages (1/1000 of the memory that it describes); and memory that does
    not come from this allocator, such as code, stacks, files and mappings of the program.  Pages and large blocks of a
-   heap count towards the limits of that heap.
+   heap count towards the limits of that heap.  A block that is guarded, or sampled by the heap profile, has a page of its own, so it
+   counts as 64 KiB or more.
 
    A large block that is resized counts twice while it is copied; on Linux blocks of more than 32 MiB move without a copy.
 

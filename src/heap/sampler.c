@@ -22,6 +22,9 @@
 #define SAMPLER_TIME_SHARE 400
 #define SAMPLER_COST_MAX   1000000 // ns; what took longer was waiting for a processor
 
+// Guarded blocks that are in use take no more than this part of a limit on memory (arena/limit.h): each counts as a slice or more.
+#define SAMPLER_LIMIT_SHARE 16
+
 // Of blocks that are not precise, if not all blocks are guarded.
 #define SAMPLER_BEFORE_PERCENT 25
 
@@ -345,6 +348,11 @@ static bool sampler_is_time(const mi_sampler_t* s) {
   return _mi_prim_clock_ns() >= s->not_before_ns;
 }
 
+static bool sampler_has_room(void) {
+  size_t least = mi_load_relaxed(&_mi_limit_process.least);
+  return least == MI_LIMIT_NONE || _mi_guard_count(MI_GUARD_LIVE) < least / SAMPLER_LIMIT_SHARE / MI_SLICE_SIZE;
+}
+
 // Other events are no reason to make a sampler, which asks the system for a random number: a process may have shut that out.
 unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   if (MI_TRACK || theap == NULL) return 0; // the tool watches every block
@@ -353,7 +361,7 @@ unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
   sampler_settle(theap, s);
   unsigned due = sampler_charge(s, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size));
-  if ((due & MI_SAMPLER_GUARD) != 0 && !sampler_is_time(s)) due &= ~(unsigned)MI_SAMPLER_GUARD;
+  if ((due & MI_SAMPLER_GUARD) != 0 && !(sampler_has_room() && sampler_is_time(s))) due &= ~(unsigned)MI_SAMPLER_GUARD;
   return due;
 }
 

@@ -4,7 +4,7 @@
 // thread.
 //
 //   pattern                               live blocks, of the limit (asserted)
-//   one size                              0.90
+//   one size                              0.90, with guarded blocks among them 0.85
 //   large blocks                          0.85
 //   one size in holes of another          0.85
 //   mixed sizes                           0.70, after random frees 0.65
@@ -87,6 +87,14 @@ static void check_pattern(const char* what, uint64_t seed, next_size_t* next_siz
   live += fill(&rng, next_size, &n);
   check_bounds("  the same after random frees", live, share - 0.05);
   free_all(&n);
+}
+
+// Guarded blocks, which are the less dense, leave nearly all of it to others.
+static void check_guarded(uint64_t seed) {
+  long rate = mi_option_get(mi_option_guarded_sample_rate);
+  mi_option_set(mi_option_guarded_sample_rate, 1);
+  check_pattern("48 bytes, guarded as far as they may be", seed, &size_48, 0.85);
+  mi_option_set(mi_option_guarded_sample_rate, rate);
 }
 
 // Half of the memory is freed, a run of blocks at a time, and taken in another size.
@@ -365,6 +373,7 @@ int main(int argc, char** argv) {
   check_pattern("mixed up to 32 KiB", seed, &size_mixed, 0.70);
   check_pattern("large blocks", seed, &size_large, 0.85);
   check_pattern("1000 bytes", seed, &size_1000, 0.90);
+  check_guarded(seed);
   check_holes("30 KiB in holes of 48 bytes", seed, &size_48, &size_30k, MiB, 0.85);
   check_holes("large in holes of 1000 bytes", seed, &size_1000, &size_large, 16 * MiB, 0.85);
   check_holes("mixed in holes of large blocks", seed, &size_large, &size_mixed, 4 * MiB, 0.70);
