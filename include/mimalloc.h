@@ -254,8 +254,8 @@ mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_no
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
 /* Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
-   use also returns to the system.  Never needed for correctness.  O(pages of the thread); with `force` also O(free memory of
-   the process that has not returned to the system yet). */
+   use also returns to the system, except what other threads keep for their next requests.  Never needed for correctness.
+   O(pages of the thread); with `force` also O(free memory of the process that has not returned to the system yet). */
 mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
 
 /* An older function.  As mi_collect(true), but stops when the process holds at most `target` bytes for its blocks, including
@@ -886,6 +886,10 @@ mi_decl_export void mi_leaks_print_out(mi_output_fun* out, void* arg) mi_attr_no
    Options with "no effect here" exist for programs that set them, and verbose output names those that are set.  They tune
    parts that this allocator does not have, or are for other systems (os_tag, retry_on_oom).  Memory that a thread does not
    use returns after some time (generic_collect), and at exit the system reclaims all memory (destroy_on_exit).
+
+   purge_delay times arena_purge_mult counts while the program works and the library has a thread: what was free for so long goes
+   back.  When all threads are idle, all that is free goes back at once; and without the library's thread each free gives back what
+   exceeds an allowance; however long the delay is.  -1 prevents both.
 
    The columns: the number at level 2 and at level 3, the meaning, and the default.  If there are two defaults, the second is
    that of level 3.  show_errors is 1 in debug builds, arena_reserve 131072 on 32-bit systems. */
