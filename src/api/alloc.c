@@ -11,6 +11,7 @@
 
 #include <errno.h>
 
+#include "../arena/arena.h"
 #include "../arena/window.h"
 #include "../base/probe.h"
 #include "../heap/warm.h"
@@ -216,10 +217,17 @@ static void* alloc_after_warm(const mi_alloc_t* a) {
   return alloc_try_in_window(a);
 }
 
+// Constructors of other libraries may allocate before ours has reserved the memory that is all they may have.
+static void* alloc_after_reserving(const mi_alloc_t* a) {
+  bool has_options = (!_mi_option_is_absent() && _mi_prim_environment_entry(0) != NULL);
+  return has_options && _mi_arena_init_once() ? alloc_try_in_window(a) : NULL;
+}
+
 // After a failure: what the library holds itself may be what is missing.
 static mi_cold void* alloc_again(mi_alloc_t a) {
   if (a.size > PTRDIFF_MAX) return _mi_alloc_failed(a.size);
-  void* p = (MI_PRIM_VIRTUAL ? NULL : alloc_after_warm(&a));
+  void* p = alloc_after_reserving(&a);
+  if (p == NULL && !MI_PRIM_VIRTUAL) p = alloc_after_warm(&a);
   if (p != NULL) return p;
   mi_collect(true);
   p = alloc_limited(&a);

@@ -53,7 +53,7 @@ void mi_process_init(void) mi_attr_noexcept {
     _mi_message_print(1, "process init\n");
   }
   _mi_limits_read_options();
-  _mi_arena_init_options();
+  _mi_arena_init_once();
   _mi_trace_init();
   _mi_profile_begin();
   if (_mi_option_get_fast(mi_option_memory_tagging) != 0 && !_mi_prim_has_tags) {

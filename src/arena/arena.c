@@ -258,6 +258,13 @@ void _mi_arena_init_options(void) {
                     _mi_option_get_fast(mi_option_allow_large_os_pages) != 0, false, &arena);
 }
 
+bool _mi_arena_init_once(void) {
+  static mi_atomic(bool) is_done;
+  if (mi_load_relaxed(&is_done) || mi_exchange_acq_rel(&is_done, true)) return false;
+  _mi_arena_init_options();
+  return true;
+}
+
 // ---- looking at regions ---------------------------------------------------------------------------------------------
 
 bool _mi_arena_get_info(size_t index, mi_arena_info_t* info) {

@@ -38,9 +38,11 @@ mi_cold bool _mi_arena_exists(size_t arena);
 // What to ask _mi_slices_alloc for in order to get memory of a node first; node < 0: MI_ARENA_ANY.
 mi_cold size_t _mi_arena_near(int node);
 
-// Does what the options about reserving say; once, when the process starts.  Nothing if none is set, unless the build has
-// chosen a default.
+// Does what the options about reserving say.  Nothing if none is set, unless the build has chosen a default.
 mi_cold void _mi_arena_init_options(void);
+
+// The same, once: when the process starts, or for the first request that is refused before.  False: not now.
+mi_cold bool _mi_arena_init_once(void);
 
 #if defined(MI_DEFAULT_RESERVE_OS_MEMORY) || defined(MI_DEFAULT_RESERVE_HUGE_OS_PAGES)
   #define MI_ARENA_HAS_DEFAULTS 1

@@ -1,5 +1,6 @@
 // Proves: with the allocator in the place of malloc, the first calls may come from the preinit array and from
-// constructors of every priority: the standard functions work there, and what was allocated can be freed in main.
+// constructors of every priority: the standard functions work there, and what was allocated can be freed in main.  So they do in
+// constructors of other libraries that run before the allocator's, if there is only the memory that its options reserve.
 //
 // Runs under preload, and with the allocator as a part of the program (MI_TEST_LINKED), from its object file or
 // library.
@@ -95,11 +96,19 @@ static void check_is_ours(void) {
     CHECK_FOR(strstr(info.dli_fname, "mimalloc") != NULL, "malloc is that of %s", info.dli_fname);
   }
 }
+
+static void check_module(void) {
+  void** block = (void**)dlsym(RTLD_DEFAULT, "early_block");
+  CHECK(block != NULL && *block != NULL && malloc_usable_size(*block) >= 20 * MiB);
+}
 #endif
 
 int main(int argc, char** argv) {
   test_seed(argc, argv);
   if (test_env("MI_TEST_LIBC", 0) == 0) check_is_ours();
+#if !MI_TEST_LINKED
+  if (test_env("MI_TEST_MODULE", 0) != 0) check_module();
+#endif
   CHECK_EQ(n_wrong, 0);
   for (int level = 0; level < n_levels - 1; level++) {
     CHECK_FOR(has_run[level], "level %d", level);

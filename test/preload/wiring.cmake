@@ -54,6 +54,17 @@ if(TARGET test-preload-audit AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND CM
   target_link_libraries(test-preload-audit PRIVATE ${CMAKE_DL_LIBS})
 endif()
 
+# Where all memory is what the library reserves, it has to be there for constructors that run before the library's own.
+if(TARGET test-preload-early-start)
+  mi_add_module(early)
+  add_dependencies(test-preload-early-start module-early)
+  get_test_property(preload-early-start ENVIRONMENT mi_preload)
+  string(REPLACE "$<TARGET_FILE:mimalloc>" "$<TARGET_FILE:mimalloc>:$<TARGET_FILE:module-early>" mi_preload "${mi_preload}")
+  add_test(NAME preload-early-start-reserved COMMAND test-preload-early-start)
+  set_tests_properties(preload-early-start-reserved PROPERTIES LABELS preload TIMEOUT ${mi_test_timeout} SKIP_RETURN_CODE 77
+    ENVIRONMENT "${mi_preload};MI_TEST_MODULE=1;MIMALLOC_RESERVE_OS_MEMORY=64M;MIMALLOC_DISALLOW_OS_ALLOC=1")
+endif()
+
 # With the allocator in it, of which the program sees nothing.
 if(TARGET test-preload-unload AND TARGET mimalloc-static)
   mi_add_module(plugin)
