@@ -21,8 +21,8 @@
 #define REFILL_HUGE_FROM  4
 #define REFILL_HUGE_SHARE (2 * MI_MiB)
 
-// A page of several slices is also to be filled by the program, block by block (page/written.h).  Below this many bytes of pages that is not
-// looked at, because there are no huge-page chunks yet (arena/place.c).
+// In a page of several slices the program must fill the blocks, too (page/written.h).  Below this many bytes of pages that is not looked
+// at, because there are no huge-page chunks yet (arena/place.c).
 #define REFILL_HUGE_BYTES (4 * MI_MiB)
 
 // How many bytes of new blocks are made at a time: the more pages a class has, the more (page.c).
