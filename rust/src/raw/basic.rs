@@ -65,8 +65,8 @@ extern "C" {
     pub fn mi_good_size(size: usize) -> usize;
 
     /// Empties the caches of the calling thread, and runs the deferred free function.  With `force` all memory that is not in
-    /// use also returns to the system.  Never needed for correctness.  O(pages of the thread); with `force` also O(free memory of
-    /// the process that has not returned to the system yet).
+    /// use also returns to the system, except what other threads keep for their next requests.  Never needed for correctness.
+    /// O(pages of the thread); with `force` also O(free memory of the process that has not returned to the system yet).
     pub fn mi_collect(force: bool);
 
     /// An older function.  As [`mi_collect`](super::mi_collect)(true), but stops when the process holds at most `target` bytes for its blocks, including
