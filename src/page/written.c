@@ -23,14 +23,14 @@ static bool written_holds(uintptr_t start, size_t size, uint64_t random) {
   return false;
 }
 
-static bool written_is(uintptr_t page, size_t cls) {
-  const mi_class_info_t* info = &_mi_size_class_info[cls];
-  size_t                 step = mi_min(_mi_prim_os_page_size(), info->block_size), n_empty = 0;
-  uint64_t               random = page;
+// Of `count` blocks, or pieces of a block, of `size` bytes each.
+static bool written_is(uintptr_t start, size_t count, size_t size) {
+  size_t   step = mi_min(_mi_prim_os_page_size(), size), n_empty = 0;
+  uint64_t random = start;
   for (size_t i = 0; i < WRITTEN_PLACES && n_empty <= WRITTEN_EMPTY_MAX; i++) {
     random = mi_mix64(random);
-    uintptr_t block = page + i * info->capacity / WRITTEN_PLACES * info->block_size;
-    if (!written_holds(block + (size_t)(random & 0xFFFF) % (info->block_size / step) * step, step, random)) n_empty++;
+    uintptr_t block = start + i * count / WRITTEN_PLACES * size;
+    if (!written_holds(block + (size_t)(random & 0xFFFF) % (size / step) * step, step, random)) n_empty++;
   }
   return n_empty <= WRITTEN_EMPTY_MAX;
 }
@@ -41,32 +41,26 @@ static bool written_may_look(uint32_t n_thin) {
 }
 
 bool _mi_written_is(mi_written_t* written, size_t cls) {
-  mi_written_class_t* of = &written->classes[cls - MI_CLASS_SEVERAL];
-  uint32_t            at = (of->before != 0 ? of->before : of->last);
-  if (MI_TRACK || MI_HARDENED || at == 0) return false;
-  bool is = (written_may_look(of->n_thin) && written_is((uintptr_t)at << MI_SLICE_SHIFT, cls));
+  const mi_class_info_t* info = &_mi_size_class_info[cls];
+  mi_written_class_t*    of = &written->classes[cls - MI_CLASS_SEVERAL];
+  uintptr_t              page = (uintptr_t)(of->before != 0 ? of->before : of->last) << MI_SLICE_SHIFT;
+  if (MI_TRACK || MI_HARDENED || page == 0) return false;
+  bool is = (written_may_look(of->n_thin) && written_is(page, info->capacity, info->block_size));
   of->n_thin = (is ? 0 : of->n_thin + 1);
   return is;
 }
 
-static bool written_block_is(uintptr_t start, size_t size) {
-  size_t   step = _mi_prim_os_page_size(), piece = size / WRITTEN_PLACES, n_empty = 0;
-  uint64_t random = start;
-  for (size_t i = 0; i < WRITTEN_PLACES && n_empty <= WRITTEN_EMPTY_MAX; i++) {
-    random = mi_mix64(random);
-    size_t offset = i * piece + (size_t)(random & 0xFFFF) % (piece / step) * step;
-    if (!written_holds(start + offset, step, random)) n_empty++;
-  }
-  return n_empty <= WRITTEN_EMPTY_MAX;
+static void written_look(mi_written_blocks_t* of) {
+  size_t piece = of->before_size / WRITTEN_PLACES;
+  bool   is = (written_may_look(of->n_thin) && written_is(of->before, WRITTEN_PLACES, piece));
+  of->n_thin = (is ? 0 : of->n_thin + 1);
+  of->n_owed = (is ? of->n_owed - (of->n_owed > 0) : WRITTEN_OWED);
+  of->is_seen = true;
 }
 
 bool _mi_written_block_is(mi_written_t* written) {
   mi_written_blocks_t* of = &written->blocks;
   if (MI_TRACK || MI_HARDENED || of->before == 0) return false;
-  if (of->is_seen) return of->asks;
-  bool is = (written_may_look(of->n_thin) && written_block_is(of->before, of->before_size));
-  of->n_thin = (is ? 0 : of->n_thin + 1);
-  of->n_owed = (is ? of->n_owed - (of->n_owed > 0) : WRITTEN_OWED);
-  of->is_seen = true;
-  return of->asks = (of->n_owed == 0);
+  if (!of->is_seen) written_look(of);
+  return of->n_owed == 0;
 }

@@ -27,14 +27,14 @@ typedef struct mi_written_class_s {
   uint32_t n_thin;       // so many looks in a row found less
 } mi_written_class_t;
 
-#define MI_WRITTEN_BLOCK_MIN (512 * MI_KiB) // WN5
+#define MI_WRITTEN_BLOCK_MIN (512 * MI_KiB) // WN5: blocks of classes are looked at with their pages
 
 typedef struct mi_written_blocks_s {
   uintptr_t last, before;           // where the blocks begin; 0: there is none
   size_t    last_size, before_size; // in bytes
   uint32_t  n_thin;                 // so many looks in a row found less
   uint32_t  n_owed;                 // so many must be written all over before one asks
-  bool      is_seen, asks;          // `before` was looked at, and what came of it
+  bool      is_seen;                // `before` was looked at
 } mi_written_blocks_t;
 
 // What a theap knows; its thread only.
