@@ -11,6 +11,10 @@
 #define DENSE_MIXED_MAX   1
 #define DENSE_THIN_MAX    2
 
+// DE6
+#define DENSE_LITTLE_MIN      (512 * MI_KiB)
+#define DENSE_LITTLE_PER_THIN 4
+
 // DE5: after DENSE_PATIENCE blocks in a row that were alike, one block of this many is looked at.
 #define DENSE_PATIENCE 4
 #define DENSE_DENSE    4  // if they were dense
@@ -18,6 +22,7 @@
 
 static mi_atomic(size_t)  dense_credit;    // DE2
 static mi_atomic(bool)    dense_last_thin; // DE4
+static mi_atomic(size_t)  dense_little;    // DE6: so many bytes of smaller blocks may be cleared by the system
 static mi_atomic(int64_t) dense_run;       // how many in a row were dense; negative: how many were not
 
 bool _mi_dense_take(size_t size) {
@@ -109,19 +114,34 @@ bool _mi_dense_freed(const void* start, size_t size) {
   return is_dense;
 }
 
+// DE4: of one OS page at random in each piece, from piece `first` on, at most n_most are used; a page that cannot be read counts as used.
+static bool dense_is_thin(const char* start, size_t size, size_t first, size_t n_most) {
+  size_t   page_size = _mi_prim_os_page_size(), piece = mi_align_down(size / DENSE_SAMPLES, page_size), n_used = 0;
+  uint64_t random = (uintptr_t)start;
+  for (size_t i = first; i < DENSE_SAMPLES && n_used <= n_most; i++) {
+    random = mi_mix64(random + 1);
+    const char* page = start + i * piece + random % (piece / page_size) * page_size;
+    if (!dense_can_read(page, page_size) || !dense_is_zero(page, page_size)) n_used++;
+  }
+  return n_used <= n_most;
+}
+
+void _mi_dense_freed_zeros(const void* start, size_t size) {
+  if (MI_TRACK || size < MI_THIN_MIN) return; // it may have shrunk
+  bool is_thin = dense_is_thin((const char*)start, size, 0, DENSE_THIN_MAX);
+  mi_store_relaxed(&dense_last_thin, is_thin);
+  mi_store_relaxed(&dense_little, is_thin ? DENSE_LITTLE_PER_THIN * size : 0);
+}
+
 bool _mi_dense_is_thin(size_t size) {
   return size >= MI_THIN_MIN && mi_load_relaxed(&dense_last_thin);
 }
 
-// DE4: one OS page at random in each piece; a page that cannot be read counts as used.
-void _mi_dense_freed_zeros(const void* start, size_t size) {
-  size_t   page_size = _mi_prim_os_page_size(), piece = mi_align_down(size / DENSE_SAMPLES, page_size), n_used = 0;
-  uint64_t random = (uintptr_t)start;
-  if (MI_TRACK || size < MI_THIN_MIN) return; // it may have shrunk
-  for (size_t i = 0; i < DENSE_SAMPLES && n_used <= DENSE_THIN_MAX; i++) {
-    random = mi_mix64(random + 1);
-    const char* page = (const char*)start + i * piece + random % (piece / page_size) * page_size;
-    if (!dense_can_read(page, page_size) || !dense_is_zero(page, page_size)) n_used++;
-  }
-  mi_store_relaxed(&dense_last_thin, n_used <= DENSE_THIN_MAX);
+bool _mi_dense_is_cleared_by_system(const void* start, size_t size) {
+  if (size >= MI_THIN_MIN) return _mi_dense_is_thin(size);
+  size_t left = mi_load_relaxed(&dense_little);
+  if (mi_likely(left < size) || size < mi_max(DENSE_LITTLE_MIN, DENSE_SAMPLES * _mi_prim_os_page_size())) return false;
+  if (!dense_is_thin((const char*)start, size, 1, 0)) return false;
+  mi_store_relaxed(&dense_little, left - size);
+  return true;
 }

@@ -19,6 +19,9 @@
 // DE5  To look at a block takes up to 32 system calls.  After four blocks in a row that were dense only one of each four is looked at,
 //      chosen by chance, and after four that were not only one of each 16; the others count as the last one did.  So a change in the
 //      program is noticed after some blocks, and if blocks are dense by turns each block is looked at.
+// DE6  After a thin block the system also clears smaller ones, from 512 KiB on, whose memory holds *little*: of 16 places all but the first
+//      hold only zeros.  Otherwise what a thin block gives back would come again with the next one that is a little smaller.  They are
+//      cleared in this way up to four times the size of that thin block, since a program may request no second one.
 #pragma once
 
 #include "../prim/prim.h"
@@ -42,11 +45,13 @@ void _mi_dense_grown(size_t old_size, size_t size);
 // A block is about to be freed.  Was it dense?  Reads its contents, unless it is taken to be like the last ones (DE5).
 bool _mi_dense_freed(const void* start, size_t size);
 
-#define MI_THIN_MIN \
-  (4 * MI_MiB) // smaller blocks are kept by threads (heap/kept.h), and clearing them takes 0.2 ms at most
+#define MI_THIN_MIN (4 * MI_MiB)
 
-// Should the system clear a block of zeros of that size (DE4)?
+// Is a block of zeros of that size going to be thin?
 bool _mi_dense_is_thin(size_t size);
+
+// Should the system clear free memory for a block of zeros (DE4, DE6)?  Reads its contents.
+bool _mi_dense_is_cleared_by_system(const void* start, size_t size);
 
 // A block of zeros of MI_THIN_MIN or more, which has slices, is about to be freed.  Reads its contents.
 void _mi_dense_freed_zeros(const void* start, size_t size);

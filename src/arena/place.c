@@ -167,7 +167,7 @@ static bool place_try_added(bool is_huge, size_t n, size_t align, mi_chunk_kind_
   return false;
 }
 
-// From wholly free chunks of other kinds that are backed.
+// From the lowest wholly free chunks, if any that is free is backed: what comes in their order leaves more room (docs/decisions/064).
 static bool place_try_backed(size_t n, mi_chunk_kind_t kind, mi_run_t* run) {
   for (mi_region_t* region = &_mi_region_all[0]; region != NULL; region = region->next) {
     bool is_backed = (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] != 0);

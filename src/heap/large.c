@@ -73,9 +73,9 @@ static mi_run_t large_run_unmapped(size_t n, size_t align, size_t arena, bool ze
   return _mi_recur_takes_slices(n * MI_SLICE_SIZE) ? large_slices(n, align, arena, zero) : large_none;
 }
 
-// False: the library has to clear it.
-static bool large_clear_by_system(const mi_region_t* region, char* start, size_t size) {
-  return _mi_dense_is_thin(size) && _mi_region_purges_to_zero(region) && _mi_prim_purge(start, size) == 0;
+static mi_noinline void large_clear(const mi_region_t* region, char* start, size_t size) {
+  bool by_system = _mi_region_purges_to_zero(region) && _mi_dense_is_cleared_by_system(start, size);
+  if (!by_system || _mi_prim_purge(start, size) != 0) memset(start, 0, size);
 }
 
 void _mi_large_clear(const mi_run_t* run) {
@@ -84,7 +84,7 @@ void _mi_large_clear(const mi_run_t* run) {
     char*  start = _mi_region_slice_start(run->region, run->slice + i);
     size_t size = n_dirty * MI_SLICE_SIZE;
     if (MI_TRACK) mi_track_writable(start, size);
-    if (!large_clear_by_system(run->region, start, size)) memset(start, 0, size);
+    large_clear(run->region, start, size);
     i += n_dirty;
   }
 }
@@ -336,7 +336,7 @@ void _mi_large_discard(mi_page_t* page) {
 // A page that was kept is in use again.
 static mi_always_inline void* large_reuse(mi_theap_t* theap, mi_page_t* page, bool zero) {
   void* p = _mi_page_large_block(page);
-  if (zero) memset(p, 0, page->n_slices * MI_SLICE_SIZE);
+  if (zero) large_clear(_mi_page_region(page), _mi_page_start(page), page->n_slices * MI_SLICE_SIZE);
   page->keeper = theap;
   _mi_page_clear(page, MI_PAGE_IS_ZERO | MI_PAGE_ZEROED);
   _mi_theap_count(theap, MI_COUNT_LARGE_REUSED, 1);

@@ -148,6 +148,27 @@ static void check_thin(void) {
   unmap(p, size);
 }
 
+// DE6
+static void check_little(void) {
+  const size_t thin_size = 16 * MiB, size = 2 * MiB;
+  uint8_t*     p = map(thin_size);
+  write_pages(p, thin_size);
+  _mi_dense_freed_zeros(p, thin_size);
+  CHECK(!_mi_dense_is_cleared_by_system(p + size, size)); // no block of zeros was thin
+  memset(p, 0, thin_size);
+  _mi_dense_freed_zeros(p, thin_size);
+  CHECK(!_mi_dense_is_cleared_by_system(p, MiB / 2 - page_size));
+  write_pages(p, size / 16);
+  CHECK(_mi_dense_is_cleared_by_system(p, size));
+  write_pages(p + size / 2, size / 16); // one more of 16 places
+  CHECK(!_mi_dense_is_cleared_by_system(p, size));
+  _mi_dense_freed_zeros(p + size, thin_size - size);
+  size_t n = 0;
+  while (n < 100 && _mi_dense_is_cleared_by_system(p + size, size)) n++;
+  CHECK_EQ(n, 4 * (thin_size - size) / size);
+  unmap(p, thin_size);
+}
+
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
@@ -168,6 +189,7 @@ int main(void) {
     check_seldom();
     check_turns();
     check_thin();
+    check_little();
   }
   unmap(memory, 8 * MiB);
   return check_result();

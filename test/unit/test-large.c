@@ -394,6 +394,23 @@ static void check_thin(void) {
   }
 }
 
+// DE6: while zeros are thin, a smaller block that is kept is cleared by the system as well, if it holds little.
+static void check_little(void) {
+  const size_t size = 2 * MiB;
+  mi_free(mi_zalloc(8 * MiB)); // thin
+  for (int i = 0; i < 6; i++) {
+    char* p = (char*)mi_malloc(size);
+    memset(p, i == 4 ? 1 : 0, size);
+    mi_free(p);
+    int64_t before = mi_load_relaxed(&_mi_prim_calls.n_purged);
+    char*   zeros = (char*)mi_zalloc(size);
+    CHECK(zeros == p && is_zero(zeros, 0, size));
+    CHECK_EQ(mi_load_relaxed(&_mi_prim_calls.n_purged) - before >= (int64_t)size, can_look() && i != 4);
+    mi_free(zeros);
+  }
+  mi_collect(true);
+}
+
 // KE4: a block that is kept and used again was not asked for in vain, and earns no room for more.
 static void check_not_in_vain(void) {
   size_t before = 0;
@@ -447,6 +464,7 @@ int main(int argc, char** argv) {
   if (!can_look()) test_skip("large blocks of which little is used", "the system does not say what can be read");
   if (may_keep) {
     check_thin();
+    check_little();
     check_not_in_vain();
     check_kept();
     check_not_kept();
