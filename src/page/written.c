@@ -12,7 +12,7 @@
 // WN3
 #define WRITTEN_PATIENCE 4
 #define WRITTEN_PERIOD   16
-#define WRITTEN_OWED     4 // WN5
+#define WRITTEN_TIMES    2 // WN5
 
 // The first word, which who touches memory to back it touches, and others at random.
 static bool written_holds(uintptr_t start, size_t size, uint64_t random) {
@@ -51,16 +51,17 @@ bool _mi_written_is(mi_written_t* written, size_t cls) {
 }
 
 static void written_look(mi_written_blocks_t* of) {
-  size_t piece = of->before_size / WRITTEN_PLACES;
-  bool   is = (written_may_look(of->n_thin) && written_is(of->before, WRITTEN_PLACES, piece));
+  size_t  piece = of->before_size / WRITTEN_PLACES;
+  int64_t size = (int64_t)of->before_size;
+  bool    is = (written_may_look(of->n_thin) && written_is(of->before, WRITTEN_PLACES, piece));
   of->n_thin = (is ? 0 : of->n_thin + 1);
-  of->n_owed = (is ? of->n_owed - (of->n_owed > 0) : WRITTEN_OWED);
+  of->credit = (is ? of->credit + size : -WRITTEN_TIMES * size);
   of->is_seen = true;
 }
 
-bool _mi_written_block_is(mi_written_t* written) {
+bool _mi_written_block_is(mi_written_t* written, size_t size) {
   mi_written_blocks_t* of = &written->blocks;
   if (MI_TRACK || MI_HARDENED || of->before == 0) return false;
   if (!of->is_seen) written_look(of);
-  return of->n_owed == 0;
+  return of->credit >= WRITTEN_TIMES * (int64_t)size;
 }

@@ -15,8 +15,9 @@
 //      nothing is written, and the system can read there without a fault.
 // WN5  Large blocks of 512 KiB to 4 MiB are looked at in the same way, those of all sizes together, each in 8 places: the one before the
 //      last that was made of memory which read as zero, once.  (Those above are looked at when they are freed, dense.h; these are kept, and
-//      a program that only grows frees none.)  After a block that holds less, four must be written all over before one asks again: where
-//      both kinds are mixed at random, one block in 12 is sparse and asks, at most.
+//      a program that only grows frees none.)  A block asks if twice its size was written all over since the last that holds less, and twice
+//      the size of that one before: four blocks, if all are alike.  So a few small blocks say nothing about larger ones, and where both
+//      kinds are mixed at random, one block in 12 is sparse and asks, at most.
 // WN6  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
 #pragma once
 
@@ -33,7 +34,7 @@ typedef struct mi_written_blocks_s {
   uintptr_t last, before;           // where the blocks begin; 0: there is none
   size_t    last_size, before_size; // in bytes
   uint32_t  n_thin;                 // so many looks in a row found less
-  uint32_t  n_owed;                 // so many must be written all over before one asks
+  int64_t   credit;                 // bytes that were written all over, less those that must be
   bool      is_seen;                // `before` was looked at
 } mi_written_blocks_t;
 
@@ -65,4 +66,4 @@ static inline void _mi_written_note_block(mi_written_t* written, const void* sta
   of->is_seen = false;
 }
 
-bool _mi_written_block_is(mi_written_t* written);
+bool _mi_written_block_is(mi_written_t* written, size_t size);

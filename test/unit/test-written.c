@@ -130,13 +130,13 @@ static void check_only(void) {
   written = before;
 }
 
-// WN5: of two blocks the first is looked at, once, and after one that holds less four must be written all over.
+// WN5: of two blocks the first is looked at, once; a block asks after two that are written all over, and after one that holds less after four.
 static mi_written_t others;
 
 static bool next_asks(const void* block) {
   _mi_written_note_block(&others, block, MI_WRITTEN_BLOCK_MIN);
   _mi_written_note_block(&others, NULL, MI_WRITTEN_BLOCK_MIN);
-  return _mi_written_block_is(&others);
+  return _mi_written_block_is(&others, MI_WRITTEN_BLOCK_MIN);
 }
 
 static size_t n_asking(const void* block, size_t n) {
@@ -153,16 +153,18 @@ static void write_block(uint8_t* p, size_t n) {
 static void check_blocks(void) {
   size_t   all = MI_WRITTEN_BLOCK_MIN / page_size;
   uint8_t* p = (uint8_t*)mmap(NULL, MI_WRITTEN_BLOCK_MIN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  CHECK(p != MAP_FAILED && !_mi_written_block_is(&others));
+  CHECK(p != MAP_FAILED && !_mi_written_block_is(&others, MI_WRITTEN_BLOCK_MIN));
   write_block(p, all);
   _mi_written_note_block(&others, p, MI_WRITTEN_BLOCK_MIN);
-  CHECK(!_mi_written_block_is(&others));
-  CHECK_EQ(n_asking(p, 8), 8);
+  CHECK(!_mi_written_block_is(&others, MI_WRITTEN_BLOCK_MIN));
+  CHECK_EQ(n_asking(p, 8), 7);
+  CHECK(_mi_written_block_is(&others, 4 * MI_WRITTEN_BLOCK_MIN)); // twice its size was
+  CHECK(!_mi_written_block_is(&others, 5 * MI_WRITTEN_BLOCK_MIN));
   write_block(p, all / 2);
-  CHECK(_mi_written_block_is(&others));
+  CHECK(_mi_written_block_is(&others, MI_WRITTEN_BLOCK_MIN));
   CHECK_EQ(n_asking(p, 1), 0);
   write_block(p, all);
-  CHECK(!_mi_written_block_is(&others));
+  CHECK(!_mi_written_block_is(&others, MI_WRITTEN_BLOCK_MIN));
   CHECK_EQ(n_asking(p, 3), 0);
   CHECK_EQ(n_asking(p, 2), 2);
   write_block(p, 1);
