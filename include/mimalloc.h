@@ -1021,7 +1021,8 @@ mi_decl_nodiscard mi_decl_export long   mi_option_get_clamp(mi_option_t option, 
 mi_decl_nodiscard mi_decl_export size_t mi_option_get_size(mi_option_t option) mi_decl_level(mi_option_get_size);
 
 /* Setting.  The functions with _default do nothing if the environment or an earlier call has set the option.  An option
-   that does not exist, and a value that is out of range, is ignored with a warning. */
+   that does not exist, and a value that is out of range, is ignored with a warning.  guarded_min beyond guarded_max moves that, and
+   the other way round; a default moves only a default, and goes no further than a bound that is set. */
 mi_decl_export void mi_option_set(mi_option_t option, long value) mi_decl_level(mi_option_set);
 mi_decl_export void mi_option_set_default(mi_option_t option, long value) mi_decl_level(mi_option_set_default);
 mi_decl_export void mi_option_enable(mi_option_t option) mi_decl_level(mi_option_enable);

@@ -194,31 +194,45 @@ static void options_choose(mi_option_t option, long value) {
   mi_store_release(&cell->state, (int)MI_OPTION_CHOSEN); // OP2
 }
 
+// By more than mi_option_set_default.
+static bool options_is_set(mi_option_t option) {
+  _mi_option_read(option);
+  return mi_load_acquire(&_mi_option_cells[option].state) > MI_OPTION_DEFAULTED;
+}
+
+// Of the bounds of guarded blocks: would `option` be beyond the other one?
+static bool options_crosses(mi_option_t option, long value, mi_option_t* other) {
+  bool is_min = (option == mi_option_guarded_min);
+  if (!is_min && option != mi_option_guarded_max) return false;
+  *other = is_min ? mi_option_guarded_max : mi_option_guarded_min;
+  return is_min ? _mi_option_get_fast(*other) < value : _mi_option_get_fast(*other) > value;
+}
+
 void mi_option_set(mi_option_t option, long value) {
+  mi_option_t other;
   mi_store_relaxed(&options_is_chosen, true);
   if (!options_exists(option)) return;
   option = options_row(option);
   if (!options_accepts(option, value)) return;
   options_choose(option, value);
-  if (option == mi_option_guarded_min && mi_option_get(mi_option_guarded_max) < value) {
-    options_choose(mi_option_guarded_max, value);
-  }
-  else if (option == mi_option_guarded_max && mi_option_get(mi_option_guarded_min) > value) {
-    options_choose(mi_option_guarded_min, value);
-  }
+  if (options_crosses(option, value, &other)) options_choose(other, value);
   options_tell(option);
 }
 
 void mi_option_set_default(mi_option_t option, long value) {
+  mi_option_t other;
   mi_store_relaxed(&options_is_chosen, true);
   if (!options_exists(option)) return;
   option = options_row(option);
   if (!options_accepts(option, value)) return;
-  _mi_option_read(option);
+  bool is_set = options_is_set(option);
   options_warn();
-  mi_option_cell_t* cell = &_mi_option_cells[option];
-  if (mi_load_acquire(&cell->state) > MI_OPTION_DEFAULTED) return;
-  mi_store_relaxed(&cell->base, value);
+  if (is_set) return;
+  if (options_crosses(option, value, &other)) {
+    if (options_is_set(other)) value = _mi_option_get_fast(other); // which goes before a default
+    else mi_store_relaxed(&_mi_option_cells[other].base, value);
+  }
+  mi_store_relaxed(&_mi_option_cells[option].base, value);
   options_tell(option);
 }
 
@@ -243,7 +257,7 @@ static const char* const options_tracking = (MI_TRACK_VALGRIND ? "valgrind"
 
 // Has somebody set it in vain?
 static bool options_is_vain(mi_option_t option) {
-  return !_mi_option_descs[option].has_effect && mi_load_acquire(&_mi_option_cells[option].state) > MI_OPTION_DEFAULTED;
+  return !_mi_option_descs[option].has_effect && options_is_set(option);
 }
 
 void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {

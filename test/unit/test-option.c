@@ -257,6 +257,28 @@ static void check_late_environment(void) {
   environ = before;
 }
 
+static void check_bounds_are(long min, long max) {
+  CHECK_EQ(mi_option_get(mi_option_guarded_min), min);
+  CHECK_EQ(mi_option_get(mi_option_guarded_max), max);
+}
+
+// The bounds of guarded blocks do not cross: the one that is set moves the other, and a default does not move what is set.
+static void check_bounds(void) {
+  read_with(mi_option_guarded_min, 0, NULL, NULL);
+  read_with(mi_option_guarded_max, 100, NULL, NULL);
+  mi_option_set_default(mi_option_guarded_min, 200);
+  check_bounds_are(200, 200);
+  mi_option_set_default(mi_option_guarded_max, 50);
+  check_bounds_are(50, 50);
+  read_with(mi_option_guarded_max, 0, "MIMALLOC_GUARDED_MAX=100", NULL);
+  mi_option_set_default(mi_option_guarded_min, 200);
+  check_bounds_are(100, 100);
+  mi_option_set(mi_option_guarded_min, 200);
+  check_bounds_are(200, 200);
+  mi_option_set(mi_option_guarded_max, 50);
+  check_bounds_are(50, 50);
+}
+
 static void check_other_functions(void) {
   mi_option_t o = mi_option_os_tag;
   mi_option_enable(o);
@@ -274,11 +296,6 @@ static void check_other_functions(void) {
   CHECK_EQ(mi_option_get_size(mi_option_arena_reserve), 9 * KiB);
   mi_option_set(mi_option_arena_reserve, LONG_MAX);
   CHECK(mi_option_get_size(mi_option_arena_reserve) == SIZE_MAX);
-  mi_option_set(mi_option_guarded_max, 100);
-  mi_option_set(mi_option_guarded_min, 200);
-  CHECK_EQ(mi_option_get(mi_option_guarded_max), 200);
-  mi_option_set(mi_option_guarded_max, 50);
-  CHECK_EQ(mi_option_get(mi_option_guarded_min), 50);
   for (int i = -2; i < 100; i++) { // those that do not exist for programs, our own among them
     if (i >= 0 && i < (int)_mi_option_last) continue;
     long own = (i == (int)mi_option_background_thread ? _mi_option_get_fast(mi_option_background_thread) : 0);
@@ -383,6 +400,7 @@ int main(int argc, char** argv) {
   check_bad_verbose();
   check_without_effect();
   check_threads();
+  check_bounds();
   check_other_functions();
   check_late_environment();
   mi_register_output(NULL, NULL);

@@ -17,7 +17,8 @@ extern "C" {
     pub fn mi_option_get_size(option: mi_option_t) -> usize;
 
     /// Setting.  The functions with _default do nothing if the environment or an earlier call has set the option.  An option
-    /// that does not exist, and a value that is out of range, is ignored with a warning.
+    /// that does not exist, and a value that is out of range, is ignored with a warning.  guarded_min beyond guarded_max moves that, and
+    /// the other way round; a default moves only a default, and goes no further than a bound that is set.
     pub fn mi_option_set(option: mi_option_t, value: c_long);
 
     /// See [`mi_option_set`](super::mi_option_set), with which it is described.
