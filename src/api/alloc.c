@@ -317,6 +317,7 @@ mi_cold void* _mi_alloc_failed(size_t size) {
   _mi_message_error(
       absurd ? EOVERFLOW : ENOMEM,
       absurd ? "allocation request is too large (%zu bytes)\n" : "unable to allocate memory (%zu bytes)\n", size);
+  if (!absurd) _mi_arena_warn_forbidden();
   errno = ENOMEM;
   return NULL;
 }

@@ -265,6 +265,18 @@ bool _mi_arena_init_once(void) {
   return true;
 }
 
+void _mi_arena_warn_forbidden(void) {
+  static mi_atomic(bool) is_said;
+  if (_mi_option_get_fast(mi_option_disallow_os_alloc) == 0) return;
+  bool is_both = (_mi_option_get_fast(mi_option_disallow_arena_alloc) != 0);
+  _mi_lock_acquire(&_mi_region_lock);
+  bool has_shared = (_mi_space_n_shared > 0);
+  _mi_lock_release(&_mi_region_lock);
+  if ((has_shared && !is_both) || mi_exchange_acq_rel(&is_said, true)) return;
+  _mi_message_warning("no memory may be used: option 'disallow_os_alloc' is set, and %s.",
+                      is_both ? "'disallow_arena_alloc' too" : "none is reserved");
+}
+
 // ---- looking at regions ---------------------------------------------------------------------------------------------
 
 bool _mi_arena_get_info(size_t index, mi_arena_info_t* info) {

@@ -44,6 +44,9 @@ mi_cold void _mi_arena_init_options(void);
 // The same, once: when the process starts, or for the first request that is refused before.  False: not now.
 mi_cold bool _mi_arena_init_once(void);
 
+// After a request was refused: names the options that leave no memory to the program, once.
+mi_cold void _mi_arena_warn_forbidden(void);
+
 #if defined(MI_DEFAULT_RESERVE_OS_MEMORY) || defined(MI_DEFAULT_RESERVE_HUGE_OS_PAGES)
   #define MI_ARENA_HAS_DEFAULTS 1
 #else

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "../check.h"
+#include "../sink.h"
 #include "entries.h"
 
 #if MI_API_LEVEL >= 3
@@ -355,6 +356,28 @@ static void check_only_reserved(void) {
   CHECK_FOR(n >= 60 && n <= 80, "%zu blocks", n);
 }
 
+// Options that leave nothing are named, once.
+static void check_refused(const char* want) {
+  static sink_t said; // does not allocate
+  mi_register_output(&sink_write, &said);
+  mi_option_enable(mi_option_show_errors);
+  mi_option_enable(mi_option_disallow_os_alloc);
+  for (int i = 0; i < 3; i++) CHECK(mi_malloc(hidden(64 * MiB)) == NULL);
+  mi_register_output(NULL, NULL);
+  const char* found = strstr(said.text, want);
+  CHECK_FOR(found != NULL && strstr(found + 1, want) == NULL, "no '%s', or twice, in '%s'", want, said.text);
+}
+
+static void check_none_reserved(void) {
+  check_refused("no memory may be used: option 'disallow_os_alloc' is set, and none is reserved.");
+}
+
+static void check_none_allowed(void) {
+  CHECK_EQ(mi_reserve_os_memory(64 * MiB, false, false), 0);
+  mi_option_enable(mi_option_disallow_arena_alloc);
+  check_refused("no memory may be used: option 'disallow_os_alloc' is set, and 'disallow_arena_alloc' too.");
+}
+
 // ---- each check in a process of its own: arenas stay, and options count when it starts --------------------------------
 
 static const struct {
@@ -377,6 +400,8 @@ static const struct {
     {&check_small_regions, {"MIMALLOC_ARENA_RESERVE=64M", NULL}},
     {&check_small_regions, {"MIMALLOC_ARENA_RESERVE=1", NULL}},
     {&check_only_reserved, {"MIMALLOC_RESERVE_OS_MEMORY=64M", "MIMALLOC_DISALLOW_OS_ALLOC=1"}},
+    {&check_none_reserved, {NULL, NULL}},
+    {&check_none_allowed, {NULL, NULL}},
 };
 
 static void run_child(size_t i, const char* program) {
