@@ -1031,7 +1031,8 @@ mi_decl_export void mi_option_set_enabled(mi_option_t option, bool enable) mi_de
 mi_decl_export void mi_option_set_enabled_default(mi_option_t option, bool enable)
   mi_decl_level(mi_option_set_enabled_default);
 
-/* Print the version, all options and how the library was built.  NULL `out`: the registered output. */
+/* Print the version, all options (those with texts if the environment has them) and how the library was built.  NULL `out`: the
+   registered output. */
 mi_decl_export void mi_options_print(void) mi_attr_noexcept;
 mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 

@@ -7,14 +7,16 @@
 
 static const char options_ignored[] = "the environment is ignored: this program runs with raised privileges";
 
+#define OPTIONS_PRINTED_MAX 256 // characters of a text
+
 static mi_atomic(bool) options_is_chosen; // mi_option_set was called
 
 // ---- what is wrong --------------------------------------------------------------------------------------------------
 
 // What somebody else has written, as it can be printed.
-static void options_quote(char to[MI_VALUE_TEXT_MAX + 1], const char* text) {
+static void options_quote(char* to, size_t max, const char* text) {
   size_t i = 0;
-  for (; i < MI_VALUE_TEXT_MAX && text[i] != 0; i++) to[i] = (text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
+  for (; i < max && text[i] != 0; i++) to[i] = (text[i] >= ' ' && text[i] <= '~' ? text[i] : '?');
   to[i] = 0;
 }
 
@@ -26,7 +28,7 @@ static const char* options_unit(mi_option_t option) {
 
 static void options_warn_invalid(mi_option_t option, const char* name, const char* text, const char* what) {
   char line[320], value[MI_VALUE_TEXT_MAX + 1];
-  options_quote(value, text);
+  options_quote(value, MI_VALUE_TEXT_MAX, text);
   _mi_format(line, sizeof(line), "environment option mimalloc_%s has an invalid value. '%s' %s: it stays %ld%s.", name,
              value, what, _mi_option_get_fast(option), options_unit(option));
   // The very option that says whether to warn does so always.
@@ -36,7 +38,7 @@ static void options_warn_invalid(mi_option_t option, const char* name, const cha
 
 mi_cold void _mi_options_warn_text(const char* name, const char* text, const char* what, const char* stays) {
   char value[MI_VALUE_TEXT_MAX + 1];
-  options_quote(value, text);
+  options_quote(value, MI_VALUE_TEXT_MAX, text);
   _mi_message_warning("environment option mimalloc_%s has an invalid value. '%s' %s: it stays %s.", name, value, what,
                       stays);
 }
@@ -69,15 +71,18 @@ static bool options_is_named(const char* variable, const char* name) {
   return end != NULL && *end == '=';
 }
 
+// Options that are read as texts, by those who need them; the last are of another system.
+static const char* const options_texts[] = {"profile", "publish_dir", "redirect", "disable_redirect"};
+
 static bool options_is_known(const char* variable) {
   for (size_t i = 0; i < MI_OPTION_COUNT; i++) {
     const mi_option_desc_t* desc = &_mi_option_descs[i];
     if (options_is_named(variable, desc->name) || options_is_named(variable, desc->legacy)) return true;
   }
-  return options_is_named(variable, "disable_redirect") ||
-         options_is_named(variable, "redirect") ||    // of another system
-         options_is_named(variable, "publish_dir") || // texts
-         options_is_named(variable, "profile");
+  for (size_t i = 0; i < sizeof(options_texts) / sizeof(options_texts[0]); i++) {
+    if (options_is_named(variable, options_texts[i])) return true;
+  }
+  return false;
 }
 
 // A misspelt option would have no effect, silently.
@@ -87,7 +92,7 @@ static void options_warn_unknown(void) {
     const char* variable = _mi_option_skip(entry, "mimalloc_");
     char        name[MI_VALUE_TEXT_MAX + 1];
     if (variable == NULL || options_is_known(variable)) continue;
-    options_quote(name, entry);
+    options_quote(name, MI_VALUE_TEXT_MAX, entry);
     _mi_message_warning("environment option %s is not known.", name);
   }
 }
@@ -260,6 +265,17 @@ static bool options_is_vain(mi_option_t option) {
   return !_mi_option_descs[option].has_effect && options_is_set(option);
 }
 
+// Those that are in the environment: each has a default of its own.
+static void options_print_texts(mi_output_fun* out, void* arg, const char* prefix) {
+  for (size_t i = 0; i < sizeof(options_texts) / sizeof(options_texts[0]); i++) {
+    const char* text = _mi_option_text(options_texts[i]);
+    char        value[OPTIONS_PRINTED_MAX + 1];
+    if (text == NULL) continue;
+    options_quote(value, OPTIONS_PRINTED_MAX, text);
+    _mi_message_raw(out, arg, "%soption '%s': %s\n", prefix, options_texts[i], value);
+  }
+}
+
 void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
   const char* prefix = MI_OPTION_LEVEL("mimalloc: ", "");
   _mi_message_raw(out, arg, "%sv%i.%i.%i, %s\n", prefix, MI_MALLOC_VERSION / 10000, MI_MALLOC_VERSION / 100 % 100,
@@ -272,6 +288,7 @@ void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept {
                     is_share ? -value : value, is_share ? "%" : (is_kib ? "KiB" : ""), is_kib && is_vain ? " " : "",
                     is_vain ? "(no effect here)" : "");
   }
+  options_print_texts(out, arg, prefix);
   _mi_message_raw(out, arg, "%sdebug level : %d\n", prefix, MI_DEBUG);
   _mi_message_raw(out, arg, "%ssecure level: %d\n", prefix, MI_SECURE);
   _mi_message_raw(out, arg, "%smem tracking: %s\n", prefix, options_tracking);

@@ -317,7 +317,7 @@ static void check_bad_verbose(void) {
   mi_option_set(mi_option_show_errors, 1);
 }
 
-static bool is_printed_vain(const char* line) {
+static bool is_printed(const char* line) {
   sink_clear(&output);
   mi_options_print_out(&sink_write, &output);
   return was_said(line);
@@ -329,22 +329,34 @@ static void check_without_effect(void) {
   char              marked[] = "option 'os_tag': 5 (no effect here)\n";
   mi_option_set(mi_option_verbose, 0);
   read_with(mi_option_os_tag, 5, NULL, NULL);
-  CHECK(!is_printed_vain("no effect"));
+  CHECK(!is_printed("no effect"));
   CHECK_EQ(read_with(mi_option_os_tag, 4, "MIMALLOC_OS_TAG=5", NULL), 5);
-  CHECK(is_printed_vain(marked));
+  CHECK(is_printed(marked));
   read_with(mi_option_os_tag, 4, NULL, NULL);
   sink_clear(&output);
   mi_option_set(mi_option_os_tag, 5);
   CHECK_EQ(output.length, 0);
-  CHECK(is_printed_vain(marked));
+  CHECK(is_printed(marked));
   mi_option_set(mi_option_verbose, 1);
   mi_option_set(mi_option_os_tag, 6);
   CHECK(was_said(name) && was_said(vain));
   sink_clear(&output);
   mi_option_set(mi_option_purge_delay, mi_option_get(mi_option_purge_delay)); // is set, and has one
   CHECK_EQ(output.length, 0);
-  CHECK(!is_printed_vain("option 'purge_delay': 10 (no"));
+  CHECK(!is_printed("option 'purge_delay': 10 (no"));
   mi_option_set(mi_option_verbose, 0);
+}
+
+// Options whose values are texts are printed if the environment has them, as it can be printed.
+static void check_texts(void) {
+  char*  entries[] = {(char*)(uintptr_t)"MIMALLOC_PUBLISH_DIR=/run/\033[31m",
+                      (char*)(uintptr_t)"mimalloc_profile=/tmp/p", NULL};
+  char** before = environ;
+  CHECK(!is_printed("'profile'"));
+  environ = entries;
+  CHECK(is_printed("option 'profile': /tmp/p\n") && was_said("option 'publish_dir': /run/?[31m\n"));
+  CHECK(!was_said("'redirect'"));
+  environ = before;
 }
 
 // ---- threads --------------------------------------------------------------------------------------------------------
@@ -399,6 +411,7 @@ int main(int argc, char** argv) {
   check_random_values(seed);
   check_bad_verbose();
   check_without_effect();
+  check_texts();
   check_threads();
   check_bounds();
   check_other_functions();

@@ -36,7 +36,8 @@ extern "C" {
     /// See [`mi_option_set`](super::mi_option_set), with which it is described.
     pub fn mi_option_set_enabled_default(option: mi_option_t, enable: bool);
 
-    /// Print the version, all options and how the library was built.  NULL `out`: the registered output.
+    /// Print the version, all options (those with texts if the environment has them) and how the library was built.  NULL `out`: the
+    /// registered output.
     pub fn mi_options_print();
 
     /// See [`mi_options_print`](super::mi_options_print), with which it is described.
