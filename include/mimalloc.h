@@ -1004,7 +1004,7 @@ typedef enum mi_option_e {
      limit              memory that the process may have (mimalloc-limit.h)                                    0, none
      limit_soft         memory beyond which free memory is given back and the hook is called                   0, none
      retain             free memory that is kept at most                                                       0, none
-     profile_rate       mean distance of the samples of the heap profile, bytes                                 524288
+     profile_rate       mean distance of the samples of the heap profile, bytes, at most 1 GiB                  524288
      profile_signal     number of the signal that starts and writes the heap profile                           0, none
      profile_leaks      print this many stacks with the most bytes in use at exit                                    0
      profile            text: start of the names of heap profiles (mimalloc-profile.h)                            none

@@ -134,7 +134,7 @@
   X("limit", 0, LIMIT, EFFECT, NULL) \
   X("limit_soft", 0, LIMIT, EFFECT, NULL) \
   X("retain", 0, LIMIT, EFFECT, NULL) \
-  X("profile_rate", 512L * 1024, BYTES, EFFECT, NULL) \
+  X("profile_rate", 512L * 1024, RATE, EFFECT, NULL) \
   X("profile_signal", 0, COUNT, EFFECT, NULL) \
   X("profile_leaks", 0, COUNT, EFFECT, NULL)
 // clang-format on
