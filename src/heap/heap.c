@@ -23,6 +23,11 @@ static size_t heap_page_size(const mi_page_t* page) {
   return page->n_slices * MI_SLICE_SIZE;
 }
 
+// Of the pages in its list.
+static void heap_count_guarded(mi_heap_t* heap, const mi_page_t* page, size_t n) {
+  if (_mi_page_has(page, MI_PAGE_GUARDED)) mi_store_relaxed(&heap->n_guarded, mi_load_relaxed(&heap->n_guarded) + n);
+}
+
 // The caller has counted it.
 static void heap_link(mi_heap_t* heap, mi_page_t* page) {
   mi_page_heap_link_t* link = _mi_page_heap_link(page);
@@ -31,6 +36,7 @@ static void heap_link(mi_heap_t* heap, mi_page_t* page) {
   if (heap->pages != NULL) _mi_page_heap_link(heap->pages)->prev = page;
   heap->pages = page;
   heap->n_pages++;
+  heap_count_guarded(heap, page, 1);
   mi_store_release(&link->heap, heap);
 }
 
@@ -41,6 +47,7 @@ static void heap_unlink(mi_heap_t* heap, mi_page_t* page) {
   else heap->pages = link->next;
   if (link->next != NULL) _mi_page_heap_link(link->next)->prev = link->prev;
   heap->n_pages--;
+  heap_count_guarded(heap, page, (size_t)-1);
   _mi_limit_remove(&heap->limit, heap_page_size(page));
 }
 

@@ -60,7 +60,8 @@ struct mi_heap_s {
   mi_lock_t           lock;
   mi_page_t*          pages; // not of the main heap
   size_t              n_pages;
-  mi_limit_t          limit; // not of the main heap; what it counts changes with that list
+  mi_atomic(size_t)   n_guarded; // of these; read without the lock
+  mi_limit_t          limit;     // not of the main heap; what it counts changes with that list
   // Under the registry lock:
   mi_theap_t*         theaps;  // that a thread has, and orphans
   mi_theap_t*         vacant;  // that nobody has (vacant.h)

@@ -147,6 +147,7 @@ static mi_page_t* heap_end_take_pages(mi_heap_t* heap) {
   mi_page_t* first = heap->pages;
   heap->pages = NULL;
   heap->n_pages = 0;
+  mi_store_relaxed(&heap->n_guarded, (size_t)0);
   _mi_limit_init(&heap->limit);
   _mi_pool_clear(heap);
   _mi_lock_release(&heap->lock);

@@ -22,7 +22,7 @@
 #define SAMPLER_TIME_SHARE 400
 #define SAMPLER_COST_MAX   1000000 // ns; what took longer was waiting for a processor
 
-// Guarded blocks that are in use take no more than this part of a limit on memory (arena/limit.h): each counts as a slice or more.
+// Guarded blocks that are in use take no more than this part of a limit on memory, be it a heap's (arena/limit.h): each counts as a slice or more.
 #define SAMPLER_LIMIT_SHARE 16
 
 // Of blocks that are not precise, if not all blocks are guarded.
@@ -348,9 +348,13 @@ static bool sampler_is_time(const mi_sampler_t* s) {
   return _mi_prim_clock_ns() >= s->not_before_ns;
 }
 
-static bool sampler_has_room(void) {
-  size_t least = mi_load_relaxed(&_mi_limit_process.least);
-  return least == MI_LIMIT_NONE || _mi_guard_count(MI_GUARD_LIVE) < least / SAMPLER_LIMIT_SHARE / MI_SLICE_SIZE;
+static bool sampler_fits(mi_limit_t* limit, size_t n) {
+  return n < mi_load_relaxed(&limit->least) / SAMPLER_LIMIT_SHARE / MI_SLICE_SIZE;
+}
+
+static bool sampler_has_room(mi_heap_t* heap) {
+  if (!sampler_fits(&heap->limit, mi_load_relaxed(&heap->n_guarded))) return false;
+  return !_mi_limit_is_set(&_mi_limit_process) || sampler_fits(&_mi_limit_process, _mi_guard_count(MI_GUARD_LIVE));
 }
 
 // Other events are no reason to make a sampler, which asks the system for a random number: a process may have shut that out.
@@ -361,7 +365,8 @@ unsigned _mi_sampler_pick(mi_theap_t* theap, size_t size, size_t cls) {
   if (s == NULL || _mi_sampler_is_off(s) || s->is_busy) return 0;
   sampler_settle(theap, s);
   unsigned due = sampler_charge(s, _mi_sampler_bytes(size, cls), _mi_sampler_wants_size(s, size));
-  if ((due & MI_SAMPLER_GUARD) != 0 && !(sampler_has_room() && sampler_is_time(s))) due &= ~(unsigned)MI_SAMPLER_GUARD;
+  if ((due & MI_SAMPLER_GUARD) != 0 && !(sampler_has_room(_mi_theap_heap(theap)) && sampler_is_time(s)))
+    due &= ~(unsigned)MI_SAMPLER_GUARD;
   return due;
 }
 

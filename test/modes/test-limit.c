@@ -4,7 +4,7 @@
 // thread.
 //
 //   pattern                               live blocks, of the limit (asserted)
-//   one size                              0.90, with guarded blocks among them 0.85
+//   one size                              0.90, with guarded blocks among them 0.85, of a heap's 0.75
 //   large blocks                          0.85
 //   one size in holes of another          0.85
 //   mixed sizes                           0.70, after random frees 0.65
@@ -12,6 +12,7 @@
 //   eight threads, mixed sizes            0.40: each has pages of its own for some forty sizes, of 64 to 512 KiB
 #include "../check.h"
 #include <mimalloc-limit.h>
+#include <mimalloc-stats.h>
 #include <mimalloc.h>
 #include <pthread.h>
 #include "base/mode.h"
@@ -20,11 +21,14 @@
 enum { n_max = 2000000, n_threads = 8 };
 
 #define LIMIT        (64 * MiB)
+#define HEAP_LIMIT   (8 * MiB)
 // Descriptors (1/1000, mapped ahead), two huge pages that are not full, what libc and the test write to.
 #define SLACK        (6 * MiB)
 // In builds that put something between the library and the program, blocks are larger and wait longer: only the bound on memory is
 // checked then.
 #define SHARES_COUNT (!MI_CHECKED && !TEST_SANITIZED)
+// With a tool that watches every block none is sampled.
+#define SAMPLES      (!MI_TRACK)
 
 static void*    blocks[n_max];
 static uint32_t sizes[n_max];
@@ -94,6 +98,43 @@ static void check_guarded(uint64_t seed) {
   long rate = mi_option_get(mi_option_guarded_sample_rate);
   mi_option_set(mi_option_guarded_sample_rate, 1);
   check_pattern("48 bytes, guarded as far as they may be", seed, &size_48, 0.85);
+  mi_option_set(mi_option_guarded_sample_rate, rate);
+}
+
+static size_t count_guarded(void) {
+  mi_stats_t_decl(stats);
+  CHECK(mi_stats_get(&stats));
+  return (size_t)stats.malloc_guarded_count.total;
+}
+
+// Blocks of a heap until it refuses: as many of them are guarded as may be, whatever its blocks were before.
+static void fill_guarded(mi_heap_t* heap, size_t* n) {
+  size_t n_before = count_guarded(), size = 48;
+  for (void* p; (p = mi_heap_malloc(heap, size)) != NULL;) blocks[(*n)++] = p;
+  double have = (double)(*n * size) / (double)HEAP_LIMIT;
+  printf("%-40s live %.3f of the limit\n", "a heap, guarded as far as it may be", have);
+  CHECK_FOR(have >= 0.75 || !SHARES_COUNT, "%.3f", have);
+  size_t n_guarded = count_guarded() - n_before;
+  CHECK_FOR(n_guarded == HEAP_LIMIT / 16 / (64 * KiB) || !SAMPLES, "%zu guarded", n_guarded);
+}
+
+// The same of a heap's limit.
+static void check_guarded_heap(void) {
+  size_t n = 0;
+  long   rate = mi_option_get(mi_option_guarded_sample_rate);
+  mi_option_set(mi_option_guarded_sample_rate, 1);
+  for (int round = 0; round < 4; round++) {
+    mi_heap_t* heap = mi_heap_new();
+    CHECK_EQ(mi_heap_limit_set(heap, HEAP_LIMIT, 0), 0);
+    fill_guarded(heap, &n);
+    free_all(&n);
+    mi_collect(true); // blocks that wait after their free count
+    fill_guarded(heap, &n);
+    if (round % 2 == 0) mi_heap_delete(heap); // its blocks are the main heap's now
+    else mi_heap_destroy(heap);
+    if (round % 2 == 0) free_all(&n);
+    n = 0;
+  }
   mi_option_set(mi_option_guarded_sample_rate, rate);
 }
 
@@ -374,6 +415,7 @@ int main(int argc, char** argv) {
   check_pattern("large blocks", seed, &size_large, 0.85);
   check_pattern("1000 bytes", seed, &size_1000, 0.90);
   check_guarded(seed);
+  check_guarded_heap();
   check_holes("30 KiB in holes of 48 bytes", seed, &size_48, &size_30k, MiB, 0.85);
   check_holes("large in holes of 1000 bytes", seed, &size_1000, &size_large, 16 * MiB, 0.85);
   check_holes("mixed in holes of large blocks", seed, &size_large, &size_mixed, 4 * MiB, 0.70);
