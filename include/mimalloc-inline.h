@@ -61,8 +61,15 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_inline_malloc_slow(mi
 #define _mi_inline_as(type, p) ((type)(p))
 #endif
 
+/* In C++ of external linkage: an inline function that a module exports may call no other. */
+#if defined(__cplusplus)
+#define _mi_inline_linkage inline
+#else
+#define _mi_inline_linkage mi_decl_inline
+#endif
+
 /* mi_heap_malloc; inlined for sizes up to MI_SMALL_SIZE_MAX.  NULL with errno ENOMEM if there is no memory. */
-mi_decl_nodiscard mi_decl_inline void* mi_inline_malloc(mi_inline_t handle, size_t size) mi_attr_noexcept {
+mi_decl_nodiscard _mi_inline_linkage void* mi_inline_malloc(mi_inline_t handle, size_t size) mi_attr_noexcept {
   if (size <= MI_SMALL_SIZE_MAX) {
     void*            at = handle.bins + handle.offset[size];
     mi_inline_bin_t* bin = _mi_inline_as(mi_inline_bin_t*, at);

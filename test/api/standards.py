@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Compiles the public headers as every standard of C and C++ that the compilers here know, at both levels of the interface,
-with many warnings as errors: all headers together, with each allocator in use, and each header alone.
+with many warnings as errors: all headers together, with each allocator in use, each header alone, and a module that exports
+what calls the inlined allocation.
 
   standards.py [COMPILER...]     by default gcc, g++ and clang of some version, those that are there
 
@@ -42,9 +43,12 @@ ALL_CXX = """
 #include <string>
 #include <vector>
 #include <mimalloc.h>
+#include <mimalloc-inline.h>
 #include <mimalloc-stats.h>
 #include <mimalloc-pmr.h>
 #include <mimalloc-new-delete.h>
+template <void* (*allocate)(mi_inline_t, size_t)> struct linked {};
+linked<&mi_inline_malloc> is_linked(); // C++98: only what has external linkage; so do modules
 int use() {
   mi_stats_t_decl(stats);
   std::vector<int, mi_stl_allocator<int> > vector(10, 1);
@@ -69,6 +73,13 @@ int use() {
 }
 """
 
+MODULE = """
+module;
+#include <mimalloc-inline.h>
+export module fast;
+export inline void* take(mi_inline_t handle, size_t size) { return mi_inline_malloc(handle, size); }
+"""
+
 
 def compiles(compiler, standard, level, text, include):
     language = "c++" if "++" in standard else "c"
@@ -78,12 +89,14 @@ def compiles(compiler, standard, level, text, include):
         command.append("-Wno-c99-extensions")
     if language == "c++" and "clang" not in compiler:
         command.append("-Wuseless-cast")
+    if "export module" in text:
+        command += ["-x", "c++-module"] if "clang" in compiler else ["-fmodules-ts"]
     command.append("-")
     return subprocess.run(command, input=text, capture_output=True, text=True)
 
 
-def knows(compiler, standard):
-    return compiles(compiler, standard, 2, "extern int x;\n", INCLUDE).returncode == 0
+def knows(compiler, standard, text="extern int x;\n"):
+    return compiles(compiler, standard, 2, text, INCLUDE).returncode == 0
 
 
 def find_compilers(wanted):
@@ -103,6 +116,8 @@ def run(compilers, include, verbose=True):
             alone = standard in (C90, "c11", "c++17")
             texts = {} if standard == C90 else {"all": ALL_CXX if "++" in standard else ALL_C}
             texts.update({name: f"#include <{name}>\nextern int x;\n" for name in HEADERS if alone})
+            if standard in ("c++20", "c++2b") and knows(compiler, standard, "export module m;\n"):
+                texts["module"] = MODULE
             for level in (2, 3):
                 for name, text in texts.items():
                     result = compiles(compiler, standard, level, text, include)
