@@ -12,7 +12,7 @@
 // WN3
 #define WRITTEN_PATIENCE 4
 #define WRITTEN_PERIOD   16
-#define WRITTEN_TIMES    2 // WN5
+#define WRITTEN_OWED     2 // WN5: times the size of a block that holds less
 
 // The first word, which who touches memory to back it touches, and others at random.
 static bool written_holds(uintptr_t start, size_t size, uint64_t random) {
@@ -55,7 +55,7 @@ static void written_look(mi_written_blocks_t* of) {
   int64_t size = (int64_t)of->before_size;
   bool    is = (written_may_look(of->n_thin) && written_is(of->before, WRITTEN_PLACES, piece));
   of->n_thin = (is ? 0 : of->n_thin + 1);
-  of->credit = (is ? of->credit + size : -WRITTEN_TIMES * size);
+  of->credit = (is ? of->credit + size : -WRITTEN_OWED * size);
   of->is_seen = true;
 }
 
@@ -63,5 +63,5 @@ bool _mi_written_block_is(mi_written_t* written, size_t size) {
   mi_written_blocks_t* of = &written->blocks;
   if (MI_TRACK || MI_HARDENED || of->before == 0) return false;
   if (!of->is_seen) written_look(of);
-  return of->credit >= WRITTEN_TIMES * (int64_t)size;
+  return of->credit >= (int64_t)size;
 }

@@ -15,9 +15,9 @@
 //      nothing is written, and the system can read there without a fault.
 // WN5  Large blocks of 512 KiB to 4 MiB are looked at in the same way, those of all sizes together, each in 8 places: the one before the
 //      last that was made of memory which read as zero, once.  (Those above are looked at when they are freed, dense.h; these are kept, and
-//      a program that only grows frees none.)  A block asks if twice its size was written all over since the last that holds less, and twice
-//      the size of that one before: four blocks, if all are alike.  So a few small blocks say nothing about larger ones, and where both
-//      kinds are mixed at random, one block in 12 is sparse and asks, at most.
+//      a program that only grows frees none.)  A block asks if as many bytes as it has were written all over since the last that
+//      holds less, and twice the size of that one before: three blocks, if all are alike.  So a few small blocks say nothing about larger
+//      ones, and where both kinds are mixed at random, one block in nine is sparse and asks, at most.
 // WN6  In hardened builds the answer is no: guard pages behind pages of several slices (page.h) would split the huge ones.
 #pragma once
 
