@@ -44,6 +44,19 @@ static inline bool _mi_chunk_went_back(mi_contents_t contents) {
 // Is all of it free, and was it ever used?
 bool _mi_chunk_is_free(const mi_region_t* region, size_t i);
 
+// So many slices at the end of the chunk before are free for large blocks.
+static inline size_t _mi_chunk_n_before(const mi_region_t* region, size_t i) {
+  if (i == 0 || region->chunks[i - 1].kind != MI_CHUNK_MIXED) return 0;
+  return mi_high_ones32(region->chunks[i - 1].free_bits);
+}
+
+// What a run of n slices, from chunk i on, makes resident behind its end: in a huge page of which nothing is backed yet.
+static inline size_t _mi_chunk_n_behind(const mi_region_t* region, size_t i, size_t n) {
+  size_t n_last = n % MI_CHUNK_SLICES;
+  bool   is_backed = (n_last == 0 || region->chunks[i + n / MI_CHUNK_SLICES].dirty_bits != 0);
+  return is_backed ? 0 : MI_CHUNK_SLICES - n_last;
+}
+
 // Chunks up to `end` (excluded) have been handed out once: the new ones are free.  False when out of memory, or when no
 // memory may be opened for that kind.
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind);

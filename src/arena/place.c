@@ -17,6 +17,8 @@
 #define PLACE_LARGE     (16 * MI_CHUNK_SLICES)
 // This many chunks beyond the lowest free ones are looked at for a run of which more is backed.
 #define PLACE_LOOK      64
+// In a huge-page region pages leave the chunks behind a large block to the next ones, so many at most.
+#define PLACE_APART     15
 
 // ---- taking and putting slices --------------------------------------------------------------------------------------
 
@@ -94,17 +96,17 @@ static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind
 }
 
 // The same in wholly free chunks; opens new ones.  Arenas have an end, and the rest of a huge page is resident, so there a run begins in
-// what is left of the chunk before; in other regions of our own that is left for blocks to grow into.
+// what is left of the chunk before; in other regions of our own that is left for blocks to grow into.  Pages among huge pages begin some
+// chunks behind a large block: no other could go on there, and what it leaves of its last huge page would serve nobody.
 static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (mi_unlikely(region->n_missing > 0)) _mi_part_open(region, MI_CHUNK_SLICES);
   size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
   if (i == SIZE_MAX) return SIZE_MAX;
-  size_t n_before = 0;
-  if (mi_unlikely(region->origin != MI_REGION_OWN || region->is_huge) && kind == MI_CHUNK_MIXED && i > 0) {
-    const mi_chunk_t* before = &region->chunks[i - 1];
-    if (before->kind == MI_CHUNK_MIXED) n_before = mi_high_ones32(before->free_bits);
-  }
-  return i * MI_CHUNK_SLICES - n_before;
+  size_t n_before = (region->origin != MI_REGION_OWN || region->is_huge ? _mi_chunk_n_before(region, i) : 0);
+  if (kind == MI_CHUNK_MIXED) return i * MI_CHUNK_SLICES - n_before;
+  size_t apart = (region->is_huge && n_before > 0 ? _mi_chunk_find_free(region, PLACE_APART + 1, kind) : SIZE_MAX);
+  if (apart != SIZE_MAX) i = apart + (_mi_chunk_n_before(region, apart) > 0 ? PLACE_APART : 0);
+  return i * MI_CHUNK_SLICES;
 }
 
 // Takes n of the free slices from `slice` on, where they are aligned.
@@ -222,13 +224,6 @@ size_t _mi_place_most_backed(const mi_region_t* region, size_t i, size_t n, size
   return best;
 }
 
-// What a run of n slices, from chunk i on, makes resident behind its end: in a huge page of which nothing is backed yet.
-static size_t place_n_behind(const mi_region_t* region, size_t i, size_t n) {
-  size_t n_last = n % MI_CHUNK_SLICES;
-  bool   is_backed = (n_last == 0 || region->chunks[i + n / MI_CHUNK_SLICES].dirty_bits != 0);
-  return is_backed ? 0 : MI_CHUNK_SLICES - n_last;
-}
-
 // Of the runs of free chunks of each region, or (`look` 0) of the lowest of each, the one where most of n slices is backed, if that is
 // more than `choice` has.
 static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* choice) {
@@ -236,7 +231,7 @@ static void place_choose(bool is_huge, size_t n, size_t look, place_choice_t* ch
     if (region->nonempty[MI_CHUNK_BY_BACKED][MI_CHUNK_NONE] == 0) continue;
     size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), n_backed = 0, i = _mi_chunk_find_there(region, n_chunks);
     if (i != SIZE_MAX) i = _mi_place_most_backed(region, i, n_chunks, look, n, &n_backed);
-    if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, place_n_behind(region, i, n));
+    if (is_huge && n_backed > 0) n_backed -= mi_min(n_backed, _mi_chunk_n_behind(region, i, n));
     if (n_backed > choice->n_backed) *choice = (place_choice_t){region, i * MI_CHUNK_SLICES, n_backed};
   }
 }

@@ -94,6 +94,7 @@ static bool is_in_range(mi_value_kind_t kind, wide_t x) {
     case MI_VALUE_COUNT: return x >= 0 && x <= INT32_MAX;
     case MI_VALUE_OPTIONAL: return x >= -1 && x <= INT32_MAX;
     case MI_VALUE_PERCENT: return x >= -1 && x <= 100;
+    case MI_VALUE_RATE: return x >= 0 && x <= 1L << 30;
     default: return x >= 0 && x <= LONG_MAX;
   }
 }

@@ -1,6 +1,7 @@
 // Proves: a large block is asked for with huge pages if one as large was written all over when it was freed (arena/dense.h); not
 // if little of it was used, and not for more bytes at a time than were written so before.  So are smaller ones that lie in chunks:
-// a program that replaces them has few page faults, and one that uses little of them has little resident.
+// a program that replaces them has few page faults, and one that uses little of them has little resident; nor has one that has pages
+// between them.
 //
 // Calls of madvise that look at blocks are counted here, on their way to libc.
 #if !defined(_GNU_SOURCE)
@@ -277,6 +278,27 @@ static void check_sparse_buffers(void) {
   }
 }
 
+// Blocks of a little more than a huge page, and small ones between them: what a block leaves of its last huge page serves the next.
+static void check_among_pages(void) {
+  enum { n_blocks = 40, n_small = 2000, small = 1024 };
+  static char* blocks[n_blocks][1 + n_small];
+  size_t       before = rss_now(), large = 2 * MiB + 100 * KiB;
+  for (int i = 0; i < n_blocks; i++) {
+    for (int k = 0; k <= n_small; k++) {
+      size_t size = (k == 0 ? large : small);
+      blocks[i][k] = (char*)mi_malloc(size);
+      CHECK(blocks[i][k] != NULL);
+      memset(blocks[i][k], 1, size);
+    }
+  }
+  size_t all = n_blocks * (large + n_small * small);
+  CHECK(rss_within("blocks among pages", minus(rss_now(), before), all + 32 * MiB));
+  for (int i = 0; i < n_blocks; i++) {
+    for (int k = 0; k <= n_small; k++) mi_free(blocks[i][k]);
+  }
+  mi_collect(true);
+}
+
 int main(void) {
   page = (size_t)sysconf(_SC_PAGESIZE);
   if (TEST_SANITIZED || MI_TRACK || MI_HARDENED || MI_DEBUG > 0 || MI_PADDING) {
@@ -298,6 +320,7 @@ int main(void) {
     check_by_turns();
     check_sparse_buffers();
     check_grown();
+    check_among_pages();
   }
   else test_skip("huge pages for blocks in chunks", "the system has none to give");
   return check_result();

@@ -267,14 +267,26 @@ static size_t align_slice(size_t slice, size_t align) {
   return (first + slice + align - 1) / align * align - first;
 }
 
+enum { apart = 16 }; // arena/place.c
+
+// Is the end of the chunk before free for large blocks?
+static bool map_is_behind(size_t chunk) {
+  return chunk > 0 && map_kind_of(chunk - 1) == MI_CHUNK_MIXED && !map_used[chunk * MI_CHUNK_SLICES - 1];
+}
+
 // Where n slices are taken that no partly used chunk of their kind has: in wholly free chunks, or else anywhere.
 static size_t map_first(size_t n, mi_chunk_kind_t kind) {
+  bool   is_huge = (region == &_mi_region_all[MI_REGION_HUGE]), is_mixed = (kind == MI_CHUNK_MIXED);
   size_t chunk = map_first_free((n + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES);
   if (chunk == SIZE_MAX) return map_anywhere(n);
+  // Among huge pages, pages leave chunks behind large blocks.
+  if (is_huge && !is_mixed && map_is_behind(chunk)) {
+    chunk = map_first_free(apart);
+    if (map_is_behind(chunk)) chunk += apart - 1;
+  }
   size_t slice = chunk * MI_CHUNK_SLICES;
   // In an arena, or in huge pages, a run begins where the one before it ended.
-  bool   is_packed = (is_bounded || region == &_mi_region_all[MI_REGION_HUGE]);
-  if (!is_packed || kind != MI_CHUNK_MIXED || chunk == 0 || map_kind_of(chunk - 1) != MI_CHUNK_MIXED) return slice;
+  if (!(is_bounded || is_huge) || !is_mixed || !map_is_behind(chunk)) return slice;
   while (!map_used[slice - 1]) slice--;
   return slice;
 }
