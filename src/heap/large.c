@@ -49,7 +49,11 @@ static mi_request_t large_request(size_t n, bool zero) {
   size_t size = n * MI_SLICE_SIZE;
   if (zero && _mi_dense_is_thin(size)) return MI_REQUEST_THIN;
   mi_written_t* written = large_written(n);
-  if (written != NULL) return _mi_written_block_is(written, size) ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
+  if (written != NULL) {
+    // Under a limit huge pages end where blocks do: what is behind is resident, but does not count before it is handed out.
+    bool is_dense = !_mi_limit_is_set(&_mi_limit_process) && _mi_written_block_is(written, size);
+    return is_dense ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
+  }
   return size >= MI_DENSE_MIN && _mi_dense_is_asked() && _mi_dense_take(size) ? MI_REQUEST_DENSE : MI_REQUEST_MIXED;
 }
 

@@ -22,7 +22,8 @@
 #define SAMPLER_TIME_SHARE 400
 #define SAMPLER_COST_MAX   1000000 // ns; what took longer was waiting for a processor
 
-// Guarded blocks that are in use take no more than this part of a limit on memory, be it a heap's (arena/limit.h): each counts as a slice or more.
+// Guarded blocks that are in use take no more than this part of a limit on memory, the process's or a heap's (arena/limit.h): each counts as
+// a slice or more.
 #define SAMPLER_LIMIT_SHARE 16
 
 // Of blocks that are not precise, if not all blocks are guarded.

@@ -93,6 +93,27 @@ static void check_pattern(const char* what, uint64_t seed, next_size_t* next_siz
   free_all(&n);
 }
 
+// Blocks that end a little behind a huge page, replaced at random: what is behind them must not be resident.
+static void check_replaced(uint64_t seed) {
+  rng_t        rng = rng_make(seed);
+  const size_t limit = 4 * LIMIT;
+  size_t       n = 0;
+  CHECK_EQ(mi_limit_set(base_used + limit, 0), 0);
+  for (size_t i = 0; i < 4000; i++) {
+    size_t size = 2100 * KiB + rng_below(&rng, 200 * KiB);
+    void*  p = mi_malloc(size);
+    if (p != NULL) blocks[n++] = memset(p, 1, size);
+    for (size_t k = 0; p == NULL && k < 3 && n > 0; k++) {
+      size_t j = rng_below(&rng, n--);
+      mi_free(blocks[j]);
+      blocks[j] = blocks[n];
+    }
+  }
+  CHECK(rss_within("resident after large blocks", minus(rss_now(), base_rss), limit + SLACK));
+  free_all(&n);
+  CHECK_EQ(mi_limit_set(base_used + LIMIT, 0), 0);
+}
+
 // Guarded blocks, which are the less dense, leave nearly all of it to others.
 static void check_guarded(uint64_t seed) {
   long rate = mi_option_get(mi_option_guarded_sample_rate);
@@ -414,6 +435,7 @@ int main(int argc, char** argv) {
   check_pattern("mixed up to 32 KiB", seed, &size_mixed, 0.70);
   check_pattern("large blocks", seed, &size_large, 0.85);
   check_pattern("1000 bytes", seed, &size_1000, 0.90);
+  check_replaced(seed);
   check_guarded(seed);
   check_guarded_heap();
   check_holes("30 KiB in holes of 48 bytes", seed, &size_48, &size_30k, MiB, 0.85);
