@@ -100,11 +100,12 @@ static size_t place_find_used(const mi_region_t* region, size_t n, mi_chunk_kind
 // chunks behind a large block: no other could go on there, and what it leaves of its last huge page would serve nobody.
 static size_t place_find_new(mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (mi_unlikely(region->n_missing > 0)) _mi_part_open(region, MI_CHUNK_SLICES);
-  size_t i = _mi_chunk_find_free(region, mi_div_up(n, MI_CHUNK_SLICES), kind);
+  size_t n_chunks = mi_div_up(n, MI_CHUNK_SLICES), i = _mi_chunk_find_free(region, n_chunks, kind);
   if (i == SIZE_MAX) return SIZE_MAX;
   size_t n_before = (region->origin != MI_REGION_OWN || region->is_huge ? _mi_chunk_n_before(region, i) : 0);
   if (kind == MI_CHUNK_MIXED) return i * MI_CHUNK_SLICES - n_before;
-  size_t apart = (region->is_huge && n_before > 0 ? _mi_chunk_find_free(region, PLACE_APART + 1, kind) : SIZE_MAX);
+  bool   is_behind = (region->is_huge && n_before > 0);
+  size_t apart = (is_behind ? _mi_chunk_find_free(region, PLACE_APART + n_chunks, kind) : SIZE_MAX);
   if (apart != SIZE_MAX) i = apart + (_mi_chunk_n_before(region, apart) > 0 ? PLACE_APART : 0);
   return i * MI_CHUNK_SLICES;
 }

@@ -267,7 +267,7 @@ static size_t align_slice(size_t slice, size_t align) {
   return (first + slice + align - 1) / align * align - first;
 }
 
-enum { apart = 16 }; // arena/place.c
+enum { apart = 15 }; // arena/place.c
 
 // Is the end of the chunk before free for large blocks?
 static bool map_is_behind(size_t chunk) {
@@ -277,12 +277,12 @@ static bool map_is_behind(size_t chunk) {
 // Where n slices are taken that no partly used chunk of their kind has: in wholly free chunks, or else anywhere.
 static size_t map_first(size_t n, mi_chunk_kind_t kind) {
   bool   is_huge = (region == &_mi_region_all[MI_REGION_HUGE]), is_mixed = (kind == MI_CHUNK_MIXED);
-  size_t chunk = map_first_free((n + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES);
+  size_t n_chunks = (n + MI_CHUNK_SLICES - 1) / MI_CHUNK_SLICES, chunk = map_first_free(n_chunks);
   if (chunk == SIZE_MAX) return map_anywhere(n);
   // Among huge pages, pages leave chunks behind large blocks.
   if (is_huge && !is_mixed && map_is_behind(chunk)) {
-    chunk = map_first_free(apart);
-    if (map_is_behind(chunk)) chunk += apart - 1;
+    chunk = map_first_free(apart + n_chunks);
+    if (map_is_behind(chunk)) chunk += apart;
   }
   size_t slice = chunk * MI_CHUNK_SLICES;
   // In an arena, or in huge pages, a run begins where the one before it ended.

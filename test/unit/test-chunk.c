@@ -255,6 +255,30 @@ static void check_large_policy(void) {
   for (size_t i = 0; i < n; i++) free_run(taken[i]);
 }
 
+static mi_run_t take_dense(size_t n, mi_request_t request) {
+  return _mi_slices_alloc(n, 1, request, MI_REGION_HUGE);
+}
+
+// What is no large block leaves 15 chunks behind one that ends within a chunk; all that it takes is free, also if it needs two.
+static void check_apart(void) {
+  if (!_mi_region_may_be_huge()) return;
+  mi_run_t large = take_dense(MI_CHUNK_SLICES + 2, MI_REQUEST_MIXED);
+  mi_run_t behind = take_dense(MI_CHUNK_SLICES - 2 + 16 * MI_CHUNK_SLICES, MI_REQUEST_MIXED);
+  CHECK_EQ(behind.slice, large.slice + large.n_slices);
+  mi_run_t end = take_dense(MI_CHUNK_SLICES, MI_REQUEST_META);
+  CHECK_EQ(end.slice, behind.slice + behind.n_slices);
+  free_run(behind);
+  mi_run_t one = take_dense(1, MI_REQUEST_META);
+  CHECK_EQ(one.slice, end.slice - MI_CHUNK_SLICES);
+  free_run(one);
+  mi_run_t two = take_dense(MI_CHUNK_SLICES + 1, MI_REQUEST_META);
+  CHECK_EQ(two.slice, end.slice + MI_CHUNK_SLICES);
+  free_run(two);
+  free_run(end);
+  free_run(large);
+  _mi_purge_slices(SIZE_MAX);
+}
+
 // Its buckets, with chunks of every kind in them.
 static void check_huge(rng_t* r) {
   region = dense;
@@ -293,6 +317,7 @@ int main(int argc, char** argv) {
   check_huge_policy();
   check_medium_policy();
   check_large_policy();
+  check_apart();
   check_huge(&r);
   return check_result();
 }
