@@ -14,7 +14,6 @@
 #include "profile_write.h"
 
 #define PROFILE_RATE_DEFAULT (512 * MI_KiB)
-#define PROFILE_RATE_MAX     ((size_t)1 << 30)
 #define PROFILE_PREFIX_MAX   800
 #define PROFILE_PATH_MAX     (PROFILE_PREFIX_MAX + 48)
 #define PROFILE_TRIES        10000 // numbers of files, if others have written such files before
@@ -42,7 +41,7 @@ int mi_profile_start(size_t rate) mi_attr_noexcept {
   if (err != 0) return err;
   int64_t none = 0;
   mi_cas_strong(&profile_started_ms, &none, _mi_prim_clock_ms() | 1, relaxed, relaxed);
-  profile_switch(mi_min(rate, PROFILE_RATE_MAX));
+  profile_switch(mi_min(rate, MI_RATE_MAX));
   return 0;
 }
 

@@ -12,7 +12,7 @@ bool _mi_value_is_valid(mi_value_kind_t kind, long value) {
     case MI_VALUE_OPTIONAL: return value >= -1 && value <= INT32_MAX;
     case MI_VALUE_PERCENT: return value >= -1 && value <= 100;
     case MI_VALUE_LIMIT: return value >= -100;
-    case MI_VALUE_RATE: return value >= 0 && value <= 1L << 30;
+    case MI_VALUE_RATE: return value >= 0 && value <= (long)MI_RATE_MAX;
     default: return value >= 0;
   }
 }

@@ -3,6 +3,9 @@
 
 #include "../base/compiler.h"
 
+// The mean distance of the samples of a heap profile, in bytes, is no longer (mi_profile_start).
+#define MI_RATE_MAX MI_GiB
+
 typedef enum mi_value_kind_e {
   MI_VALUE_ANY,      // any number
   MI_VALUE_SWITCH,   // 0: off; others: on
@@ -10,7 +13,7 @@ typedef enum mi_value_kind_e {
   MI_VALUE_COUNT,    // 0 and more, of 31 bits: products of two do not overflow
   MI_VALUE_OPTIONAL, // the same, or -1: none
   MI_VALUE_PERCENT,  // 0 to 100, or -1: none
-  MI_VALUE_RATE,     // 0 to 1 GiB
+  MI_VALUE_RATE,     // 0 to MI_RATE_MAX
   MI_VALUE_BYTES,    // 0 and more
   MI_VALUE_KIB,      // the same in KiB; the environment says bytes, or a number with a suffix
   MI_VALUE_LIMIT     // the same, or a number with '%': that is negative then.  0: none
