@@ -61,7 +61,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_inline_malloc_slow(mi
 #define _mi_inline_as(type, p) ((type)(p))
 #endif
 
-/* In C++ of external linkage: an inline function that a module exports may call no other. */
+/* In C++ of external linkage: an inline function that a module exports may call no other.  The function must then be the same wherever it
+   is included, whatever MI_API_LEVEL. */
 #if defined(__cplusplus)
 #define _mi_inline_linkage inline
 #else

@@ -7,7 +7,8 @@ import dataclasses
 import re
 
 SECTION = re.compile(r"/\* -{4,} (.*?) -*\s*\*/$")
-ATTRIBUTES = re.compile(r"\b(mi_decl_(?:export|nodiscard|restrict|inline|extension)|mi_attr_(?:noexcept|malloc)|mi_cdecl|extern|"
+INLINE = r"mi_decl_inline|_mi_inline_linkage"
+ATTRIBUTES = re.compile(rf"\b({INLINE}|mi_decl_(?:export|nodiscard|restrict|extension)|mi_attr_(?:noexcept|malloc)|mi_cdecl|extern|"
                         r"mi_attr_alloc_(?:size2?|align)\([^()]*\)|mi_decl_level\(\w+\))\s*")
 PROTOTYPE = re.compile(r"^[ \t]*((?:[\w]+[\s*]+)+?\**)(mi_\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*(?:;|\{.*?^\})", re.M | re.S)
 TYPE = re.compile(r"^(?:mi_decl_extension )?typedef\s.*?\b(mi_\w+)(?:\s*\([^;]*\))?\s*;", re.M | re.S)
@@ -77,7 +78,7 @@ def functions_of(item):
     for line, level in item.code:
         for name in re.findall(r"\b(mi_\w+)\(", line):
             levels.setdefault(name, level)
-    if "mi_decl_export" not in code and "mi_decl_inline" not in code:
+    if not re.search(f"mi_decl_export|{INLINE}", code):
         return [], code
     stripped = ATTRIBUTES.sub("", re.sub(r"^#define.*(?:\\\n.*)*", "", code, flags=re.M))
     found = []
