@@ -12,6 +12,7 @@
 #include <errno.h>
 
 #include "../arena/arena.h"
+#include "../arena/purge.h"
 #include "../arena/window.h"
 #include "../base/probe.h"
 #include "../heap/warm.h"
@@ -229,7 +230,9 @@ static mi_cold void* alloc_again(mi_alloc_t a) {
   void* p = alloc_after_reserving(&a);
   if (p == NULL && !MI_PRIM_VIRTUAL) p = alloc_after_warm(&a);
   if (p != NULL) return p;
-  mi_collect(true);
+  _mi_hooks_deferred_free(true);
+  _mi_warm_collect();
+  _mi_purge_for_request();
   p = alloc_limited(&a);
   return p != NULL ? p : _mi_alloc_failed(a.size);
 }

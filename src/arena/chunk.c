@@ -194,13 +194,14 @@ static void chunk_use_given(mi_region_t* region, size_t i) {
 }
 
 // With option disallow_os_alloc memory of our own is not opened for the program's blocks.
-static bool chunk_may_open(const mi_region_t* region, mi_chunk_kind_t kind) {
+static bool chunk_may_open(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
+  if (n - region->n_open >= _mi_space_refused) return false;
   return kind == MI_CHUNK_META || region->origin != MI_REGION_OWN ||
          _mi_option_get_fast(mi_option_disallow_os_alloc) == 0;
 }
 
 bool _mi_chunk_use_to(mi_region_t* region, size_t end, mi_chunk_kind_t kind) {
-  if (end > region->n_open && !(chunk_may_open(region, kind) && _mi_space_open(region, end))) return false;
+  if (end > region->n_open && !(chunk_may_open(region, end, kind) && _mi_space_open(region, end))) return false;
   for (size_t i = region->n_used; i < end; i++) {
     region->chunks[i].free_bits = UINT32_MAX;
     chunk_set_free(region, i);

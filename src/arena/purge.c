@@ -114,22 +114,29 @@ bool _mi_purge_is_refused(void) {
          _mi_prim_clock_ms() < mi_load_relaxed(&purge_refused_until);
 }
 
-static size_t purge_at_once(size_t n, size_t stay) {
-  bool is_refused = false;
-  return _mi_give_slices(&_mi_purge_recall, n, stay, true, &is_refused);
-}
-
 size_t _mi_purge_slices(size_t n) {
-  return purge_at_once(n, 0);
+  bool is_refused = false;
+  return _mi_give_slices(&_mi_purge_recall, n, 0, true, &is_refused);
 }
 
-size_t _mi_purge_to(size_t stay) {
-  size_t n_given = purge_at_once(SIZE_MAX, stay);
-  if (n_given > 0) _mi_purge_note(n_given);
+// What else the library can do without.
+static void purge_rest(void) {
   _mi_shrink_clean();
   _mi_mapped_retry(SIZE_MAX);
   _mi_hole_close_filled(SIZE_MAX);
+}
+
+size_t _mi_purge_to(size_t stay) {
+  bool   is_refused = false;
+  size_t n_given = _mi_give_slices(&_mi_purge_recall, SIZE_MAX, stay, true, &is_refused);
+  if (n_given > 0 || is_refused) _mi_purge_note(n_given);
+  purge_rest();
   return n_given;
+}
+
+void _mi_purge_for_request(void) {
+  if (_mi_purge_is_refused()) purge_rest();
+  else _mi_purge_to(0);
 }
 
 void _mi_purge_init(void) {

@@ -46,6 +46,9 @@ size_t _mi_purge_slices(size_t n);
 // Gives back all free memory except `stay` slices, or up to a chunk less than those; returns how many slices went back.
 size_t _mi_purge_to(size_t stay);
 
+// The same with all of it, before a request is refused; but where the system took nothing from the last one, it is not asked again for a while.
+void _mi_purge_for_request(void);
+
 // Free slices that are backed, and those that threads keep.
 size_t _mi_purge_n_backed(void);
 

@@ -64,6 +64,13 @@ static void slices_put_unused(mi_region_t* region, size_t slice, size_t n) {
 
 // ---- requests -------------------------------------------------------------------------------------------------------
 
+// Takes the arena lock.  Returns how many slices had been taken that were not backed.
+static mi_always_inline size_t slices_begin(void) {
+  _mi_lock_acquire(&_mi_region_lock);
+  if (mi_unlikely(mi_load_relaxed(&_mi_space_is_short))) _mi_space_refused = SIZE_MAX;
+  return _mi_place_fresh();
+}
+
 static const mi_run_t slices_none = {NULL, 0, 0, false};
 
 // Not all of the run may be committed.  If the program's function refuses to, memory of our own will do, unless it is bound.
@@ -85,8 +92,7 @@ static mi_cold mi_run_t slices_commit(mi_run_t run, size_t n, size_t align, mi_r
 static mi_always_inline size_t slices_request(size_t n, size_t align, mi_request_t request, size_t arena, size_t moved,
                                               mi_run_t* run) {
   size_t n_missing = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  size_t n_fresh = _mi_place_fresh();
+  size_t n_fresh = slices_begin();
   if (mi_unlikely(_mi_region_is_bound(arena))) {
     mi_region_t* region = &_mi_region_all[arena];
     if (!_mi_place_bound(region, n, align, request, run)) _mi_place_anywhere(region, n, align, request, run);
@@ -177,8 +183,7 @@ static bool slices_are_free(mi_region_t* region, size_t slice, size_t n) {
 // As slices_request: what the limit lacks.
 static size_t slices_extend(mi_run_t* run, bool* ok) {
   size_t n_missing = 0;
-  _mi_lock_acquire(&_mi_region_lock);
-  size_t n_fresh = _mi_place_fresh();
+  size_t n_fresh = slices_begin();
   *ok = slices_are_free(run->region, run->slice, run->n_slices);
   if (*ok) {
     mi_run_t more = *run;

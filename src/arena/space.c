@@ -21,6 +21,7 @@
 
 size_t          _mi_space_n_shared;
 size_t          _mi_space_n_bound;
+size_t          _mi_space_refused = SIZE_MAX;
 mi_atomic(bool) _mi_space_is_short;
 
 // ---- tools ----------------------------------------------------------------------------------------------------------
@@ -321,16 +322,22 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
 bool _mi_space_open(mi_region_t* region, size_t n) {
   mi_assert_internal(n > region->n_open);
   if (n > region->n_usable || region->n_missing > 0) return false;
-  // The first huge page needs a table, too, of 1 MiB: there is none where the system refused a chunk elsewhere.
-  if (region->is_huge && region->n_open == 0 && mi_load_relaxed(&_mi_space_is_short)) return false;
+  // Huge pages are the same memory, and the first needs a table, too, of 1 MiB: where the system is short, others are asked for first.
+  bool is_short = mi_load_relaxed(&_mi_space_is_short);
+  if (region->is_huge && is_short) return false;
   // An eighth ahead: few calls, and little counts towards the limits of the process that is not used.
-  size_t ahead = mi_min(region->n_usable, n + mi_min(n / 8, 512));
+  size_t ahead = mi_min(region->n_usable, n + mi_min(n / 8, 512)), n_more = n - region->n_open;
   // Only ahead of many small requests: a large one says nothing about the next.
-  if (n - region->n_open > ahead - n) ahead = n;
+  if (is_short || n_more > ahead - n) ahead = n;
   int err = space_open_to(region, ahead);
   if (err != 0 && ahead > n) err = space_open_to(region, n);
-  if (err == EEXIST) region->n_usable = region->n_open; // SR3
-  else mi_store_relaxed(&_mi_space_is_short, err != 0);
+  if (err == EEXIST) {
+    region->n_usable = region->n_open; // SR3
+    return false;
+  }
+  mi_store_relaxed(&_mi_space_is_short, err != 0);
+  if (err == 0) _mi_space_refused = SIZE_MAX;
+  else if (!region->is_huge) _mi_space_refused = mi_min(_mi_space_refused, n_more);
   return err == 0;
 }
 

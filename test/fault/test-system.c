@@ -305,7 +305,7 @@ static void check_each(bool in_part, int error, uint64_t seed) {
   CHECK(n_runs > 20);
 }
 
-// Calls of these kinds, all of them.
+// Calls of these kinds, all of them.  A request that is refused makes about 20: two attempts, each of which asks for a chunk and for less.
 static void check_kinds(unsigned kinds, bool in_part, int error, uint64_t seed) {
   faults_t f = {kinds, 1, SIZE_MAX, 1, in_part, error};
   result_t result = run_with(&f, seed);
@@ -315,7 +315,7 @@ static void check_kinds(unsigned kinds, bool in_part, int error, uint64_t seed) 
   }
   printf("%s, error %d: %zu calls, %zu failed, %zu requests refused\n", in_part ? " in part" : "", error,
          result.n_calls, result.n_failed, result.n_refused);
-  CHECK(result.n_calls <= 30 * n_usual);
+  CHECK(result.n_calls <= 10 * n_usual + 25 * result.n_refused);
 }
 
 // A place from which a mapping was taken is lost if nothing can be mapped there, and so is one of which the system does not say whether there
@@ -396,10 +396,12 @@ static void check_moved(uint8_t* p, const faults_t* f, bool* was_refused) {
   mi_free(p);
 }
 
-// A block of several mappings, which the system moves in parts until it refuses one of them, whose new place is lost.
+// A block of several mappings, which the system moves in parts until it refuses one of them, whose new place is lost.  The first call maps
+// memory; few are made after it.
 static void check_moves(void) {
   size_t n_refused = 0;
-  for (size_t n = 1; n <= 20; n++) {
+  for (size_t turn = 0; turn < 24; turn++) {
+    size_t   n = 1 + turn / 3 % 4, n_in_row = 1 + turn % 3;
     uint8_t* p = (uint8_t*)mi_malloc(12 * MiB);
     void*    barriers[24] = {mi_malloc(600 * KiB)};
     memset(p, 1, 12 * MiB);
@@ -407,7 +409,7 @@ static void check_moves(void) {
     p = (uint8_t*)mi_realloc(p, 22 * MiB); // and grown where it is
     for (size_t i = 1; i < COUNT_OF(barriers); i++) barriers[i] = mi_malloc(2 * MiB);
     pattern_fill(p, 0, 22 * MiB, n);
-    faults_t f = {1 << CALL_MAP | 1 << CALL_MOVE, n, 3, 1, true, 0};
+    faults_t f = {1 << CALL_MAP | 1 << CALL_MOVE, n, n_in_row, 1, true, 0};
     bool     was_refused;
     check_moved(p, &f, &was_refused);
     n_refused += was_refused;
