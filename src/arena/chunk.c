@@ -193,7 +193,7 @@ static void chunk_use_given(mi_region_t* region, size_t i) {
   chunk_bucket_update(region, chunk);
 }
 
-// With option disallow_os_alloc memory of our own is not opened for the program's blocks.
+// Not what the system has just refused; and with option disallow_os_alloc memory of our own is not opened for the program's blocks.
 static bool chunk_may_open(const mi_region_t* region, size_t n, mi_chunk_kind_t kind) {
   if (n - region->n_open >= _mi_space_refused) return false;
   return kind == MI_CHUNK_META || region->origin != MI_REGION_OWN ||

@@ -50,6 +50,7 @@ bool _mi_shrink_regions(void) {
       any = true;
     }
   }
+  if (any) _mi_space_refused = SIZE_MAX; // the system may have it now
   return any;
 }
 

@@ -310,6 +310,17 @@ static void check_cover(void) {
   _mi_slices_free(run.region, run.slice, run.n_slices, true);
 }
 
+// Where the system refuses to open chunks, what is free at the end goes back, and then it is asked again.
+static void check_open_after_shrinking(void) {
+  mi_run_t run = run_of(40, MI_REQUEST_MIXED);
+  _mi_slices_free(run.region, run.slice, run.n_slices, true);
+  size_t n = whole->n_open + 20;
+  _mi_prim_fail_nth(1, false);
+  run = run_of(n, MI_REQUEST_MIXED);
+  CHECK(_mi_prim_fail_nth(0, false) > 1 && run.region == whole);
+  if (run.region != NULL) _mi_slices_free(run.region, run.slice, run.n_slices, true);
+}
+
 // What follows spoils the span: in a child.
 static void in_child(void (*check)(void)) {
   fflush(stdout);
@@ -521,6 +532,7 @@ int main(int argc, char** argv) {
     check_free_before_base();
     check_ends();
     check_cover();
+    check_open_after_shrinking();
     in_child(&check_neighbour);
     in_child(&check_blocked);
     in_child(&check_table_in_the_way);
