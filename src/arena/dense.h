@@ -30,7 +30,7 @@
 
 // Do dense blocks ask for huge pages at all?
 static inline bool _mi_dense_is_asked(void) {
-  return _mi_option_get_fast(mi_option_allow_thp) == 1 && _mi_region_fits_huge(_mi_prim_os_page_size());
+  return _mi_option_get_fast(mi_option_allow_thp) != 0 && _mi_region_fits_huge(_mi_prim_os_page_size());
 }
 
 // May a new block ask for huge pages?  Takes its size from the credit if so.

@@ -8,6 +8,7 @@
 #include "arena/dense.h"
 #include "base/mode.h"
 #include "mimalloc.h"
+#include "page/page.h"
 
 enum { n_marks = 4096 };
 
@@ -169,6 +170,29 @@ static void check_little(void) {
   unmap(p, thin_size);
 }
 
+// Is a block in a huge-page region after some that were written all over?
+static bool comes_huge(long allow_thp) {
+  enum { size = 16 * MiB };
+  mi_option_set(mi_option_allow_thp, allow_thp);
+  for (int i = 0; i < 6; i++) {
+    void* p = mi_malloc(size);
+    memset(p, 1, size);
+    mi_free(p);
+    mi_collect(true); // no thread keeps it
+  }
+  void* p = mi_malloc(size);
+  bool  is_huge = _mi_page_region(_mi_page_of(p))->is_huge;
+  mi_free(p);
+  mi_collect(true);
+  return is_huge;
+}
+
+static void check_options(void) {
+  CHECK(!comes_huge(0));
+  CHECK(comes_huge(2));
+  CHECK(comes_huge(1));
+}
+
 int main(void) {
   watchdog(60);
   mi_free(mi_malloc(1));
@@ -190,6 +214,7 @@ int main(void) {
     check_turns();
     check_thin();
     check_little();
+    if (_mi_region_may_be_huge()) check_options();
   }
   unmap(memory, 8 * MiB);
   return check_result();
