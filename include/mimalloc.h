@@ -620,7 +620,8 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
    pointer, ENOMEM out of memory, EOVERFLOW size too large.  Without a function, EFAULT, EAGAIN and EINVAL abort the process in
    debug and secure builds and under the address sanitizer, and ENOMEM and EOVERFLOW abort it in builds with MI_XMALLOC.  If
    the function returns, the program continues: an invalid pointer is ignored, and of an overwritten block the intact parts
-   are used. */
+   are used.  Errors that the function itself causes are not delivered to it.  It must return or end the process: after it has
+   left by longjmp or an exception, no further error of that thread is delivered. */
 typedef void (mi_cdecl mi_error_fun)(int err, void* arg);
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 

@@ -17,6 +17,7 @@ extern "C" {
     /// pointer, ENOMEM out of memory, EOVERFLOW size too large.  Without a function, EFAULT, EAGAIN and EINVAL abort the process in
     /// debug and secure builds and under the address sanitizer, and ENOMEM and EOVERFLOW abort it in builds with MI_XMALLOC.  If
     /// the function returns, the program continues: an invalid pointer is ignored, and of an overwritten block the intact parts
-    /// are used.
+    /// are used.  Errors that the function itself causes are not delivered to it.  It must return or end the process: after it has
+    /// left by longjmp or an exception, no further error of that thread is delivered.
     pub fn mi_register_error(fun: Option<mi_error_fun>, arg: *mut c_void);
 }
