@@ -321,6 +321,14 @@ static void check_open_after_shrinking(void) {
   if (run.region != NULL) _mi_slices_free(run.region, run.slice, run.n_slices, true);
 }
 
+// A request for slices asks once for them, and once to give back what is free at the end.
+static void check_asked_once(void) {
+  _mi_prim_fail_nth(1, true);
+  mi_run_t run = run_of(whole->n_open + 20, MI_REQUEST_MIXED);
+  size_t   n_calls = _mi_prim_fail_nth(0, false);
+  CHECK_FOR(run.region == NULL && n_calls <= 2, "%zu calls", n_calls);
+}
+
 // What follows spoils the span: in a child.
 static void in_child(void (*check)(void)) {
   fflush(stdout);
@@ -533,6 +541,7 @@ int main(int argc, char** argv) {
     check_ends();
     check_cover();
     check_open_after_shrinking();
+    check_asked_once();
     in_child(&check_neighbour);
     in_child(&check_blocked);
     in_child(&check_table_in_the_way);
