@@ -148,8 +148,7 @@ static mi_always_inline bool place_try_each(bool is_huge, size_t n, size_t align
   return false;
 }
 
-// Is there address space that was never opened?  Then it is memory that the system refused, and more address space would
-// not help: each failure would only add another region.
+// Is there address space that was never opened?  Then the system refused memory, and another region would not help.
 static bool place_has_space(bool is_huge, size_t n) {
   for (const mi_region_t* region = &_mi_region_all[is_huge]; region != NULL; region = region->next) {
     if (region->n_usable - region->n_used >= mi_div_up(n, MI_CHUNK_SLICES)) return true;
@@ -185,6 +184,11 @@ static bool place_is_filled(size_t n, size_t align, mi_request_t request) {
   return request == MI_REQUEST_HUGE || request == MI_REQUEST_MEDIUM_HUGE;
 }
 
+// Huge pages are the same memory: where the system is short of it, the last resort asks for them, after others.
+static bool place_may_open_huge(size_t size) {
+  return !mi_load_relaxed(&_mi_space_is_short) && _mi_limit_has_room(size);
+}
+
 // A huge page is the next step of extension, and like the smaller ones it is a fraction of what there is.  What is there
 // already comes first, for pages also what is free in other chunks of pages; in chunks of large blocks that is seldom backed.  `kind` is
 // that of a chunk in a huge-page region, `plain` that of one in another.
@@ -193,7 +197,7 @@ static bool place_try_huge(size_t n, mi_chunk_kind_t kind, mi_chunk_kind_t plain
   return place_try_each(true, n, 1, kind, false, run) ||
          (plain != MI_CHUNK_MIXED && place_try_each(false, n, 1, plain, false, run)) ||
          place_try_backed(n, plain, run) ||
-         (_mi_limit_has_room(MI_CHUNK_SIZE) &&
+         (place_may_open_huge(MI_CHUNK_SIZE) &&
           (place_try_each(true, n, 1, kind, true, run) || place_try_added(true, n, 1, kind, run)));
 }
 
@@ -265,7 +269,7 @@ static bool place_try_large(size_t n, mi_request_t request, mi_run_t* run) {
     place_take_run(choice.region, choice.slice, n, 1, MI_CHUNK_MIXED, run);
     return true;
   }
-  return is_dense && _mi_limit_has_room(n * MI_SLICE_SIZE + MI_CHUNK_SIZE) &&
+  return is_dense && place_may_open_huge(n * MI_SLICE_SIZE + MI_CHUNK_SIZE) &&
          (place_try_each(true, n, 1, MI_CHUNK_MIXED, true, run) || place_try_added(true, n, 1, MI_CHUNK_MIXED, run));
 }
 

@@ -322,9 +322,9 @@ bool _mi_space_open_heap_links(mi_region_t* region) {
 bool _mi_space_open(mi_region_t* region, size_t n) {
   mi_assert_internal(n > region->n_open);
   if (n > region->n_usable || region->n_missing > 0) return false;
-  // Huge pages are the same memory, and the first needs a table, too, of 1 MiB: where the system is short, others are asked for first.
+  // The first huge page needs a table, too, of 1 MiB: there is none where the system refused a chunk elsewhere.
   bool is_short = mi_load_relaxed(&_mi_space_is_short);
-  if (region->is_huge && is_short) return false;
+  if (region->is_huge && region->n_open == 0 && is_short) return false;
   // An eighth ahead: few calls, and little counts towards the limits of the process that is not used.
   size_t ahead = mi_min(region->n_usable, n + mi_min(n / 8, 512)), n_more = n - region->n_open;
   // Only ahead of many small requests: a large one says nothing about the next.
