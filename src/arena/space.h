@@ -3,10 +3,9 @@
 
 #include "region.h"
 
-extern size_t _mi_space_n_shared; // arenas that are not exclusive
-extern size_t _mi_space_n_bound;  // those of them that have a NUMA node
-extern size_t
-    _mi_space_refused; // so many chunks it refused during this request for slices, so it isn't asked for them again
+extern size_t          _mi_space_n_shared; // arenas that are not exclusive
+extern size_t          _mi_space_n_bound;  // those of them that have a NUMA node
+extern size_t          _mi_space_refused; // so many chunks, or more, are not asked for again by this request for slices
 extern mi_atomic(bool) _mi_space_is_short; // the last time that memory was to be opened the system refused
 
 // Makes regions 0 and 1.  False when the system gives no address space at all.
