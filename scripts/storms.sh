@@ -35,6 +35,7 @@ run_all() {
   run 10 preload-dlopen
   run 10 preload-unload
   run 1 programs-limits
+  run 5 storms-contained
 }
 
 # The setting is put back however this ends, unless it is killed outright.

@@ -19,12 +19,16 @@ Each check starts Python, which takes its memory from malloc (PYTHONMALLOC=mallo
 Exit status 1: a check failed; 77: there is no control group, and all else passed."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import control_group  # noqa: E402
 
 MIB = 1 << 20
 SLACK = 12 * MIB  # above the limit: Python's code and what it maps itself, and what a page of the table of pages covers ahead
@@ -89,12 +93,8 @@ def run(lib, code, options, *arguments, group=None):
     environment = {k: v for k, v in os.environ.items() if not k.upper().startswith("MIMALLOC_")}
     environment |= {"LD_PRELOAD": str(lib), "PYTHONMALLOC": "malloc"} | options
 
-    def enter():
-        if group is not None:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-
     return subprocess.run([sys.executable, "-S", "-c", code, *arguments], env=environment, capture_output=True, text=True,
-                          timeout=250, preexec_fn=enter, check=False)
+                          timeout=250, preexec_fn=group and group.enter, check=False)
 
 
 def number(word, text):
@@ -157,46 +157,6 @@ def check_messages(lib):
 
 # ---- control groups -----------------------------------------------------------------------------------------------------
 
-def group_base():
-    """(directory, name of the file with the limit) where a group can be made, None if there is none."""
-    groups = dict(reversed(line.split(":", 2)[1:]) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines())
-    paths = {controllers: path for path, controllers in groups.items()}
-    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
-        fields, _, rest = line.partition(" - ")
-        kind, _, options = (rest.split() + ["", "", ""])[:3]
-        where = pathlib.Path(fields.split()[4])
-        if kind == "cgroup" and "memory" in options.split(","):
-            path = next((p for c, p in paths.items() if "memory" in c.split(",")), "/")
-            return where / path.lstrip("/"), "memory.limit_in_bytes"
-        if kind == "cgroup2" and "memory" in (where / "cgroup.controllers").read_text().split():
-            return where, "memory.max"
-    return None
-
-
-def make_group(limit):
-    base = group_base()
-    if base is None:
-        return None
-    group = base[0] / f"mimalloc-test-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / base[1]).write_text(str(limit))
-    except OSError:
-        if group.is_dir():
-            group.rmdir()
-        return None
-    return group
-
-
-def remove_group(group):
-    for _ in range(100):
-        try:
-            group.rmdir()
-            return
-        except OSError:
-            time.sleep(0.05)
-
-
 def check_container(lib, group):
     limit = 64 * MIB
     result = run(lib, "pass", {"MIMALLOC_VERBOSE": "1", "MIMALLOC_LIMIT": "80%"}, group=group)
@@ -218,15 +178,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lib", required=True, type=pathlib.Path)
     lib = parser.parse_args().lib.resolve()
-    n_failed, skipped = 0, False
-    group = make_group(64 * MIB)
-    checks = [(c.__name__, c, ()) for c in (check_limited, check_threads, check_soft, check_child, check_messages)]
-    if group is not None:
-        checks += [(c.__name__, c, (group,)) for c in (check_container, check_retained)]
-    else:
-        skipped = True
-        print("SKIP container, retained: no control group with memory can be made here")
-    try:
+    with control_group.make(64 * MIB) or contextlib.nullcontext() as group:
+        checks = [(c.__name__, c, ()) for c in (check_limited, check_threads, check_soft, check_child, check_messages)]
+        if group is None:
+            print("SKIP container, retained: no control group with memory can be made here")
+        else:
+            checks += [(c.__name__, c, (group,)) for c in (check_container, check_retained)]
+        n_failed = 0
         for name, check, more in checks:
             try:
                 check(lib, *more)
@@ -234,10 +192,7 @@ def main():
             except (Failed, subprocess.TimeoutExpired) as failure:
                 print(f"{name}: FAILED: {failure}")
                 n_failed += 1
-    finally:
-        if group is not None:
-            remove_group(group)
-    return 1 if n_failed else (77 if skipped else 0)
+        return 1 if n_failed else (77 if group is None else 0)
 
 
 if __name__ == "__main__":
