@@ -45,9 +45,11 @@ bool _mi_written_is(mi_written_t* written, size_t cls) {
   mi_written_class_t*    of = &written->classes[cls - MI_CLASS_SEVERAL];
   uintptr_t              page = (uintptr_t)(of->before != 0 ? of->before : of->last) << MI_SLICE_SHIFT;
   if (MI_TRACK || MI_HARDENED || page == 0) return false;
-  bool is = (written_may_look(of->n_thin) && written_is(page, info->capacity, info->block_size));
-  of->n_thin = (is ? 0 : of->n_thin + 1);
-  return is;
+  if (of->is_seen) return of->is_filled;
+  of->is_filled = (written_may_look(of->n_thin) && written_is(page, info->capacity, info->block_size));
+  of->n_thin = (uint16_t)(of->is_filled ? 0 : of->n_thin + 1);
+  of->is_seen = true;
+  return of->is_filled;
 }
 
 static void written_look(mi_written_blocks_t* of) {

@@ -5,12 +5,13 @@
 // has them.
 //
 // WN1  A look is at the page before the last of those that the theap made of memory which read as zero, or the last if there is one only:
-//      its contents were written by the program, and most of its blocks, or all, were handed out a while ago.  (Each theap looks for
-//      itself: other threads may use blocks of the class in another way.)
+//      its contents were written by the program, and most of its blocks, or all, were handed out a while ago.  It is looked at once: while
+//      pages are made of memory that was used before, there is nothing new to see.  (Each theap looks for itself: other threads may use
+//      blocks of the class in another way.)
 // WN2  The class is written all over if, of 8 places, each an OS page of one block, at most one holds nothing but zeros in its first word
 //      and three others.  A word that cannot be read counts as zero, and so do all on a system that cannot be asked
 //      (_mi_prim_is_written).  Nothing is looked at where memory does not ask for huge pages.
-// WN3  After four looks in a row that found less, the theap looks only for each sixteenth page: a look takes 3 us.
+// WN3  After four looks in a row that found less, the theap looks only at each sixteenth such page: a look takes 3 us.
 // WN4  The page may have been given back meanwhile, and its memory may be another page's, or not be there.  Then the answer is a guess;
 //      nothing is written, and the system can read there without a fault.
 // WN5  Large blocks of 512 KiB to 4 MiB are looked at in the same way, those of all sizes together, each in 8 places: the one before the
@@ -25,7 +26,9 @@
 
 typedef struct mi_written_class_s {
   uint32_t last, before; // where the pages begin, in slices from address 0 on; 0: there is none
-  uint32_t n_thin;       // so many looks in a row found less
+  uint16_t n_thin;       // so many looks in a row found less
+  bool     is_seen;      // the page was looked at, ...
+  bool     is_filled;    // ... and its class is written all over
 } mi_written_class_t;
 
 #define MI_WRITTEN_BLOCK_MIN (512 * MI_KiB) // WN5: blocks of classes are looked at with their pages
@@ -51,6 +54,7 @@ static inline void _mi_written_note(mi_written_t* written, const mi_page_t* page
   mi_written_class_t* of = &written->classes[page->cls - MI_CLASS_SEVERAL];
   of->before = of->last;
   of->last = (uint32_t)slice;
+  of->is_seen = false;
 }
 
 // A page of several slices is about to be made: is it going to be filled?

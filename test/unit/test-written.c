@@ -61,11 +61,26 @@ static void write_page(size_t number, size_t n_os_pages) {
   }
 }
 
-// How many of the next looks say that they are filled.
+// How many of so many new looks say that they are filled.
 static size_t n_filled(size_t n) {
   size_t n_yes = 0;
-  for (size_t i = 0; i < n; i++) n_yes += _mi_written_is(written, cls);
+  for (size_t i = 0; i < n; i++) {
+    written->classes[cls - MI_CLASS_SEVERAL].is_seen = false;
+    n_yes += _mi_written_is(written, cls);
+  }
   return n_yes;
+}
+
+// WN1: a page is looked at once.
+static void check_once(void) {
+  write_page(1, size / page_size);
+  CHECK_EQ(n_filled(1), 1);
+  write_page(1, 0);
+  CHECK(_mi_written_is(written, cls));
+  CHECK_EQ(n_filled(1), 0);
+  write_page(1, size / page_size);
+  CHECK(!_mi_written_is(written, cls));
+  CHECK_EQ(n_filled(1), 1);
 }
 
 static void check_contents(void) {
@@ -200,6 +215,7 @@ int main(int argc, char** argv) {
   cls = _mi_page_of(blocks[0])->cls;
   CHECK_EQ(page_of(n_blocks - 1), 2);
   check_contents();
+  check_once();
   check_empty();
   check_which();
   check_only();
