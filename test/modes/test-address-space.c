@@ -159,7 +159,6 @@ static void check_data_limit(void) {
   check_limit(RLIMIT_DATA, "\nVmData:");
 }
 
-// As a user who may lock so much.
 // What is free, but still ours, makes room for a block that grows.
 static void check_growth_limit(void) {
   const size_t size = 150 * MiB;
@@ -174,6 +173,7 @@ static void check_growth_limit(void) {
   mi_free(q);
 }
 
+// As a user who may lock so much.
 static void check_lock(void) {
   struct rlimit r;
   link_t*       list = NULL;
