@@ -40,30 +40,28 @@ static bool written_may_look(uint32_t n_thin) {
   return (n_thin < WRITTEN_PATIENCE || n_thin % WRITTEN_PERIOD == 0) && _mi_region_may_be_huge();
 }
 
+static void written_look(mi_written_look_t* look, uintptr_t start, size_t count, size_t size) {
+  look->is_filled = (written_may_look(look->n_thin) && written_is(start, count, size));
+  look->n_thin = (uint16_t)(look->is_filled ? 0 : look->n_thin + 1);
+  look->is_seen = true;
+}
+
 bool _mi_written_is(mi_written_t* written, size_t cls) {
   const mi_class_info_t* info = &_mi_size_class_info[cls];
   mi_written_class_t*    of = &written->classes[cls - MI_CLASS_SEVERAL];
   uintptr_t              page = (uintptr_t)(of->before != 0 ? of->before : of->last) << MI_SLICE_SHIFT;
   if (MI_TRACK || MI_HARDENED || page == 0) return false;
-  if (of->is_seen) return of->is_filled;
-  of->is_filled = (written_may_look(of->n_thin) && written_is(page, info->capacity, info->block_size));
-  of->n_thin = (uint16_t)(of->is_filled ? 0 : of->n_thin + 1);
-  of->is_seen = true;
-  return of->is_filled;
-}
-
-static void written_look(mi_written_blocks_t* of) {
-  size_t  piece = of->before_size / WRITTEN_PLACES;
-  int64_t size = (int64_t)of->before_size;
-  bool    is = (written_may_look(of->n_thin) && written_is(of->before, WRITTEN_PLACES, piece));
-  of->n_thin = (is ? 0 : of->n_thin + 1);
-  of->credit = (is ? of->credit + size : -WRITTEN_OWED * size);
-  of->is_seen = true;
+  if (!of->look.is_seen) written_look(&of->look, page, info->capacity, info->block_size);
+  return of->look.is_filled;
 }
 
 bool _mi_written_block_is(mi_written_t* written, size_t size) {
   mi_written_blocks_t* of = &written->blocks;
   if (MI_TRACK || MI_HARDENED || of->before == 0) return false;
-  if (!of->is_seen) written_look(of);
+  if (!of->look.is_seen) {
+    int64_t seen = (int64_t)of->before_size;
+    written_look(&of->look, of->before, WRITTEN_PLACES, of->before_size / WRITTEN_PLACES);
+    of->credit = (of->look.is_filled ? of->credit + seen : -WRITTEN_OWED * seen);
+  }
   return of->credit >= (int64_t)size;
 }

@@ -24,21 +24,24 @@
 
 #include "page.h"
 
+typedef struct mi_written_look_s {
+  uint16_t n_thin;    // so many looks in a row found less (WN3); from 0 on again after 65535
+  bool     is_seen;   // `before` was looked at, or `last` if there is no other, ...
+  bool     is_filled; // ... and is written all over
+} mi_written_look_t;
+
 typedef struct mi_written_class_s {
-  uint32_t last, before; // where the pages begin, in slices from address 0 on; 0: there is none
-  uint16_t n_thin;       // so many looks in a row found less
-  bool     is_seen;      // the page was looked at, ...
-  bool     is_filled;    // ... and its class is written all over
+  uint32_t          last, before; // where the pages begin, in slices from address 0 on; 0: there is none
+  mi_written_look_t look;
 } mi_written_class_t;
 
 #define MI_WRITTEN_BLOCK_MIN (512 * MI_KiB) // WN5: blocks of classes are looked at with their pages
 
 typedef struct mi_written_blocks_s {
-  uintptr_t last, before;           // where the blocks begin; 0: there is none
-  size_t    last_size, before_size; // in bytes
-  uint32_t  n_thin;                 // so many looks in a row found less
-  int64_t   credit;                 // bytes that were written all over, less those that must be
-  bool      is_seen;                // `before` was looked at
+  uintptr_t         last, before;           // where the blocks begin; 0: there is none
+  size_t            last_size, before_size; // in bytes
+  int64_t           credit;                 // bytes that were written all over, less those that must be
+  mi_written_look_t look;
 } mi_written_blocks_t;
 
 // What a theap knows; its thread only.
@@ -54,7 +57,7 @@ static inline void _mi_written_note(mi_written_t* written, const mi_page_t* page
   mi_written_class_t* of = &written->classes[page->cls - MI_CLASS_SEVERAL];
   of->before = of->last;
   of->last = (uint32_t)slice;
-  of->is_seen = false;
+  of->look.is_seen = false;
 }
 
 // A page of several slices is about to be made: is it going to be filled?
@@ -67,7 +70,7 @@ static inline void _mi_written_note_block(mi_written_t* written, const void* sta
   of->before_size = of->last_size;
   of->last = (uintptr_t)start;
   of->last_size = size;
-  of->is_seen = false;
+  of->look.is_seen = false;
 }
 
 bool _mi_written_block_is(mi_written_t* written, size_t size);

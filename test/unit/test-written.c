@@ -65,7 +65,7 @@ static void write_page(size_t number, size_t n_os_pages) {
 static size_t n_filled(size_t n) {
   size_t n_yes = 0;
   for (size_t i = 0; i < n; i++) {
-    written->classes[cls - MI_CLASS_SEVERAL].is_seen = false;
+    written->classes[cls - MI_CLASS_SEVERAL].look.is_seen = false;
     n_yes += _mi_written_is(written, cls);
   }
   return n_yes;
