@@ -29,6 +29,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import control_group  # noqa: E402
+from outcome import SKIPPED, Failed  # noqa: E402
 
 MIB = 1 << 20
 SLACK = 12 * MIB  # above the limit: Python's code and what it maps itself, and what a page of the table of pages covers ahead
@@ -85,14 +86,9 @@ print('stayed', most)
 """
 
 
-class Failed(Exception):
-    pass
-
-
 def run(lib, code, options, *arguments, group=None):
     environment = {k: v for k, v in os.environ.items() if not k.upper().startswith("MIMALLOC_")}
     environment |= {"LD_PRELOAD": str(lib), "PYTHONMALLOC": "malloc"} | options
-
     return subprocess.run([sys.executable, "-S", "-c", code, *arguments], env=environment, capture_output=True, text=True,
                           timeout=250, preexec_fn=group and group.enter, check=False)
 
@@ -192,7 +188,7 @@ def main():
             except (Failed, subprocess.TimeoutExpired) as failure:
                 print(f"{name}: FAILED: {failure}")
                 n_failed += 1
-        return 1 if n_failed else (77 if group is None else 0)
+        return 1 if n_failed else (SKIPPED if group is None else 0)
 
 
 if __name__ == "__main__":

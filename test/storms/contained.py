@@ -8,18 +8,18 @@ Exit status 1: a storm failed; 77: no control group of our own with memory can b
 
 import argparse
 import pathlib
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import control_group  # noqa: E402
-from outcome import Skipped, exit_status, expect  # noqa: E402
+from outcome import SKIPPED, Skipped, exit_status, expect  # noqa: E402
 
 MIB = 1 << 20
-LIMIT = 128 * MIB
+LIMIT = 128 * MIB  # they need 17 to 72, also beside other work, and 78 at five times their size
 STORMS = ["forks", "forks-drift", "heaps", "mappings", "signals", "soak", "threads"]
-SKIPPED = 77
 
 
 def make_group():
@@ -32,7 +32,7 @@ def make_group():
 def check_that_it_limits():
     with make_group() as group:
         result = subprocess.run([sys.executable, "-c", f"bytearray({2 * LIMIT})"], capture_output=True, preexec_fn=group.enter, check=False)
-        if result.returncode == 0:
+        if result.returncode != -signal.SIGKILL:
             raise Skipped("contained: the group does not end a process that has more than its limit (is there swap?)")
 
 
